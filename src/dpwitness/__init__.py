@@ -5,11 +5,11 @@ The names stand in `__init__.pyi`, for type checkers and for this module alike.
 
 import lazy_loader
 
-from dpwitness.results.display import DRAWN_BY
+from dpwitness.results.display import DRAWING_FUNCTIONS
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-DRAWN_BY.update(
+DRAWING_FUNCTIONS.update(
     page="dpwitness.report.page:page_of",
     block="dpwitness.report.page:block",
     plot="dpwitness.report.plots:draw",

@@ -624,7 +624,7 @@ def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monk
         seeds.update(check=runner.seed, effort=effort.seed)
         raise MechanismTimeout("enough")
 
-    monkeypatch.setattr(dpwitness.plugin.asserter.Saved, "replay", replay)
+    monkeypatch.setattr(dpwitness.plugin.asserter.SavedFile, "replay", replay)
     monkeypatch.setattr(dpwitness.plugin.asserter, "check_problem", check)
     run().assert_outcomes(failed=1)
     assert seeds["replay"] not in (seeds["check"], seeds["effort"])
@@ -911,7 +911,7 @@ def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, py
 @pytest.mark.campaign
 def test_what_a_replay_leaves_open():
     found = dpw.check(noisy, epsilon=1.0, claim=0.5, neighbours=dpw.queries(1), seed=1, runs=50_000, bits=False)
-    saved = dpwitness.plugin.asserter.Saved(witness=found.witness)
+    saved = dpwitness.plugin.asserter.SavedFile(witness=found.witness)
 
     def mended(rng, queries, epsilon):
         return queries[0] + rng.laplace(0, 2 / epsilon)

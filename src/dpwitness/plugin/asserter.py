@@ -53,7 +53,7 @@ from dpwitness.runs import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedFile:
     """The database's file for an assertion; `witness` is None where no witness is to be replayed."""
 
     path: Path | None = None
@@ -117,14 +117,14 @@ class Database:
         digest = hashlib.blake2b(f"{self._test}\0{assertion}".encode(), digest_size=4).hexdigest()
         return self._folder / f"{name}-{digest}.json"
 
-    def load(self, assertion: int, relation: Relation, data: Data | None = None) -> Saved:
+    def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
         """The saved file of an assertion; its witness only if its inputs are neighbours by today's relation and data.
 
         Raises `InvalidWitness` for a damaged file.
         """
         path = self._path(assertion)
         if path is None or not path.exists():
-            return Saved()
+            return SavedFile()
         try:
             value = json_value(read_text(path))
             if not isinstance(value, Mapping) or value.get("format") != DATABASE_FORMAT:
@@ -135,15 +135,17 @@ class Database:
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         if witness.unreadable_inputs:  # saved by an earlier version
-            return Saved(path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed")
+            return SavedFile(
+                path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed"
+            )
         # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
-            return Saved(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
+            return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):
-            return Saved(
+            return SavedFile(
                 path=path, note=f"{self.shown(path)} holds inputs that are not neighbours; it was not replayed"
             )
-        return Saved(path=path, value=value, witness=witness)
+        return SavedFile(path=path, value=value, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Write a witness to its file, and return the path; None without a folder.
@@ -160,7 +162,7 @@ class Database:
         _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), value)
         return path
 
-    def mark(self, saved: Saved, status: str) -> str | None:
+    def mark(self, saved: SavedFile, status: str) -> str | None:
         """Write a witness's present status, "refutes" or "fixed"; returns a note about a fixed one.
 
         Raises `OSError` or `InvalidData` where it cannot be written.
@@ -260,7 +262,7 @@ class Asserter:
 
     @property
     def _alpha(self) -> float:
-        """The α of this assertion: 6/(π²k²) of the test's share for its k-th, so that any number may follow."""
+        """The α of the test's k-th assertion: 6/(π²k²) of the test's share, for any number of assertions."""
         return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
 
     def _seed(self, role: str) -> int:
@@ -287,7 +289,7 @@ class Asserter:
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """The verdict of the replay, else of a check; a note for people; and whether it is of the replay."""
+        """The verdict of the replay, else of a check; a note for people; and whether the verdict is of the replay."""
         suppressed = settings.get("suppress") or ()
         if not isinstance(suppressed, Collection):
             raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
@@ -316,7 +318,7 @@ class Asserter:
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
-            saved = self._not_replayed(saved, 'was saved with bits="strict" and was not replayed')
+            saved = self._drop_witness(saved, 'was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for the check
@@ -352,7 +354,7 @@ class Asserter:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
-    def _not_replayed(self, saved: Saved, why: str) -> Saved:
+    def _drop_witness(self, saved: SavedFile, why: str) -> SavedFile:
         """The saved file without its witness, which today's settings leave out, and with a note."""
         assert saved.path is not None
         return replace(saved, witness=None, note=f"{self._database.shown(saved.path)} {why}")
@@ -367,7 +369,7 @@ class Asserter:
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
-    def _mark(self, saved: Saved, status: str) -> str | None:
+    def _mark(self, saved: SavedFile, status: str) -> str | None:
         """Write a saved witness's status and return a note about it, or about the file that cannot be written."""
         try:
             return self._database.mark(saved, status)

@@ -107,7 +107,7 @@ def write_files(session: Session) -> bool:
 def write(session: Session, path: str, *, html: bool = False) -> None:
     """Write all verdicts as JSON, or as a page, whole or not at all."""
     value = {
-        "format": github.REPORT,
+        "format": github.REPORT_FORMAT,
         "profile": session.profile,
         "seed": session.seed,
         "alpha": session.alpha,

@@ -1,1 +1,1 @@
-"""Results for people: plots."""
+"""Reports of results: pages, plots, comparisons, and output for other tools."""

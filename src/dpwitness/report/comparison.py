@@ -1,4 +1,4 @@
-"""What changed from one saved result to another: verdicts, bounds, curves, profiles, and reports of the plugin."""
+"""The changes from one saved result to another: verdicts, bounds, curves, profiles, and reports of the plugin."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,30 +8,27 @@ from typing import Any, Final
 from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.files import reader_of
-from dpwitness.report.github import REPORT, bits_refuted, name_of
+from dpwitness.report.github import REPORT_FORMAT, bits_refuted, name_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
 from dpwitness.results.text import at_least, at_most, named
 
-OF_REPORT: Final = "report of pytest"
-#: Values that differ by less, relatively, are the same: another seed moves them by as much.
-SAME: Final = 0.01
-#: The level of the figures of Ding et al. 2018, of p-values by Holm.
-LEVEL: Final = 0.05
-#: Kinds of changes, the most important first.
-KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
+#: The kind of a result that is a report of the pytest plugin, in messages.
+REPORT_KIND: Final = "report of pytest"
+#: The kinds of changes, the most important first.
+CHANGE_KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
                 "now with a verdict", "other claim or mechanism", "added", "removed", "not run",
                 "other values")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a result says of one mechanism and claim.
+    """The finding of a result about one mechanism and claim.
 
-    `refuted` is None where there is no verdict, as of a bound or of a check that failed; `bounds` were shown to be
-    exceeded, `caught` would have been found by a pass, each by what it is of. `by_bits`: what the last bits of a pass
-    refute, for people; empty where they refute nothing.
+    `refuted` is None where there is no verdict, as for a bound or a check that failed. `bounds`: the lower bounds, and
+    `caught`: the values that a pass would have caught, both by parameter. `by_bits`: the lower bound that the last bits
+    of a pass show, as text; empty where they refute nothing.
     """
 
     mechanism: str
@@ -45,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference: its kind, of which test or line, and what differs in words."""
+    """One difference: its kind, the name of its test or line, and its details in words."""
 
     kind: str
     name: str
@@ -54,9 +51,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All differences between two results, and how many findings of both are the same.
+    """All differences between two results, and the number of findings that are the same.
 
-    `interrupted`: the new one is the report of a session that was cut off, so that what it lacks was not run.
+    `interrupted`: the new result is the report of an interrupted session, so that missing tests were not run.
     """
 
     changes: tuple[Change, ...]
@@ -65,21 +62,21 @@ class Comparison:
 
     @property
     def newly_refuted(self) -> bool:
-        """Whether the new result refutes what the old one did not."""
-        return any(change.kind == KINDS[0] for change in self.changes)
+        """Whether the new result refutes a claim that the old one did not refute."""
+        return any(change.kind == CHANGE_KINDS[0] for change in self.changes)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The comparison as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
         lines = [
             line
-            for change in sorted(self.changes, key=lambda change: KINDS.index(change.kind))
+            for change in sorted(self.changes, key=lambda change: CHANGE_KINDS.index(change.kind))
             for line in (f"{change.kind}: {change.name}", *(f"  {text}" for text in change.details))
         ]
         kinds = [change.kind for change in self.changes]
-        counts = [f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds]
+        counts = [f"{kinds.count(kind)} {kind}" for kind in CHANGE_KINDS if kind in kinds]
         cut_off = ["the new session was interrupted: what it did not come to is not compared"] * self.interrupted
         return "\n".join([*lines, *cut_off, ", ".join([*counts, f"{self.unchanged} unchanged"])])
 
@@ -89,10 +86,10 @@ def compare(old: object, new: object) -> Comparison:
     (kind, before), (other, after) = findings_of("the old result", old), findings_of("the new result", new)
     if kind != other:
         raise InvalidWitness(f"a {kind} and a {other} cannot be compared: give two of one kind")
-    if len(before) == len(after) == 1:  # of two single results, whatever they are of
+    if len(before) == len(after) == 1:  # two single results are compared whatever their names are
         before, after = {"": next(iter(before.values()))}, {"": next(iter(after.values()))}
     changes, unchanged = [], 0
-    interrupted = isinstance(new, Mapping) and kind == OF_REPORT and bool(new.get("interrupted"))
+    interrupted = isinstance(new, Mapping) and kind == REPORT_KIND and bool(new.get("interrupted"))
     for name in dict.fromkeys([*before, *after]):
         found = _change(name, before.get(name), after.get(name), missing="not run" if interrupted else "removed")
         changes += [] if found is None else [found]
@@ -102,8 +99,8 @@ def compare(old: object, new: object) -> Comparison:
 
 def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for anything else."""
-    if isinstance(value, Mapping) and value.get("format") == REPORT:
-        return OF_REPORT, dict(_of_report(what, value))
+    if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
+        return REPORT_KIND, dict(_of_report(what, value))
     match reader_of(value, what)(value):
         case Profile() as profile:
             return "profile", {"profile": _of_profile(profile)}
@@ -132,7 +129,8 @@ def _of_profile(profile: Profile) -> Finding:
 
 def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
     for line in curve.lines:
-        rejected = [test for test, p in zip(line.test_epsilons, line.adjusted, strict=True) if p < LEVEL]
+        # The level 0.05 of p-values adjusted by Holm, as in the figures of Ding et al. 2018.
+        rejected = [test for test, p in zip(line.test_epsilons, line.adjusted, strict=True) if p < 0.05]
         most = max(rejected, default=0.0)
         yield (
             f"ε = {line.epsilon:g}",
@@ -169,21 +167,21 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
 
 
 def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str) -> Change | None:
-    """What changed of one finding; None if nothing did. `missing`: the kind where the new result lacks it."""
+    """The change of one finding; None for the same finding. `missing`: the kind where the new result lacks it."""
     shown = name or (new or old or Finding(mechanism="", claim="")).mechanism
     if new is None:
         return Change(kind=missing, name=shown)
     if old is None:
         kind = "newly refuted" if new.refuted else "added"
-        return Change(kind=kind, name=shown, details=tuple(_values({}, new.bounds)))
+        return Change(kind=kind, name=shown, details=tuple(_compare_bounds({}, new.bounds)))
     details = [
         *(f"{what} {before} → {after}" for what, before, after in (
             ("mechanism", old.mechanism, new.mechanism), ("claim", old.claim, new.claim),
         ) if before != after and before and after),
         *([new.reason] if new.reason else []),
-        *_values(old.bounds, new.bounds),
-        *_caught(old.caught, new.caught),
-        *_by_bits(old, new),
+        *_compare_bounds(old.bounds, new.bounds),
+        *_compare_caught(old.caught, new.caught),
+        *_compare_bits(old, new),
     ]  # fmt: skip
     if new.refuted and not old.refuted:
         kind = "newly refuted"
@@ -204,34 +202,35 @@ def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str
     return Change(kind=kind, name=shown, details=tuple(details))
 
 
-def _values(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
+def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
     """The lower bounds that differ, from old to new."""
     return [
         f"{name} ≥ {at_least(old[name])} → {at_least(value)}" if name in old else f"{name} ≥ {at_least(value)}"
         for name, value in new.items()
-        if name not in old or not _same(old[name], value)
+        if name not in old or not _is_close(old[name], value)
     ]
 
 
-def _caught(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
-    """Of passes: whether less or more would have been found."""
+def _compare_caught(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
+    """The values that passes would have caught, where they differ, and whether the new one is better."""
     found = []
     for name, value in new.items():
         before = old.get(name)
-        if before is not None and not _same(before, value):
+        if before is not None and not _is_close(before, value):
             how = "better" if value < before else "worse"
             texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for least in (before, value)]
             found.append(f"would have caught {' → '.join(texts)}: {how}")
     return found
 
 
-def _by_bits(old: Finding, new: Finding) -> Sequence[str]:
-    """Of passes: whether the last bits refute the claim now, or do no longer."""
+def _compare_bits(old: Finding, new: Finding) -> Sequence[str]:
+    """The difference between passes whose last bits refute the claim now, or no longer."""
     if new.by_bits and not old.by_bits:
         return [f"refuted by the last bits: {new.by_bits}"]
     gone = old.by_bits and new.refuted is False and not new.by_bits
     return ["not refuted by the last bits any more"] if gone else []
 
 
-def _same(old: float, new: float) -> bool:
-    return old == new or (math.isfinite(old - new) and abs(new - old) <= SAME * max(abs(old), abs(new)))
+def _is_close(old: float, new: float) -> bool:
+    # Another seed moves a value by about 1 %.
+    return old == new or (math.isfinite(old - new) and abs(new - old) <= 0.01 * max(abs(old), abs(new)))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dpwitness.codec import listed, mapping
 from dpwitness.errors import DPWitnessError, InvalidWitness
 from dpwitness.files import STDIN, shown
-from dpwitness.report.github import REPORT, name_of
+from dpwitness.report.github import REPORT_FORMAT, name_of
 from dpwitness.report.nist import Shown
 from dpwitness.report.page import Entry, page, replay_line
 from dpwitness.results.bound import bound_from_json
@@ -19,9 +19,7 @@ from dpwitness.results.profile import profile_from_json
 from dpwitness.results.verdict import NotRefuted, verdict_from_json
 from dpwitness.results.witness import SWEEP_ADVICE, WITNESS_FORMAT
 
-#: The name of a file that was read from standard input, in the command that replays it.
-SAVED: Final = "RESULT.json"
-#: Which kind of result has which key, in the order in which they are looked for.
+#: The readers of results by a key of their JSON: the first key here that a result has decides.
 READERS: Final[dict[str, Callable[[object], Shown]]] = {
     "lines": curve_from_json,
     "band": profile_from_json,
@@ -36,7 +34,10 @@ def result_from_json(value: object) -> Shown:
 
 
 def reader_of(value: object, where: str) -> Callable[[object], Shown]:
-    """What builds a result of unchecked JSON; `where` it stood. Raises `InvalidWitness` for what is no result."""
+    """The function that builds a result from unchecked JSON. Raises `InvalidWitness` for JSON of no result.
+
+    `where`: the place of the JSON, for messages.
+    """
     if isinstance(value, Mapping):
         if "sweep" in value:
             raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
@@ -51,13 +52,13 @@ def reader_of(value: object, where: str) -> Callable[[object], Shown]:
 
 
 def report(paths: Sequence[str | Path]) -> str:
-    """The page of saved results. Raises `InvalidData` or `InvalidWitness` for what is none, by its name."""
+    """The page of saved results. Raises `InvalidData` or `InvalidWitness`, which name the file without a result."""
     entries: list[Entry] = []
     facts: list[tuple[str, str]] = []
     for path in paths:
         value = read_json(path)
-        if isinstance(value, Mapping) and value.get("format") == REPORT:
-            found, about = _of_session(value)
+        if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
+            found, about = _read_session(value)
             entries += found
             facts += about
             continue
@@ -67,22 +68,22 @@ def report(paths: Sequence[str | Path]) -> str:
             result = read(value)
         except InvalidWitness as error:
             raise InvalidWitness(f"{where}: {error}") from error
-        file = SAVED if str(path) == STDIN else str(path)
+        file = "RESULT.json" if str(path) == STDIN else str(path)  # a name for the command that replays it
         replay = "" if result.witness is None else replay_line(result.witness, file)
-        of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which is what a file replays
+        of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which the file replays
         facts_of_file = (("Read from", where),)
         entries.append(Entry(name=result.call, result=result, replay=replay, of_bits=of_bits, facts=facts_of_file))
     return page(entries, facts=facts)
 
 
 def session_page(value: Mapping[str, object]) -> str:
-    """The page of a pytest session's report; what of it cannot be read stands there as such."""
-    entries, facts = _of_session(value)
+    """The page of a pytest session's report; a record that cannot be read is shown with the reason."""
+    entries, facts = _read_session(value)
     return page(entries, facts=facts)
 
 
-def _of_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[str, str]]]:
-    """What a session asserted, and what it says of all of it. Raises `InvalidWitness` for a damaged one."""
+def _read_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[str, str]]]:
+    """The assertions of a session, and facts about the session. Raises `InvalidWitness` for a damaged report."""
     try:
         records = [mapping("assertion", record) for record in listed("assertions", value["assertions"])]
         spent = math.fsum(float(str(record["alpha"])) for record in records)
@@ -92,13 +93,13 @@ def _of_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[st
         ]
         if value.get("interrupted"):
             facts.append(("End", "interrupted: tests that were still to come are left out"))
-        return [_of_record(record, str(value["seed"])) for record in records], facts
+        return [_read_record(record, str(value["seed"])) for record in records], facts
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise InvalidWitness(f"the report of a session is damaged: {error}") from error
 
 
-def _of_record(record: Mapping[str, Any], seed: str) -> Entry:
-    """An assertion. The ledger has the claim as a text and the assertion's α: the witness has those of the verdict."""
+def _read_record(record: Mapping[str, Any], seed: str) -> Entry:
+    """The entry of an assertion's record; claim and α of the verdict come from the witness, not from the record."""
     name = name_of(record)
     facts = [("Test", name), ("Share of the session's α", f"{float(record['alpha']):.3g}")]
     facts += [("Note", str(record["note"]))] if record.get("note") else []

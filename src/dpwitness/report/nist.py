@@ -1,4 +1,4 @@
-"""What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
+"""The fields of evaluation in NIST SP 800-226 (2025), filled in by a result as far as it can."""
 
 from dpwitness.neighbours import Relation
 from dpwitness.results.bound import Bound
@@ -7,11 +7,12 @@ from dpwitness.results.profile import Profile
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
+#: A result that can be shown.
 Shown = Verdict | Bound | Curve | Profile
 
 
 def fields(result: Shown) -> list[tuple[str, str]]:
-    """Fields of evaluation, and what the result says of each."""
+    """The fields of evaluation, each with the result's statement about it."""
     relation = None if result.witness is None else result.witness.relation
     adjacency = (
         "Not known: the result holds no relation."

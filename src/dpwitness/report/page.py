@@ -1,7 +1,7 @@
 """A result, or several, as one HTML page that needs nothing else: no network, no script, figures within it.
 
-This module says what stands on the page, as texts, tables and figures; `page.html.j2` shows it. The template escapes
-every text.
+This module makes the content of the page: texts, tables and figures; `page.html.j2` lays it out and escapes every
+text.
 """
 
 import json
@@ -25,36 +25,28 @@ from dpwitness.report.nist import Shown, fields
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
-from dpwitness.results.text import UNKNOWN, at_least, at_most, confidence, p_value, relation_text
+from dpwitness.results.text import UNKNOWN_RELATION, at_least, at_most, confidence, p_value, relation_text
 from dpwitness.results.verdict import EARLY_ENDS, SUFFICIENT_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A part of a text, after the element that it stands in: "mark", "code", or "" for none.
+#: A part of a text, after the name of its element: "mark", "code", or "" without an element.
 Span = tuple[str, str]
 #: A cell of a table.
 Cell = str | Sequence[Span]
-#: A piece of a page: a dict whose one key says what it is, for the template.
+#: A piece of a page, as the template takes it: a dict with a key for the kind of piece.
 Piece = dict[str, Any]
 
-#: Characters of a text that are shown, and of a name in a heading or a sentence.
+#: The largest number of characters of a text that are shown.
 TEXT_CHARACTERS: Final = 1_500
+#: The largest number of characters of a name in a heading or a sentence.
 NAME_CHARACTERS: Final = 160
-#: A larger α gets a warning.
-LARGE_ALPHA: Final = 0.01
-#: Entries of an input that are compared one by one.
-COMPARED_ENTRIES: Final = 400
-#: Parts of the text of an input: entries, and the characters between them.
-ENTRY: Final = re.compile(r"[^\s,\[\](){}]+|\s+|.", re.DOTALL)
-#: Values of a curve in its table, and of a band.
-CURVE_ROWS: Final = 200
-BAND_ROWS: Final = 11
-#: Outcomes in the order in which they are counted.
-ORDER: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
-#: Why runs ended, for people.
-ENDED: Final = {
+#: The outcomes in the order in which the title counts them.
+OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
+#: The text for each reason why runs ended.
+END_TEXTS: Final = {
     "refuted": "the claim was refuted",
     "runs": "all runs that were asked for were made",
     **EARLY_ENDS,
@@ -64,10 +56,10 @@ ENDED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A result for a page; `result` None: there is none, for `reason`. `facts`: further ones, such as the test's name.
+    """A result on a page; `result` None: there is no result, for `reason`. `facts`: more facts, such as the test.
 
-    `replay`: the command that counts it again; empty where nothing is saved yet. `of_bits`: it counts what the
-    last bits of a pass show, and not the best candidate.
+    `replay`: the command that counts its event again; empty where nothing is saved yet. `of_bits`: the command counts
+    the event of a pass's last bits, not the best candidate.
     """
 
     name: str
@@ -79,14 +71,14 @@ class Entry:
 
 
 def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> str:
-    """The page of some results, with `facts` about all of them; text of a whole HTML file."""
+    """The page of several results, with `facts` about all of them, as the text of an HTML file."""
     found = [_outcome(entry.result).lower() for entry in entries]
-    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=ORDER.index))
+    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=OUTCOMES.index))
     title = f"Privacy tests: {tally or 'none'}"
     if len(entries) == 1:
         title = f"{_outcome(entries[0].result)}: {entries[0].name}"
     articles = [_article(entry, f"result-{number}") for number, entry in enumerate(entries, 1)]
-    return _rendered("page.html.j2", title=title, tally=tally, session=_table("All results", facts), articles=articles)
+    return _render("page.html.j2", title=title, tally=tally, session=_table("All results", facts), articles=articles)
 
 
 def page_of(result: Shown) -> str:
@@ -97,21 +89,21 @@ def page_of(result: Shown) -> str:
 def block(result: Shown) -> str:
     """A compact block of a result for a notebook: the verdict, the main numbers, the first figure."""
     left_out = ("Pair chosen", "End of the runs", "Time")
-    rows = [row for row in (*_bounds(result), *_searched(result)) if row[0] not in left_out]
+    rows = [row for row in (*_bounds(result), *_search_rows(result)) if row[0] not in left_out]
     pieces = [*_table("In numbers", rows), *_figures(result)[:1]]
-    return _rendered("block.html.j2", verdict=_verdict(result), pieces=pieces)
+    return _render("block.html.j2", verdict=_verdict(result), pieces=pieces)
 
 
 def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
     """The text with invisible characters escaped as in JSON: control characters, surrogates, marks of direction.
 
-    A long text is cut, and the number of its characters said.
+    A long text is cut; the number of its characters is added.
     """
     cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
 
 
-def _rendered(template: str, **values: object) -> str:
+def _render(template: str, **values: object) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # 0.05 s
     from markupsafe import Markup
 
@@ -128,7 +120,7 @@ def _rendered(template: str, **values: object) -> str:
 
 
 def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
-    """A table whose first cells are names; nothing if it has no rows. `look` is its class in the style sheet."""
+    """A table whose first cells are names; no piece without rows. `look` is its class in the style sheet."""
     return [{"caption": caption, "rows": rows, "head": head, "look": look}] if rows else []
 
 
@@ -143,15 +135,15 @@ def _outcome(result: Shown | None) -> str:
         case Profile(claim=None):
             return "Privacy profile"
         case _:
-            return "Violated" if _refuted(result) else "Not refuted"
+            return "Violated" if _is_refuted(result) else "Not refuted"
 
 
-def _refuted(result: Shown) -> bool:
+def _is_refuted(result: Shown) -> bool:
     return isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted)
 
 
 def _colour(result: Shown | None) -> str:
-    """The class of elements in the colour of an outcome; empty where no claim was tested."""
+    """The class of elements that have the colour of the outcome; empty where no claim was tested."""
     return {"Violated": "violated", "Not refuted": "not-refuted"}.get(_outcome(result), "")
 
 
@@ -165,15 +157,15 @@ def _article(entry: Entry, place: str) -> Piece:
     plotted = "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers"
     sections: list[tuple[str, str, list[Piece]]] = [
         ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
-        ("Search", "Search", _table("What was searched", _searched(result))),
+        ("Search", "Search", _table("What was searched", _search_rows(result))),
         ("Bounds", "Bounds", _table("What was shown, and what would have been", _bounds(result))),
         ("Outputs", plotted, [*_figures(result), *_plotted_numbers(result)]),
         ("Evidence", "Evidence", _evidence(result)),
         ("Inputs", "The two inputs", _inputs(result)),
-        ("Witness", "The witness" if _refuted(result) else "The best candidate",
+        ("Witness", "The witness" if _is_refuted(result) else "The best candidate",
          _witness(result, None if entry.of_bits else entry.replay)),
         ("Floating point", "Floating point", _bits(result, entry.replay)),
-        ("Limits", "What this does not show", [{"limits": _refuted(result)}]),
+        ("Limits", "What this does not show", [{"limits": _is_refuted(result)}]),
         ("Appendix", "Appendix: fields of NIST SP 800-226",
          _table("After NIST SP 800-226 (2025)", fields(result), head=("Field", "What this result says"))),
     ]  # fmt: skip
@@ -183,13 +175,13 @@ def _article(entry: Entry, place: str) -> Piece:
             "heading": f"Under {relation_text(other.witness.relation)}",
             "pieces": [*_table("Bounds", _bounds(other)), *_figures(other), *_inputs(other)],
         }
-        for other in _others(result)
+        for other in _other_verdicts(result)
     ]
     return {**about, **_verdict(result), "reason": None, "sections": sections, "others": others}
 
 
 def _verdict(result: Shown) -> Piece:
-    """What was found: the outcome and its colour, warnings, and a sentence before, of and behind the call."""
+    """The verdict: the outcome, its colour, warnings, and a sentence in three parts around the call."""
     before, behind = _sentence(result)
     return {
         "outcome": _outcome(result),
@@ -200,7 +192,7 @@ def _verdict(result: Shown) -> Piece:
 
 
 def _sentence(result: Shown) -> tuple[str, str]:
-    """A sentence about a result, without the call of the mechanism: the text before and behind it."""
+    """A sentence about a result, without the call of the mechanism: the text before the call and after it."""
     match result:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
@@ -227,7 +219,7 @@ def _sentence(result: Shown) -> tuple[str, str]:
 
 
 def _warnings(result: Shown) -> list[str]:
-    """What can make the result meaningless, before all else."""
+    """Warnings about circumstances that can make the result meaningless."""
     texts: list[str] = []
     if isinstance(result, NotRefuted) and not math.isfinite(result.detectable):
         texts.append("So few runs fell into the event that no violation would have been caught: this says nothing.")
@@ -239,7 +231,7 @@ def _warnings(result: Shown) -> list[str]:
     if result.ended in EARLY_ENDS:
         texts.append(f"The runs ended early: {EARLY_ENDS[result.ended]}. What was counted until then is valid.")
     if not isinstance(result, Curve):
-        if result.alpha > LARGE_ALPHA:
+        if result.alpha > 0.01:
             texts.append(f"α = {result.alpha:g}: so often such a finding is wrong although the claim holds.")
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
@@ -251,12 +243,14 @@ def _warnings(result: Shown) -> list[str]:
 
 
 def _facts(result: Shown) -> list[tuple[str, Cell]]:
-    """What was tested: claim, adjacency, mechanism, versions, seed and α."""
+    """The facts of the test: claim, adjacency, mechanism, versions, seed and α."""
     witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim
     rows: list[tuple[str, Cell]] = [("Claim", "none was tested" if claim is None else str(claim))]
     if witness is not None:
-        rows.append(("Adjacency", UNKNOWN if witness.relation is None else f"{witness.relation.described:.200}"))
+        rows.append(
+            ("Adjacency", UNKNOWN_RELATION if witness.relation is None else f"{witness.relation.described:.200}")
+        )
     rows.append(("Mechanism", result.mechanism))
     rows += [(f"Parameter {readable(key, NAME_CHARACTERS)}", str(value)) for key, value in result.parameters.items()]
     if not isinstance(result, Curve):
@@ -266,15 +260,15 @@ def _facts(result: Shown) -> list[tuple[str, Cell]]:
 
 
 def _alpha(result: Verdict | Bound | Profile) -> str:
-    """The probability of a false alarm, and for what it was spent."""
+    """The probability α of a false alarm, for each part of the result."""
     spent = [f"α = {result.alpha:g} for this result"]
     if isinstance(result, NotRefuted) and result.floating_point is not None:
         spent.append(f"{result.floating_point.alpha:g} for the last bits")
-    return "; ".join([*spent, *(f"{other.alpha:g} under another relation" for other in _others(result))])
+    return "; ".join([*spent, *(f"{other.alpha:g} under another relation" for other in _other_verdicts(result))])
 
 
-def _searched(result: Shown) -> list[tuple[str, Cell]]:
-    """Pairs, events and runs."""
+def _search_rows(result: Shown) -> list[tuple[str, Cell]]:
+    """The rows about the search: pairs, events and runs."""
     time = ("Time", f"{result.seconds:.1f} s")
     if isinstance(result, Curve):
         runs = [(line.epsilon, line.run_counts) for line in result.lines]
@@ -286,17 +280,17 @@ def _searched(result: Shown) -> list[tuple[str, Cell]]:
         rows.append(("Events", f"{len(result.events)} in the band"))
     else:
         rows.append(("Event chosen", result.witness.description))
-        rows += [] if result.course is None else [("Tried", _tried(result.course))]
+        rows += [] if result.course is None else [("Tried", _course_text(result.course))]
     counts = result.run_counts
     made = f"{counts.search:,} to search; {counts.confirm:,} to confirm on fresh runs"
     if counts.epochs:
         since = f"{counts.confirm:,} since the event was chosen"
         made = f"{counts.epochs:,} in epochs, each bet on before it was made; {since}"
-    return [*rows, ("Paired runs", made), ("End of the runs", ENDED.get(result.ended, result.ended)), time]
+    return [*rows, ("Paired runs", made), ("End of the runs", END_TEXTS.get(result.ended, result.ended)), time]
 
 
-def _tried(course: Course) -> str:
-    """How much was searched."""
+def _course_text(course: Course) -> str:
+    """The extent of the search, in words."""
     if not course.pairs:
         return "nothing: pair and event were given"
     pairs = "1 pair of inputs" if course.pairs == 1 else f"{course.pairs:,} pairs of inputs"
@@ -305,7 +299,7 @@ def _tried(course: Course) -> str:
 
 
 def _bounds(result: Shown) -> list[tuple[str, Cell]]:
-    """Lower bounds, and what would have been caught."""
+    """The rows of lower bounds, and of the parameter that would have been caught."""
     rows: list[tuple[str, Cell]] = []
     if isinstance(result, Verdict):
         rows.append(("Claimed", str(result.claim)))
@@ -321,7 +315,7 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 
 
 def _figure(draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str) -> list[Piece]:
-    """A figure with a title and a description, for who cannot see it, and a caption."""
+    """A figure with a caption, and with a title and a description for readers who cannot see it."""
     return [{"figure": plots.svg(draw, shown, title, said), "caption": caption}]
 
 
@@ -344,7 +338,7 @@ def _figures(result: Shown) -> list[Piece]:
 
 
 def _rates(result: Verdict | Bound) -> list[Piece]:
-    """How often the event was seen; nothing without runs."""
+    """The figure of the event's rates on both inputs; no piece without runs."""
     witness = result.witness
     if not result.counts.runs:
         return []
@@ -357,7 +351,7 @@ def _rates(result: Verdict | Bound) -> list[Piece]:
 
 
 def _outputs(result: Verdict | Bound) -> list[Piece]:
-    """Both distributions of what the event looks at; a sentence where it looks at several values."""
+    """The figure of the event's value on both inputs; a sentence for an event of several values."""
     event, course = result.witness.event, result.course
     legend = "In colour: on D; grey: on D′; shaded: the event."
     if is_partition(event):
@@ -397,15 +391,14 @@ def _plotted_numbers(result: Shown) -> list[Piece]:
         head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
         tested = result.lines[0].test_epsilons
         rows = [
-            [f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)]
-            for k, test in enumerate(tested[:CURVE_ROWS])
+            [f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested[:200])
         ]
         left = f" ({len(tested) - len(rows):,} more are left out)" if len(tested) > len(rows) else ""
         caption = f"p-values; a small one speaks against the tested value{left}"
         return _table(caption, rows, head=head, look="numbers")
     if not isinstance(result, Profile):
         return []
-    points = np.linspace(0.0, result.largest_epsilon, BAND_ROWS) if result.largest_epsilon else np.zeros(1)
+    points = np.linspace(0.0, result.largest_epsilon, 11) if result.largest_epsilon else np.zeros(1)
     deltas = np.atleast_1d(result.delta(points))
     band = [[f"{at:.3g}", at_least(delta, 3)] for at, delta in zip(points, deltas, strict=True)]
     rates = [[f"{at:g}", at_least(result.power(at), 3)] for at in SHOWN_RATES]
@@ -440,11 +433,12 @@ def _inputs(result: Shown) -> list[Piece]:
 
 
 def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Both inputs as text; where both are short, the entries that differ are marked, else what differs is said."""
+    """Both inputs as text; the entries that differ are marked if both are short, else the difference is described."""
     first, second = both(pair.data, pair.neighbour)
     whole = (summary(pair.data), summary(pair.neighbour)) == (first, second)
-    entries = [ENTRY.findall(text) for text in (first, second)]
-    if not whole or max(map(len, entries)) > COMPARED_ENTRIES:
+    # Entries, and the characters between them.
+    entries = [re.findall(r"(?s)[^\s,\[\](){}]+|\s+|.", text) for text in (first, second)]
+    if not whole or max(map(len, entries)) > 400:
         return [("", first)], [("", second)]
     if len(entries[0]) == len(entries[1]):
         differing = [[k for k, (a, b) in enumerate(zip(*entries, strict=True)) if a != b]] * 2
@@ -452,17 +446,17 @@ def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
         codes = SequenceMatcher(a=entries[0], b=entries[1], autojunk=False).get_opcodes()
         changes = [change for kind, *change in codes if kind != "equal"]
         differing = [[k for change in changes for k in range(change[i], change[i + 1])] for i in (0, 2)]
-    return _with_marks(entries[0], differing[0]), _with_marks(entries[1], differing[1])
+    return _mark(entries[0], differing[0]), _mark(entries[1], differing[1])
 
 
-def _with_marks(entries: Sequence[str], differing: Sequence[int]) -> list[Span]:
+def _mark(entries: Sequence[str], differing: Sequence[int]) -> list[Span]:
     return [("mark" if k in differing else "", text) for k, text in enumerate(entries)]
 
 
 def _witness(result: Shown, replay: str | None, part: str = "") -> list[Piece]:
     """The witness in words, and the command that counts it on fresh runs.
 
-    `replay`: the command; where it is empty the witness is saved first, that of such a part of the result; None: none.
+    `replay`: the command; empty: the witness, that of the result's `part`, is saved first; None: no command is shown.
     """
     witness = result.witness
     if witness is None:
@@ -498,7 +492,7 @@ def replay_line(witness: Witness, file: str) -> str:
 
 
 def _bits(result: Shown, replay: str) -> list[Piece]:
-    """What the last bits show, below a pass."""
+    """The finding of a pass by the last bits of its outcomes; no piece without one."""
     by_bits = result.floating_point if isinstance(result, NotRefuted) else None
     if by_bits is None:
         return []
@@ -506,5 +500,5 @@ def _bits(result: Shown, replay: str) -> list[Piece]:
     return [sentence, *_figures(by_bits), *_inputs(by_bits), *_witness(by_bits, replay, ".floating_point")]
 
 
-def _others(result: Shown) -> tuple[Verdict, ...]:
+def _other_verdicts(result: Shown) -> tuple[Verdict, ...]:
     return result.others if isinstance(result, Verdict) else ()

@@ -28,33 +28,30 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Points of a drawn line: values of ε, and false positive rates.
-POINTS: Final = 241
-#: Log-odds of the false positive rates at which a claim's region is looked at.
+#: The number of points of a drawn line.
+LINE_POINTS: Final = 241
+#: The log-odds (nats) of the false positive rates at which a claim's largest power is computed.
 LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)
-#: The smallest δ that is drawn, and the smallest false positive rate.
+#: The smallest δ that is drawn.
 LEAST_DELTA: Final = 1e-6
-LEAST_RATE: Final = 1e-4
-FORMATS: Final = ("svg", "png", "pdf")
-#: Colours of D and of D′, of the claim, and of the event's part of a figure. A page replaces the first and the third.
-DATA_COLOUR, NEIGHBOUR_COLOUR, CLAIM_COLOUR = "C0", "0.6", "C3"
-#: Characters of a user's text in a figure; of all values below the bins of a histogram together.
-LABEL_CHARACTERS: Final = 60
-VALUES_CHARACTERS: Final = 44
-#: A bin is cut off if it is this many times as high as the next one.
-OUTLYING_HEIGHT: Final = 3.0
+#: The colour of D; a page replaces it.
+DATA_COLOUR: Final = "C0"
+#: The colour of D′.
+NEIGHBOUR_COLOUR: Final = "0.6"
+#: The colour of the claim; a page replaces it.
+CLAIM_COLOUR: Final = "C3"
 
 
 def plot_format(path: str | Path) -> str:
     """The format that a file's name asks for. Raises `InvalidParameter` for any other than svg, png, pdf."""
     suffix = Path(path).suffix.removeprefix(".").lower()
-    if suffix not in FORMATS:
+    if suffix not in ("svg", "png", "pdf"):
         raise InvalidParameter(f"cannot plot to {path}: the name must end in .svg, .png or .pdf")
     return suffix
 
 
 def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) -> "Axes":
-    """Draw a result into axes, those of a new figure of pyplot if none are given, and return them."""
+    """Draw a result into axes, by default into those of a new figure of pyplot, and return them."""
     if axes is None:
         from matplotlib import pyplot  # which notebooks show
 
@@ -77,7 +74,7 @@ def allowed(witness: Witness) -> float:
 def interval(hits: int, runs: int) -> tuple[float, float]:
     """The exact 95 % confidence interval of a probability. Clopper & Pearson 1934, Biometrika 26.
 
-    It is for the eye: it holds for a number of runs that was fixed beforehand. Verdicts rest on e-values.
+    It holds for a number of runs that was fixed beforehand, so it is for figures only; verdicts rest on e-values.
     """
     from scipy.special import betaincinv  # only figures need it
 
@@ -103,7 +100,7 @@ def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
         f"{name}: {share:.4g}\n{number:,} of {counts.runs:,} runs"
         for name, share, number in zip(("D", "D′"), shares, hits, strict=True)
     ]
-    # The room below the bars is that of the legend.
+    # The space below the bars is for the legend.
     axes.set(yticks=[0, 1], yticklabels=texts, ylim=(2.2 if result.tested else 1.6, -0.6), xlim=(0, None))
     axes.set(xlabel="share of runs in the event")
     axes.set_title(f"{_label(result.call)}\n{_label(result.witness.description)}", fontsize="small")
@@ -142,8 +139,8 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
     *_, second, highest = 0.0, *np.sort(heights.max(axis=0))
     _draw_bins(axes, edges[:-1], np.maximum(widths, (edges[-1] - edges[0]) / 250), heights, inside)
     axes.set(yticks=[], ylabel="density")
-    if 0 < OUTLYING_HEIGHT * second < highest:  # a value that comes back, such as the end of a range
-        axes.set_ylim(0, OUTLYING_HEIGHT / 2 * second)
+    if 0 < 3 * second < highest:  # a value that comes back, such as the end of a range, is cut off
+        axes.set_ylim(0, 1.5 * second)
         bin_ = int(np.argmax(heights.max(axis=0)))
         side = "right" if edges[bin_] > (edges[0] + edges[-1]) / 2 else "left"
         text = f"cut off: {shares[0, bin_]:.3g} and {shares[1, bin_]:.3g}"
@@ -166,8 +163,8 @@ def _draw_bins(axes: "Axes", left: Floats, widths: Floats, heights: Floats, insi
 
 
 def values_fit(shown: Outputs) -> bool:
-    """Whether the values of bins have room below them; otherwise a figure has their numbers."""
-    return len(shown.values) * max(map(len, shown.values), default=0) <= VALUES_CHARACTERS
+    """Whether the values of bins fit below them; otherwise the figure has their numbers."""
+    return len(shown.values) * max(map(len, shown.values), default=0) <= 44  # characters
 
 
 def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
@@ -233,7 +230,7 @@ def svg(draw_into: "Callable[[Axes, Any], None]", shown: object, title: str, des
 
 
 def draw_curve(axes: "Axes", result: Curve) -> None:
-    """p-value against the tested parameter: a line an ε of the mechanism and a vertical one at it."""
+    """Draw p-values against the tested parameter: a line for each ε of the mechanism, and a vertical line at that ε."""
     for k, line in enumerate(result.lines):
         colour = f"C{k}"
         axes.plot(
@@ -249,8 +246,8 @@ def draw_curve(axes: "Axes", result: Curve) -> None:
 
 
 def _label(text: str) -> str:
-    """At most 60 characters of a text, none of which matplotlib takes for mathematics or cannot draw."""
-    short = text if len(text) <= LABEL_CHARACTERS else f"{text[: LABEL_CHARACTERS - 1]}…"
+    """At most 60 characters of a text, with those escaped or replaced that matplotlib would misread or cannot draw."""
+    short = text if len(text) <= 60 else f"{text[:59]}…"
     return "".join(c if c.isprintable() else "�" for c in short).replace("$", r"\$")
 
 
@@ -262,7 +259,7 @@ def plot_curve(result: Curve, path: str | Path) -> None:
 
 
 def new_figure(width: float = 6.4, height: float = 4.2) -> "tuple[Figure, Axes]":
-    """A figure with one pair of axes, in inches."""
+    """A figure of `width` by `height` inches with one pair of axes."""
     from matplotlib.figure import Figure  # 0.3 s
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -277,9 +274,9 @@ def write_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
-    """The δ that a claim allows at each ε: the largest G(q) − e^ε·q. For drawing, no evidence.
+    """The δ that a claim allows at each ε: the largest G(q) − e^ε·q. It is for figures, not for evidence.
 
-    It is nowhere too small: exact where G is a polygon, and less than 0.5 % too large where G is smooth.
+    The δ is never too small: exact where G is a polygon, and less than 0.5 % too large where G is smooth.
     """
     q, p = claimed_powers(claim)
     return np.asarray(np.max(p - np.exp(epsilons)[:, None] * q, axis=1))
@@ -322,7 +319,7 @@ def plot_profile(result: Profile, path: str | Path) -> None:
 def draw_profile(axes: "Axes", result: Profile) -> None:
     """Draw the lower band of δ(ε), logarithmic, and the claim's δ."""
     top = max(result.largest_epsilon, 0.5)
-    epsilons = np.linspace(0.0, 1.15 * top, POINTS)
+    epsilons = np.linspace(0.0, 1.15 * top, LINE_POINTS)
     band = np.atleast_1d(result.delta(epsilons))
     shown = np.where(band >= LEAST_DELTA, band, np.nan)
     axes.fill_between(epsilons, LEAST_DELTA / 10, np.maximum(band, LEAST_DELTA / 10), color="C0", alpha=0.15, lw=0)
@@ -346,8 +343,8 @@ def draw_profile(axes: "Axes", result: Profile) -> None:
 
 
 def draw_trade_off(axes: "Axes", result: Profile) -> None:
-    """Draw the upper band of the false negative rate of tests, and what the claim allows."""
-    rates = 1 / (1 + np.exp(-np.linspace(np.log(LEAST_RATE), -np.log(LEAST_RATE), POINTS)))
+    """Draw the upper band of the false negative rate of tests, and the rate that the claim allows."""
+    rates = 1 / (1 + np.exp(-np.linspace(np.log(1e-4), -np.log(1e-4), LINE_POINTS)))
     band = np.atleast_1d(result.trade_off(rates))
     axes.fill_between(rates, band, 1.0, color="C0", alpha=0.15, lw=0)
     axes.plot(rates, band, color="C0", label=f"upper band, confidence 1 − {result.alpha:g}")

@@ -15,9 +15,8 @@ from urllib.parse import quote
 from dpwitness.report.source import Place, below_root
 
 Record = Mapping[str, Any]
+#: The address of the schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-#: The name of the folder that relative places start from.
-ROOT: Final = "%SRCROOT%"
 
 
 def log(records: Sequence[Record]) -> dict[str, object]:
@@ -69,7 +68,7 @@ def _result(record: Record, rule: int) -> dict[str, object]:
 
 
 def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
-    """The line at which runs on D and on D′ part, where that is known and stands in the same file."""
+    """The line at which runs on D and on D′ diverge, where it is known and in the same file."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
         return {}
@@ -78,5 +77,8 @@ def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
 
 
 def _location(at: Place) -> dict[str, object]:
-    file = {"uri": quote(str(at["file"])), "uriBaseId": ROOT} if below_root(at) else {"uri": Path(at["file"]).as_uri()}
+    if below_root(at):
+        file = {"uri": quote(str(at["file"])), "uriBaseId": "%SRCROOT%"}
+    else:
+        file = {"uri": Path(at["file"]).as_uri()}
     return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at["line"]}}}

@@ -1,4 +1,4 @@
-"""Where the code of a mechanism stands: file and line, for annotations and reports of other tools."""
+"""The place of a mechanism's code: file and line, for annotations and reports of other tools."""
 
 import ast
 import functools
@@ -6,18 +6,16 @@ import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-#: A record's keys of a place: its file, as people and tools read it, and its line, from 1.
+#: A place of code in a record: the file, as people and tools read it, and the line, from 1.
 Place = Mapping[str, Any]
-#: Folders of installed packages: nobody's own code.
-INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
-    """The place of a mechanism: of the function itself, else of what its reference "file.py:name" names.
+    """The place of a mechanism: of the function itself, else of the object that its reference "file.py:name" names.
 
-    None where it is not known, as for a function that was typed in or is no Python.
+    The place is None where it is not known, as for a function that was typed in or is not Python.
     """
     # A function of another interpreter has its file as its module.
     named = f"{getattr(mechanism, '__module__', '')}:{getattr(mechanism, '__name__', '')}"
@@ -32,7 +30,8 @@ def place(file: str, line: int, root: Path) -> dict[str, object]:
     """
     path = Path(os.path.realpath(file))
     base = Path(os.path.realpath(root))
-    own = path.is_relative_to(base) and not set(INSTALLED) & set(path.parts)
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    own = path.is_relative_to(base) and not installed
     return {"file": (path.relative_to(base) if own else path).as_posix(), "line": line}
 
 
@@ -42,7 +41,7 @@ def below_root(found: Place | None) -> bool:
 
 
 def _of_function(mechanism: object) -> tuple[str, int] | None:
-    """The file and line of a callable; of an object of a class of the user's own those of the class."""
+    """The file and line of a callable; for an object of the user's class those of the class."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func
     mechanism = inspect.unwrap(mechanism) if callable(mechanism) else mechanism
@@ -80,7 +79,7 @@ def _of_reference(reference: str | None) -> tuple[str, int] | None:
 
 
 def _names(node: ast.AST) -> list[str]:
-    """What a statement gives a name to."""
+    """The names that a statement binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     return [name.id for name in getattr(node, "targets", ()) if isinstance(name, ast.Name)]

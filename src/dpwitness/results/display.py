@@ -1,36 +1,37 @@
-"""How results show themselves: as a page, in a notebook and as a plot. What draws them is above this room."""
+"""The display of results as a page, in a notebook and as a plot; the package above sets the functions that draw."""
 
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: What draws a result, by the form: functions as "module:name", which the package sets and the first use imports.
-DRAWN_BY: Final[dict[str, str]] = {}
+#: The functions that draw a result, by form, as "module:name": the package sets them, and the first use imports them.
+DRAWING_FUNCTIONS: Final[dict[str, str]] = {}
 
 
 class Displayed:
-    """The methods by which a result is looked at."""
+    """The methods that display a result."""
 
     __slots__ = ()
 
     def to_html(self) -> str:
-        """The report as one HTML page that needs nothing else: no network, no script."""
-        return str(self._drawn("page"))
+        """The report as one HTML page, without network or script."""
+        return str(self._draw("page"))
 
     def _repr_html_(self) -> str:
         """A compact block for notebooks."""
-        return str(self._drawn("block"))
+        return str(self._draw("block"))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the result with matplotlib, into `ax` or into a new figure; returns the axes.
 
-        Of a verdict or a bound how often the event was seen on each input; of a curve the p-values; of a profile δ(ε).
+        The plot of a verdict or a bound shows the rates of the event on both inputs, that of a curve the p-values, and
+        that of a profile δ(ε).
         """
-        axes: Axes = self._drawn("plot", ax)
+        axes: Axes = self._draw("plot", ax)
         return axes
 
-    def _drawn(self, form: str, *more: object) -> Any:
+    def _draw(self, form: str, *more: object) -> Any:
         import pkgutil
 
-        return pkgutil.resolve_name(DRAWN_BY[form])(self, *more)
+        return pkgutil.resolve_name(DRAWING_FUNCTIONS[form])(self, *more)

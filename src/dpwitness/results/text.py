@@ -1,4 +1,4 @@
-"""Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
+"""Pieces of reports as text: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
 import math
@@ -13,34 +13,28 @@ from dpwitness.checks import escaped
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
 
-#: What is said of a relation that a witness file does not have.
-UNKNOWN: Final = "not known: its pair is taken as it is"
-#: Where the values of labelled lines begin.
-MARGIN: Final = 15
-#: A smaller α is shown itself: of more nines nobody counts how many they are.
-LEAST_IN_PERCENT: Final = 1e-12
-#: Columns of what is wrapped in any case: 80, less what pytest puts before a line of a failure.
-COLUMNS: Final = 72
-#: Columns of a line of a short report.
+#: The text in place of a relation that a witness file does not have.
+UNKNOWN_RELATION: Final = "not known: its pair is taken as it is"
+#: The column at which the values of labelled lines begin.
+VALUE_COLUMN: Final = 15
+#: The columns of wrapped text: 80, less the prefix that pytest puts before a line of a failure.
+WRAPPED_COLUMNS: Final = 72
+#: The columns of a line of a short report.
 LINE_COLUMNS: Final = 80
-#: A failing share of so many percent or less is shown by the nines that it leaves.
-NINES: Final = Decimal("0.01")
-#: A context of our own: a user's may round to fewer digits, or refuse to round.
-EXACT: Final = Context(prec=28, traps=[])
-#: Ends of events with more digits behind the point than people compare.
-LONG: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
-#: Significant digits of these, in turn, until no two of them look the same.
-DIGITS: Final = (4, 6, 9)
+#: The context of decimal arithmetic here: a user's context may round to fewer digits, or refuse to round.
+DECIMAL_CONTEXT: Final = Context(prec=28, traps=[])
+#: The ends of events with more digits behind the point than people compare.
+LONG_ENDS: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
 
 
 def one_line(text: str) -> str:
-    """A text on one line, with what cannot be seen escaped as in JSON: a file must not forge a line of a report."""
+    """A text on one line, invisible characters escaped as in JSON: a file must not forge a line of a report."""
     return escaped(text, lambda c: unicodedata.category(c) == "Zs")
 
 
 def label(name: str, value: str) -> str:
-    """A labelled line."""
-    return f"  {name:<{MARGIN - 3}} {one_line(value)}"
+    """A labelled line of a report."""
+    return f"  {name:<{VALUE_COLUMN - 3}} {one_line(value)}"
 
 
 def short_label(name: str, value: str) -> str:
@@ -50,66 +44,75 @@ def short_label(name: str, value: str) -> str:
 
 
 def wrapped_label(name: str, value: str) -> list[str]:
-    """A label and its value in lines of at most `COLUMNS` columns, unless a word is longer."""
+    """A label and its value in lines of at most `WRAPPED_COLUMNS` columns, unless a word is longer."""
     return textwrap.wrap(
-        label(name, value), COLUMNS, subsequent_indent=" " * MARGIN, break_long_words=False, break_on_hyphens=False
+        label(name, value),
+        WRAPPED_COLUMNS,
+        subsequent_indent=" " * VALUE_COLUMN,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
 def wrapped(sentence: str) -> list[str]:
-    """A sentence of a report in lines of at most `COLUMNS` columns."""
+    """A sentence of a report in lines of at most `WRAPPED_COLUMNS` columns."""
     return textwrap.wrap(
-        sentence, COLUMNS, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        sentence,
+        WRAPPED_COLUMNS,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
 def rounded(event: str) -> str:
-    """An event with its long ends in four digits, said to be about these; exact where two would look the same.
+    """An event with its long ends rounded to four digits or a few more; exact where two would look the same.
 
-    Ends alone: what must be equal to a number is told by all of its digits.
+    Only ends are rounded: a number that an outcome must equal keeps all its digits.
     """
-    long = {number for _, _, number in LONG.findall(event)}
-    for digits in DIGITS:
-        short = {number: _short(float(number), digits) for number in long}
+    long = {number for _, _, number in LONG_ENDS.findall(event)}
+    for digits in (4, 6, 9):  # until no two ends look the same
+        short = {number: _shorten(float(number), digits) for number in long}
         if len(set(short.values())) == len(short):
             break
     else:
         return event
-    return LONG.sub(lambda found: f"{found[1]} about {found[2]}{short[found[3]]}", event)
+    return LONG_ENDS.sub(lambda found: f"{found[1]} about {found[2]}{short[found[3]]}", event)
 
 
-def _short(value: float, digits: int) -> str:
-    """A positive number with so many significant digits, and all of those before its point."""
+def _shorten(value: float, digits: int) -> str:
+    """A positive number with at least `digits` significant digits, and all digits before its point."""
     return f"{value:.0f}" if 10 ** (digits - 1) <= value < 1e15 else f"{value:.{digits}g}"
 
 
 def rate(hits: int, runs: int) -> str:
-    """A count as a share of the runs."""
+    """A number of hits as a share of the runs."""
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
 def at_least(value: float, digits: int = 4) -> str:
-    """A lower bound in so many significant digits, rounded down, so that what is printed was shown."""
-    return _towards(value, digits, ROUND_FLOOR)
+    """A lower bound in `digits` significant digits, rounded down, so that the printed bound holds."""
+    return _round_towards(value, digits, ROUND_FLOOR)
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """An upper bound in so many significant digits, rounded up; so is what would have been caught from there on."""
-    return _towards(value, digits, ROUND_CEILING)
+    """An upper bound, or a power, in `digits` significant digits, rounded up, so that the printed one holds."""
+    return _round_towards(value, digits, ROUND_CEILING)
 
 
-def _towards(value: float, digits: int, rounding: str) -> str:
+def _round_towards(value: float, digits: int, rounding: str) -> str:
     if value and math.isfinite(value):
-        with localcontext(EXACT):
+        with localcontext(DECIMAL_CONTEXT):
             exact = Decimal(repr(float(value)))
             value = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), rounding))
     return f"{value:.{digits}g}"
 
 
 def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
-    """By how much a refuted claim is exceeded: the lower bound of its parameter.
+    """The lower bound that shows how far a refuted claim is exceeded, as text.
 
-    Where that does not read as more than the claim, only that the parameter is larger, which its refutation shows.
+    Where the rounded bound is not above the claim, the text only says that the parameter is larger.
     """
     least = at_least(lower_bound, digits)
     if lower_bound > claim.parameter and float(least) > claim.parameter:
@@ -128,13 +131,13 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 def confidence(alpha: float) -> str:
     """The confidence of a bound that fails with probability at most `alpha`, in percent, rounded down.
 
-    Of a small `alpha` the nines are all that people compare.
+    For a small `alpha` people compare only the number of nines.
     """
-    if alpha < LEAST_IN_PERCENT:
+    if alpha < 1e-12:  # nobody counts more nines
         return f"1 − {alpha:g}"
-    with localcontext(EXACT):
+    with localcontext(DECIMAL_CONTEXT):
         failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
-        if failing <= NINES:
+        if failing <= Decimal("0.01"):  # shown by the nines that it leaves
             failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
         else:
             failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
@@ -142,7 +145,7 @@ def confidence(alpha: float) -> str:
 
 
 def odds(alpha: float) -> str:
-    """How many checks give a false alarm of probability `alpha`, for people: "at most 1 check in 1,000,000"."""
+    """The rate of false alarms at probability `alpha`, as text: "at most 1 check in 1,000,000"."""
     return f"at most 1 check in {math.floor((1 + 1e-12) / float(at_most(alpha, 2))):,}"
 
 
@@ -152,13 +155,13 @@ def notes(texts: Sequence[str]) -> list[str]:
 
 
 def p_value(p: float) -> str:
-    """A p-value; one that no double is small enough for is not 0."""
+    """A p-value as text; a value too small for a double is not printed as 0."""
     return f"{p:.3g}" if p else "<1e-300"
 
 
 def relation_text(relation: Relation | None) -> str:
     """A relation on one line; a witness file may have none."""
-    return UNKNOWN if relation is None else f"{relation!s:.200}"
+    return UNKNOWN_RELATION if relation is None else f"{relation!s:.200}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False, width: int | None = None) -> str:
