@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code. An error is one line on stderr, with `--traceback` its traceback too."""
+    """Run one command; return its exit code. An error prints one line, and with `--traceback` its traceback."""
     given = list(sys.argv[1:] if argv is None else argv)
     session = Session(trace="--traceback" in given)
     with session.signals(), streams():
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str], session: Session) -> int:
-    """Parse and run; click's own `main` would make exit code 1, a violation, of a closed pipe."""
+    """Parse the arguments and run the command; click's own `main` would exit with 1, a violation, for a closed pipe."""
     from dpwitness.cli.commands import COMPLETION_VARIABLE, program  # imported here: Ctrl-C meanwhile has its exit code
 
     if instruction := os.environ.get(COMPLETION_VARIABLE):

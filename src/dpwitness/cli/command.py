@@ -30,7 +30,7 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click
     files: Callable[[str], Sequence[str]] = lambda text: (text,)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Let the shell complete the name of a file."""
+        """The completions of a file's name, which the shell makes."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -46,7 +46,7 @@ def _code(text: str) -> Sequence[str]:
 def _program(text: str) -> Sequence[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # its reader says what is wrong
+    except ValueError:  # the program's reader raises the error
         return ()
 
 
@@ -71,7 +71,7 @@ VALUES: Final = FileType(files=lambda text: text.split("=@", 1)[1:])
 class Option(click.Option):
     """An option below a title of the help.
 
-    `several`: it takes all values up to the next option, as `--epsilon 0.5 1 2`; click has it as one given repeatedly.
+    `several`: the option takes all values up to the next option, as `--epsilon 0.5 1 2`; click sees repeated options.
     """
 
     def __init__(self, *names: str, title: str = "options", several: bool = False, **settings: Any) -> None:
@@ -240,7 +240,7 @@ class Group(_TitledHelp, click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, a line each, and the options."""
+        """Write one line for each command, and the options."""
         with formatter.section("commands"):
             commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
             formatter.write_dl([(name, one.get_short_help_str(1_000) if one else "") for name, one in commands])

@@ -9,7 +9,7 @@ from dpwitness.cli.options import IMPORT, import_modules, printing
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Compare two files; 1 where the new one refutes what the old one did not."""
+    """Compare two files; the exit code is 1 where the new one refutes a claim that the old one did not refute."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.report.comparison import compare
     from dpwitness.results.fields import read_json

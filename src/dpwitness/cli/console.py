@@ -129,7 +129,7 @@ def session() -> Session:
 
 
 def printable(text: str) -> str:
-    """The text with everything but line ends and printable characters escaped as in JSON.
+    """The text with all characters but line ends and printable ones escaped as in JSON.
 
     A witness file holds texts; a terminal would obey the control characters in them.
     """
@@ -152,7 +152,7 @@ def say(message: str) -> None:
 
 
 def annotate(command: str) -> None:
-    """Give a workflow command to GitHub Actions, which reads both streams."""
+    """Print a workflow command for GitHub Actions, which reads both streams, on standard error."""
     _to_stderr(f"{printable(command)}\n")
 
 
@@ -186,7 +186,7 @@ def show(text: str, *, wrap: bool = False) -> None:
             _on_terminal(printable(text), stream)
         else:
             print(printable(text), file=stream, flush=True)
-    except BrokenPipeError:  # who reads has what it wants, as `head` does
+    except BrokenPipeError:  # the reader, such as `head`, has read enough
         _discard(stream)
     except (OSError, ValueError) as error:  # a full disk, a closed file
         _discard(stream)
@@ -238,7 +238,7 @@ def _fold(line: str, width: int) -> list[str]:
         return [line]
     lines = [REPRODUCE_LABEL + first]
     for word in words:
-        if len(lines[-1]) + len(word) + 3 > width:  # a space, and what says that the line goes on
+        if len(lines[-1]) + len(word) + 3 > width:  # a space and the mark of continuation
             lines[-1] += " \\"
             lines.append(f"    {word}")
         else:
@@ -269,7 +269,7 @@ def streams() -> Iterator[None]:
 def deliver(code: int, *steps: Callable[[], object]) -> int:
     """Print a result and write its files, each step even if an earlier one failed; return the exit code.
 
-    `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
+    `code` is the exit code of the result. A proved violation stays 1 and an interruption 130; otherwise a failure
     shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C
     and SIGTERM wait until it is all written.
     """
@@ -297,7 +297,7 @@ class Quiet(Protocol):
 
 @contextlib.contextmanager
 def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
-    """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
+    """A callback that draws a bar for each stage; None where stderr is not a terminal or --quiet was given.
 
     After the context there is a result: an interruption waits until it is handed over, and a bar that cannot be drawn
     any more, as on a terminal that was closed, costs no result.

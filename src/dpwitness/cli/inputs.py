@@ -62,7 +62,7 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
     if arguments.command == "replay":
         import_modules(arguments)
         named_here = arguments.mechanism is not None or arguments.program is not None
-        # Before the witness is read: its module may register what that holds.
+        # The mechanism is loaded before the witness is read: its module may register kinds that the witness has.
         function = _mechanism(arguments, arguments.mechanism) if named_here else None
         given: tuple[Any, ...] = (Witness.load(arguments.witness), function)
     else:
@@ -86,7 +86,7 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
 
 
 def carries_claim(mechanism: object) -> bool:
-    """Whether an object states its claim itself, for no distance. Raises `InvalidParameter` for a library's class."""
+    """Whether an object itself states a claim without a distance. Raises `InvalidParameter` for a library's class."""
     called(mechanism)
     library = library_of(mechanism)
     return not library.takes_distance and library.claim(mechanism) is not None
@@ -102,7 +102,7 @@ def check_mechanism(arguments: SimpleNamespace) -> None:
         for name, given in (("seeded", arguments.seeded), ("batch", arguments.batch is not None)):
             if given:
                 raise BadInput(f"--{name} says more of --command: give --command PROGRAM too")
-        if target is None and arguments.python is not None:  # what a witness names runs here: it says no more than that
+        if target is None and arguments.python is not None:  # a bundled target of a witness runs here
             raise BadInput("--python says what runs the mechanism: give --mechanism TARGET too")
         return
     for name, value in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
@@ -131,7 +131,7 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 
 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
-    """The relation that the options describe; None leaves it to the target. Raises `BadInput`."""
+    """The relation that the options describe; None: the target decides. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
     if of_records is not None:

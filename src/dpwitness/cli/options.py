@@ -17,6 +17,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.options import REQUIRED, options_of
 from dpwitness.options import Option as Declared
 
+#: Parameters of a command: arguments and options.
 Parameters = list[click.Parameter]
 
 #: The type of an option by its name; an option without one stays text.
@@ -32,7 +33,7 @@ FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", 
 
 
 def of_function(function: str) -> Parameters:
-    """The options of a public function that a command line can give; one that is not given is None."""
+    """The command line's options of a public function; an option that is not given is None."""
     found: Parameters = []
     for name, option in options_of(function).items():
         if name == "bits":

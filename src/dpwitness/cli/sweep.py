@@ -10,7 +10,7 @@ from dpwitness.cli.values import number, seconds, threads, whole
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """List the cases, run them, print the table; 1 where one is refuted."""
+    """List the cases, run them and print the table; the exit code is 1 where a claim is refuted."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.problem import Effort
     from dpwitness.sweeps.case import REFUTED, CaseResult

@@ -17,8 +17,8 @@ class Alarm:
     """A context whose method `call` calls a function, which `Overdue` interrupts once a deadline is over.
 
     The signal is SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
-    code may have to end first. Without a deadline, in other threads, on Windows, and if somebody else uses the signal,
-    a call is waited for.
+    code may have to end first. Without a deadline, in other threads, on Windows, and if other code uses the signal, no
+    call is interrupted.
     """
 
     def __init__(self, deadline: Deadline | None) -> None:
@@ -39,7 +39,7 @@ class Alarm:
         self._set = False
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """The result of a function. Raises `Overdue`."""
+        """Call a function and return its result. Raises `Overdue`."""
         self._calling = True
         try:
             return function(*arguments)

@@ -68,7 +68,7 @@ class AttackOptions:
         return any(option is not None for option in (self.oracle, self.ask, self.answers))
 
     def require_own_system(self) -> None:
-        """Raise `InvalidParameter` for --budget, --rate and --retries where the system is a simulated one."""
+        """Raise `InvalidParameter` for --budget, --rate and --retries where the system is simulated."""
         if not self.own_system:
             reason = "is of an attack on your own system: give --oracle, or --ask FILE, too"
             refuse(self, ("budget", "rate", "retries"), reason)
@@ -86,7 +86,7 @@ class AttackOptions:
         return Deadline(time.monotonic() + self.max_time)
 
     def require_time(self, deadline: Deadline, smaller: str) -> None:
-        """Raise `InvalidParameter`, which names the option to make `smaller`, where the time is over."""
+        """Raise `InvalidParameter` where the time is over; the message names the option to make `smaller`."""
         if not deadline.left:
             raise InvalidParameter(
                 f"--max-time {self.max_time:g}: the attack takes longer than {self.max_time:g} s; "
@@ -172,8 +172,8 @@ def attack_own(
         A function of an `Asking` and the seed that returns its findings, and the reason for an early stop or None. It
         must ask the same questions again when it gets the same answers; `Asking` says how it treats missing answers.
 
-    Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
-    the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
+    Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. However
+    the attack ends, --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
     """
     started = time.monotonic()
     # A fifth of the time is kept for the computation after the last answer.

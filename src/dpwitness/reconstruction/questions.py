@@ -177,9 +177,9 @@ class Asking(Generic[Q]):
     limits
         The limits on all questions, with those of the transcript; but earlier answers are used in any case.
     transcript
-        Gets all questions and answers; None: they are not kept.
+        The transcript that gets all questions and answers; None: they are not kept.
     save
-        Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
+        A function that writes the transcript, called every few seconds, and by the caller at the end; None: no file.
     offer
         Without a system: whether new questions can be written into the transcript, to be answered for another run.
     """
@@ -228,8 +228,8 @@ class Asking(Generic[Q]):
         Raises
         ------
         AttackStopped
-            Where the budget or the time is used up, or a question gets no answer; its `answers` are those of this batch
-            up to there.
+            Where the budget or the time is used up, or a question gets no answer; its `answers` are this batch's
+            answers until then.
         OracleFailed
             Where the system raises, or gives no valid answer, and nothing was answered before.
         Waiting
@@ -443,11 +443,11 @@ class Asking(Generic[Q]):
             self._between = max(SAVE_INTERVAL, 20 * (self._saved - started))
 
     def _place(self, batch: Sequence[Q]) -> str:
-        """The next question for a message: its number, from 1, and its text."""
+        """The next question as text for a message: its number, from 1, and its content."""
         return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before the next try; False where the time is over before."""
+        """Wait before the next try; False where the time would be over first."""
         deadline = self.limits.deadline
         if deadline is not None and deadline.left <= seconds:
             return False
@@ -455,7 +455,7 @@ class Asking(Generic[Q]):
         return True
 
     def _wait(self, number: int) -> None:
-        """Wait until `number` more questions may be asked. Raises `AttackStopped` where the time is over before."""
+        """Wait until `number` more questions may be asked. Raises `AttackStopped` if the time is over first."""
         limits, clock = self.limits, self.limits.clock
         now = clock.now()
         pause = max(self._next - now, 0.0)

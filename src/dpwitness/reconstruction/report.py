@@ -27,7 +27,7 @@ class Finding:
     chance
         The probability with which a guess without any answer is right: 1/2 for a bit, 0 for a count.
     contradicted
-        Assumptions of the attack that the answers contradict, in words. Where there is one, nothing is claimed.
+        The assumptions of the attack that the answers contradict, in words; if there are any, nothing is claimed.
     up_to_factor
         Whether the guess is claimed up to a whole factor, which is the same for all parts.
     """
@@ -60,7 +60,7 @@ class Finding:
 
 
 def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None) -> dict[str, object]:
-    """JSON values of a finding, and of its comparison with the truth; None where there is no finding, or no truth."""
+    """The JSON values of a finding, and of its comparison with the truth; None for values that are not known."""
     return {
         "recovered": None if finding is None else finding.guess.tolist(),
         "probability": None if finding is None else finding.probability.tolist(),
@@ -122,9 +122,9 @@ class Result:
     values
         JSON values, without the family's name, the seed and the seconds.
     heading, rows, table
-        The text: a line, labelled lines, of which one without a text is left out, and further lines as they are.
+        The text: a first line, labelled lines (None: left out), and further lines.
     draw
-        Draws the plot on a pair of axes, as `draw_claims` does; None where there is nothing to draw.
+        The function that draws the plot on a pair of axes, as `draw_claims` does; None without a plot.
     """
 
     attack: str

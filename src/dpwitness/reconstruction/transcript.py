@@ -34,7 +34,7 @@ class Form(Generic[Q]):
     Parameters
     ----------
     family
-        Its name.
+        The family's name.
     answer
         The kind of an answer, to follow "give ": "a finite number".
     written
@@ -57,7 +57,7 @@ class Form(Generic[Q]):
 
 
 def as_number(value: object) -> float | None:
-    """A finite number, of any kind that Python, NumPy or a database has; None for anything else, flags included."""
+    """The finite number in a value of Python, NumPy or a database; None for anything else, flags included."""
     value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         return None
@@ -69,7 +69,7 @@ def as_number(value: object) -> float | None:
 
 
 def as_whole(value: object) -> float | None:
-    """A whole number up to 2⁵³, 12.0 included; None for anything else."""
+    """The whole number, up to 2⁵³, in a value, 12.0 included; None for anything else."""
     number = as_number(value)
     # Beyond 2⁵³ a float does not tell whole numbers apart.
     return number if number is not None and number.is_integer() and abs(number) <= 1 << 53 else None
@@ -168,6 +168,7 @@ def _value(cell: str) -> object:
         return cell
 
 
+#: The numbers and answers of a transcript's rows.
 State: TypeAlias = Sequence[tuple[int, float | None]]
 
 #: The columns of the file, in their order; only the first line has a value in the last one.
@@ -286,7 +287,7 @@ class Transcript:
 
 
 def read_transcript(path: str, form: Form[Q]) -> Transcript:
-    """The file that `save` wrote, with answers filled in or without; lines may be missing.
+    """The transcript in a file that `save` wrote, with or without added answers; lines may be missing.
 
     Raises `InvalidData` for a file of another family, without a seed, or with an invalid answer.
     """

@@ -203,7 +203,7 @@ def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str
 
 
 def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
-    """The lower bounds that differ, from old to new."""
+    """The lower bounds that differ, as texts from old to new."""
     return [
         f"{name} ≥ {at_least(old[name])} → {at_least(value)}" if name in old else f"{name} ≥ {at_least(value)}"
         for name, value in new.items()

@@ -13,6 +13,7 @@ from typing import Any, Final
 from dpwitness.report.source import Place, below_root
 from dpwitness.results.text import at_most
 
+#: A verdict as JSON.
 Record = Mapping[str, Any]
 #: The escapes in the message of a workflow command; the one for percent comes first.
 MESSAGE_ESCAPES: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))

@@ -148,7 +148,7 @@ def _colour(result: Shown | None) -> str:
 
 
 def _article(entry: Entry, place: str) -> Piece:
-    """One result with its sections, in the order in which an auditor asks; `place` identifies its element."""
+    """The article of a result, its sections in the order of an audit; `place` identifies its element."""
     result = entry.result
     about = {"name": entry.name, "place": place}
     if result is None:

@@ -168,7 +168,7 @@ def values_fit(shown: Outputs) -> bool:
 
 
 def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
-    """Place dates below both ends of a histogram, and below the ends of the event that lie far enough from these."""
+    """Write dates below both ends of a histogram, and below the ends of the event that lie far enough from these."""
     edges, span = shown.edges, shown.edges[-1] - shown.edges[0]
     ticks = [edges[0], edges[-1]]
     for edge, before, after in zip(edges[1:], shown.inside, shown.inside[1:], strict=False):
@@ -192,7 +192,7 @@ def draw_evidence(axes: "Axes", verdict: Verdict) -> None:
 
 
 def svg(draw_into: "Callable[[Axes, Any], None]", shown: object, title: str, description: str) -> str:
-    """The figure that `draw_into` draws of a value as an SVG element of a page, whose style sheet gives it its colours.
+    """The figure that `draw_into` draws of a value, as an SVG element of a page, whose style sheet sets the colours.
 
     Texts stay texts, and no element has an identifier that another figure of the page has.
     """
@@ -283,7 +283,7 @@ def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
 
 
 def claimed_powers(claim: Claim) -> tuple[Floats, Floats]:
-    """Rates q, rising, and powers through which a line lies nowhere below the largest powers G(q) of tests.
+    """Rising rates q and powers whose polygon lies nowhere below the largest powers G(q) of tests.
 
     Between two points of the grid a concave G lies below the lines through the two points before and the two behind;
     where these meet is a point too.

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from dpwitness.report.source import Place, below_root
 
+#: A verdict as JSON.
 Record = Mapping[str, Any]
 #: The address of the schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -24,9 +24,9 @@ def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, 
 
 
 def place(file: str, line: int, root: Path) -> dict[str, object]:
-    """A file and a line as a record has them.
+    """The place of a file and a line in a record.
 
-    The file starts from `root`, with slashes, if it lies below and is not installed there; else it is the whole path.
+    The file is relative to `root`, with slashes, if it is below and not installed there; else it is the whole path.
     """
     path = Path(os.path.realpath(file))
     base = Path(os.path.realpath(root))
@@ -56,7 +56,7 @@ def _of_function(mechanism: object) -> tuple[str, int] | None:
     try:
         file = inspect.getsourcefile(kind)
         return None if file is None else (file, inspect.getsourcelines(kind)[1])
-    except (OSError, TypeError):  # without a source, as what is written in C
+    except (OSError, TypeError):  # a class without a source, such as one written in C
         return None
 
 

@@ -121,7 +121,7 @@ def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
 
 
 def named(mechanism: str, values: Mapping[str, object]) -> str:
-    """A mechanism with its parameters, as in a call; a command line as it is, a query without parameters alone."""
+    """A mechanism with its parameters, as in a call; a command line without parameters stays as it is."""
     parameters = [
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
     ]
@@ -165,7 +165,7 @@ def relation_text(relation: Relation | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False, width: int | None = None) -> str:
-    """A table without rules; cells wrap where a `width` in columns is given."""
+    """A table without lines; cells wrap where a `width` in columns is given."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

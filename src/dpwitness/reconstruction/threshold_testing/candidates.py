@@ -58,7 +58,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
         if data is not None:
             people = as_numbers(data)
             if sensitivity != 1 or people is None or not is_histogram(people):
-                return  # the data are no counts of people: nothing is known of what else may be asked about them
+                return  # the data are not counts of people: other queries about them are not known
             counts = people.astype(np.int64)
             if epsilon2 == np.inf:
                 yield from _reconstructions(counts, threshold, epsilon1)
@@ -90,9 +90,13 @@ def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base:
     return f", κ = {kappa:.6g}: the event is at least κᵗ/2 = {kappa**copies / 2:.4g} times as likely on D (Theorem 4.7)"
 
 
+#: The attack on the generalised mechanism.
 gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
+#: The attack on the mechanism of Lee & Clifton.
 gptt_lee_clifton = _attack(lambda p: (float(p["epsilon"]) / 4, 3 * float(p["epsilon"]) / 4))
+#: The attack on the mechanism of Chen et al.
 gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2))
+#: The attack on the mechanism of Stoddard et al., without query noise.
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
 
 
@@ -110,7 +114,7 @@ def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
 
 
 def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: float) -> Iterator[Candidate]:
-    """One cell with one person fewer, and the event that the ordered partition gives its true count.
+    """A pair with one person fewer in one cell, and the event that the ordered partition gives its true count.
 
     The queries are the differences of the cell v, of another cell of its count c, and of a cell of count c − 1 to a
     ladder of reference cells. The event: v falls into one part with the cell of count c, and not into the part of the
@@ -152,9 +156,9 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Theorem 4.7 of Chen & Machanavajjhala (2015) for every way to split ε that has been published.
+    """The candidates of Theorem 4.7 of Chen & Machanavajjhala (2015) for every published split of ε.
 
-    For a mechanism from a list of query answers to one flag each, ⊤ or ⊥. Of its parameters `epsilon1`, `epsilon2`,
+    The mechanism maps a list of query answers to one flag each, ⊤ or ⊥. Of its parameters `epsilon1`, `epsilon2`,
     `epsilon`, `threshold` (or `theta`, `T`, `t`) and `sensitivity` are used, where it has them; else the claim's ε, 0
     and 1.
     """

@@ -27,7 +27,7 @@ FRESH_SUMS: Final = 64
 
 
 class Comparison:
-    """Whether a signed sum of cells reaches the noisy threshold z, in the sense in which the empty sum does not.
+    """The comparison of signed sums of cells with the noisy threshold z, which the empty sum does not reach.
 
     If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` is given where
     the sign of z is known already. A sum counts as reaching z where more than a share `cut` of its copies say so
@@ -155,7 +155,7 @@ class ReferenceSums:
     def between(self, first: int, last: int, aim: int, rng: np.random.Generator) -> tuple[Signs, int] | None:
         """A sum from first to last (inclusive), as near to `aim` as the largest cells come; None without a sum.
 
-        Returns the coefficients of base and known cells, shape (cells,), and the value of what was added to the base.
+        Returns the coefficients of base and known cells, shape (cells,), and the value that they add to the base.
         """
         (large, values, _), used, share = self._large, self._large, 0
         for trial in range(24):  # a failed try is repeated with other large cells

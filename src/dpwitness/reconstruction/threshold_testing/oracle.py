@@ -39,12 +39,12 @@ class Oracle(Protocol):
     """A system under attack: one call of private threshold testing, the user's own behind `--oracle`.
 
     All answers must be given under one noisy threshold. It may also be an object with `ask_all(questions)`, a list of
-    questions → as many answers; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's
+    questions → one answer each; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's
     part, shape (cells,), to a noisy number of people for each part, shape (parts,).
     """
 
     def __call__(self, signs: Signs, /) -> bool:
-        """⊤ (True) where the sum of the counts with coefficients `signs`, shape (cells,), reaches the threshold."""
+        """The answer ⊤ (True) where the sum with coefficients `signs`, shape (cells,), reaches the threshold."""
 
 
 #: The form of the family's questions and answers.
@@ -60,7 +60,7 @@ FORM: Final[Form[Signs]] = Form(
 
 
 def check_histogram(counts: object) -> Counts:
-    """Counts per cell as an array. Raises `InvalidData` for fewer than two cells, negative or fractional counts."""
+    """The counts as an array. Raises `InvalidData` for fewer than two cells, and for negative or fractional counts."""
     values = np.asarray(counts)
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InvalidData(f"a histogram is a list of counts, not an array of shape {values.shape}, kind {values.dtype}")
@@ -100,8 +100,8 @@ class Queries:
     Parameters
     ----------
     answers
-        From questions, each of shape (cells,), to as many answers, 1 for ⊤ and 0 for ⊥; all of them may be asked at
-        once. `Asking.ask` is one. None: a subclass answers `ask_all` and `ask_changes` itself.
+        A function from questions, each of shape (cells,), to one answer each, 1 for ⊤ and 0 for ⊥; all may be asked at
+        once. `Asking.ask` is such a function. None: a subclass answers `ask_all` and `ask_changes` itself.
     cells
         The number of the histogram's cells; at least 2.
     noise
@@ -206,8 +206,8 @@ class ThresholdOracle(Queries):
 
     The noisy threshold z = threshold + Lap(1/epsilon1) is drawn once. A query is a sum of cells with coefficients
     −1, 0, +1, so its sensitivity is 1; it is answered ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only
-    what `Queries` has. Copies of a query are answered at once: given z they are independent, so their number of ⊤'s is
-    binomial.
+    the methods of `Queries`. Copies of a query are answered at once: given z they are independent, so their number of
+    ⊤'s is binomial.
 
     The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for counts that
     are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.

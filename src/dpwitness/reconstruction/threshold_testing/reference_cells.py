@@ -71,7 +71,7 @@ class Answers:
         return above
 
     def limits_of_gap(self, counts: Cells) -> tuple[int, int] | None:
-        """The largest sum below and the least above, if these counts explain all answers."""
+        """The largest sum below the gap and the least above it, if the counts explain all answers; else None."""
         sums = self.asked.astype(np.int64) @ counts
         low, high = max(0, sums[~self.above].max(initial=0)), sums[self.above].min(initial=np.iinfo(np.int64).max)
         return (int(low), int(high)) if low < high else None
@@ -93,7 +93,7 @@ class Posterior:
         rows = np.hstack([signs[best], -np.ones((len(best), 1))])
         deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), LEAST_DEVIATION**2))
         ratio = offset[best] / deviation
-        even = ratio <= 0.15  # standard deviations: such a sum is above the gap with probability 44 to 56 %
+        even = ratio <= 0.15  # standard deviations: an even sum is above the gap with probability 44 to 56 %
         # The even sums, the widest first; then the others.
         chosen = np.lexsort([np.where(even, -deviation, ratio), ~even])[:number]
         return np.asarray(signs[best[chosen]])
@@ -184,7 +184,7 @@ def find_reference_cells(
 def _confirmed_gap(
     answers: Answers, posterior: Posterior, counts: Cells, limits: tuple[int, int], rng: np.random.Generator
 ) -> int | None:
-    """Find the gap among whole numbers, then try sums next to it; None where one is not as predicted."""
+    """Find the gap among whole numbers, then test sums next to it; None where a sum is not as predicted."""
     values, (low, high) = counts.astype(np.float64), limits
     while high - low > 1:
         target = (low + high) // 2

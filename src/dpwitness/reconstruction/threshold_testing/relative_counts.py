@@ -95,7 +95,7 @@ class Bisection:
         return np.asarray(self.low == self.high)
 
     def restart(self, cells: Cells, counts: Cells, gap: int) -> None:
-        """Forget all but these cells' counts and the gap."""
+        """Forget all limits except the counts of `cells`, and set the gap."""
         self.low[:], self.high[:], self.gap = 0, OPEN_LIMIT, gap
         self.low[cells] = self.high[cells] = counts
 
