@@ -123,7 +123,7 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
         value = getattr(arguments, name, None)
         if name in omitted or value is None or value is False or value == ():
             continue
-        # A limit is meant as one where it was given; and a default may be another one in this project.
+        # Limits and the project's settings are repeated even if they equal the defaults.
         said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
         if not said and name in known and value == known[name].default:
             continue

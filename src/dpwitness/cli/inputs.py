@@ -77,7 +77,7 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
     data = _data(arguments)
     neighbours = relation(arguments, None if data is None else len(data))
     if data is not None and neighbours is None and arguments.command != "replay" and target_of(function) is None:
-        # A user's own function and a file: counts are a histogram, anything else answers to queries.
+        # For a user's own function, counts in the file are a histogram, and other numbers are answers to queries.
         counts = data.dtype.kind == "i" and (data >= 0).all()
         neighbours = histogram(len(data)) if counts else queries(len(data))
         kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"

@@ -138,7 +138,7 @@ class Database:
             return SavedFile(
                 path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed"
             )
-        # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
+        # A saved pair may no longer be adjacent: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
             return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):

@@ -310,7 +310,7 @@ class Asking(Generic[Q]):
     def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
         """The rows of questions that only the transcript answers. Raises `Waiting` where more have to be answered."""
         assert self.transcript is not None
-        # Counted before they are written: that takes seconds where rows for all of them take minutes.
+        # The questions are counted before they are written: counting takes seconds, rows for all take minutes.
         most = MOST_WAITING + len(self.transcript.rows)
         first = list(islice(questions, most + 1))
         if len(first) > most and self.left > MOST_WAITING:

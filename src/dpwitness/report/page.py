@@ -232,7 +232,9 @@ def _warnings(result: Shown) -> list[str]:
         texts.append(f"The runs ended early: {EARLY_ENDS[result.ended]}. What was counted until then is valid.")
     if not isinstance(result, Curve):
         if result.alpha > 0.01:
-            texts.append(f"α = {result.alpha:g}: so often such a finding is wrong although the claim holds.")
+            texts.append(
+                f"α = {result.alpha:g}: a finding is wrong, although the claim holds, with a probability of up to α."
+            )
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:

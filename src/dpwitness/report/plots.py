@@ -133,7 +133,7 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
     edges = np.array(shown.edges)
     if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # no axis is so long: bins of one width, without values
         edges = np.arange(float(len(edges)))
-    # Heights are shares by width, so that an area is a probability. Much narrower bins would hide all others.
+    # Heights are shares divided by widths, so that an area is a probability. Much narrower bins would hide all others.
     widths = np.diff(edges)
     heights = shares / np.maximum(widths / np.median(widths), 0.25)
     *_, second, highest = 0.0, *np.sort(heights.max(axis=0))

@@ -134,7 +134,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
     part, inside = ordered_partition(oracle, copies=copies)
     most = support - 2 * alpha
-    # With z in 0..2α, as it is with that probability, the cells of count k − 2α + 1 have a part of their own, too.
+    # With z in 0..2α, which has probability 1 − δ, the cells of count k − 2α + 1 have a part of their own, too.
     holds = inside is not None and part.max() > most and _explained_by_one_threshold(part, inside, most, 2 * alpha)
     contradiction = (
         f"the answers contradict Theorem 5.12, so not every count up to {support} occurs, ε₁ or ε₂ is wrong, or the "

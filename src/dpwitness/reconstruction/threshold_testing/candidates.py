@@ -50,7 +50,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
 
     def propose(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
         sensitivity = float(parameters["sensitivity"])
-        # In units of the sensitivity, so that one person moves a query by 1.
+        # ε, threshold and base are in units of the sensitivity, so that one person moves a query by 1.
         epsilon1, epsilon2 = split(parameters)
         threshold = float(parameters["threshold"]) / sensitivity
         base = float(np.floor(threshold))
@@ -127,7 +127,7 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
         if c == 0 or c - 1 not in place:
             continue
         # A reference of count r tells c from c − 1 if the noisy threshold lies in (c − 1 − r, c − r]; v, its twin and
-        # the cell of c − 1 are no references.
+        # the cell of c − 1 are not references.
         used = (values == c) * 2 + (values == c - 1)
         ladder = values[tally > used]
         # The 8 references whose interval the noisy threshold hits most probably.
@@ -139,7 +139,7 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     if best is None or not best[0]:
         return
     _, c, ladder = best
-    # Where no other cell holds c, v is told by c − 1 alone.
+    # Where no other cell holds c, only the cell of c − 1 tells v's count.
     asked = [c, c - 1] if tally[place[c]] < 2 else [c, c, c - 1]
     answers = np.concatenate([count - ladder for count in asked])
     neighbour = answers.copy()

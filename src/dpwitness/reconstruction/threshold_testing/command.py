@@ -256,7 +256,7 @@ def attack_simulated(options: Options) -> Result:
     scores, methods = list[tuple[float, float]](), Counter[str]()
     claimed, wrong, queries = list[float](), 0, 0
     with live(options) as progress, ThreadPoolExecutor(workers) as threads:
-        # One attack a thread at a time: an interruption waits for no more than these.
+        # Each thread runs one attack at a time, so an interruption waits for at most one attack a thread.
         for first in range(0, options.repeat, workers):
             if first and not deadline.left:
                 break
@@ -354,7 +354,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Option(
             "--beta",
             type=number,
-            help="so many copies that all majorities are right with probability 1 − β (Theorem 3.5); not with --copies",
+            help="enough copies that all majorities are right with probability 1 − β (Theorem 3.5); not with --copies",
         ),
         Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
         Option("--share", type=number, help="share of ε for the threshold, the rest for noisy totals (default 0.5)"),

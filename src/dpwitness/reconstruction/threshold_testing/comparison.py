@@ -160,8 +160,8 @@ class ReferenceSums:
         (large, values, _), used, share = self._large, self._large, 0
         for trial in range(24):  # a failed try is repeated with other large cells
             if trial:
-                # Other large cells leave another rest; every fourth time of counts up to some limit alone, since
-                # where there are few counts one of them may stand in the way.
+                # Other large cells leave another rest; every fourth time the large cells have counts up to a random
+                # limit, since among few different counts one may prevent the sum.
                 some = np.flatnonzero(rng.random(len(large)) < rng.choice([0.5, 0.9]))
                 if trial % 4 == 3 and len(some):
                     some = some[values[some] <= rng.choice(values[some])]
@@ -252,8 +252,8 @@ def random_sum(
         chosen = mine[rng.random(len(mine)) < share]
         inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
         signs[inside] = 0
-        # All of one sign now and then: the largest cells make up for them, fewer of which it takes, so that counts
-        # that are all too large by as much are found out.
+        # Half of the tries have one sign for all cells: fewer large cells make up for them, so that counts that are
+        # all too large by the same number are found out.
         alike = rng.random() < 0.5
         signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
         free[outside] = False

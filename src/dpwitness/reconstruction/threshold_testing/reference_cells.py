@@ -32,8 +32,8 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
     partial = rng.integers(-1, 2, (256 if len(free) else 1, len(free)), np.int8)
-    # Sums near 0 of cells that are nearly alike have about as many +1 as −1, and do not tell counts that are all too
-    # large by as much. Large cells against small ones need more of these, and do.
+    # Sums near 0 of nearly equal cells have about as many +1 as −1, and do not tell counts that are all too large by
+    # the same number. Sums of large cells minus small cells need more −1, and do.
     against = rng.random(len(partial)) < 0.5
     partial[against] = np.abs(partial[against]) * np.where(values[free] > np.median(values), -1, 1).astype(np.int8)
     partial[::2] *= -1

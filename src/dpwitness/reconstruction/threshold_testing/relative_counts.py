@@ -56,7 +56,7 @@ def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | N
     known = low[low == high]
     unit = prevailing_unit(known)
     if threshold is not None:
-        # z is above threshold − 1; where the base sum may hold a cell that is not known nothing is said.
+        # z is above threshold − 1; where the base sum may hold a cell that is not known, z is not known.
         threshold = None if np.any(known % unit != 0) else (threshold - 1) // unit + 1
     high = np.where(high == OPEN_LIMIT, OPEN_LIMIT, -(-high // unit))
     return RelativeCounts(

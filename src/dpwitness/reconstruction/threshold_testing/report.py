@@ -60,7 +60,7 @@ def claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[t
             "claimed",
             f"{finding.claimed.sum()} counts by {found.method}, each with confidence {found.confidence:.6f}: {because}",
         ),
-        ("histogram", "that which the system answers from: if it is rounded, capped or noisy, so are these counts"),
+        ("histogram", "the one that the system answers from: if it is rounded, capped or noisy, so are these counts"),
     ]
     if finding.up_to_factor:
         limit = found.factor_at_most
