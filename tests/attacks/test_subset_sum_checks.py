@@ -53,7 +53,7 @@ def test_a_bad_parameter_of_a_target_is_a_named_error(outcome):
 @pytest.mark.campaign
 def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
     for check in (before_search, new_process):
-        monkeypatch.setattr(check, "SECONDS", 0.2)  # each takes all of its time where runs are slow
+        monkeypatch.setattr(check, "CHECK_SECONDS", 0.2)  # each takes all of its time where runs are slow
     data = np.arange(10) % 2
     verdict = dpw.check(
         subset_sum_reconstruction,

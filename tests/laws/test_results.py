@@ -418,7 +418,7 @@ def test_a_bound_is_rounded_down_wherever_it_is_said():
     event = replace(PROFILE.events[0], line=BandLine(slope=1.0, difference=0.99971, q_low=0.0, q_high=0.0002))
     profile = replace(PROFILE, events=(event,))
     assert "δ(ε) ≥  0.999" in str(profile)
-    assert "<td>0.999</td>" in profile.to_html()
+    assert "<bdi>0.999</bdi>" in profile.to_html()
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
     def noise(rng, data):
         return [float(data[0] + value) for value in rng.laplace(size=2)]
 
-    monkeypatch.setattr(courses_module, "ROOM", 1 << 10)
+    monkeypatch.setattr(courses_module, "PAIR_NUMBERS", 1 << 10)
     verdict = dpw.check(
         noise,
         claim=2.0,
