@@ -4,14 +4,15 @@ import functools
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import click
 
-from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Option
+from dpwitness.cli import options as shared
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
@@ -19,6 +20,7 @@ from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import STDIN, STREAMS, json_text
 from dpwitness.machine import Deadline, Overdue
 from dpwitness.mechanisms.catalog import load_object
+from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.alarm import Alarm
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
@@ -141,6 +143,30 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
             "no answer is left out, and ten such questions in a row end the attack",
         ),
     ]
+
+
+def add_attack_command(
+    commands: Commands,
+    family: AttackFamily,
+    run: Callable[[SimpleNamespace], int],
+    parameters: Sequence[click.Parameter],
+    *,
+    examples: Sequence[str],
+    description: str,
+    workers: str = ONE_THREAD,
+) -> None:
+    """Add the command of a family, with its own parameters and those of every attack; `workers`: help of --workers."""
+    last = [shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
+    commands.add_command(
+        Command(
+            family.name,
+            summary=family.summary,
+            run=run,
+            parameters=[*parameters, *last],
+            examples=examples,
+            description=description,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,19 @@ import click
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import READ_FILE, Command, Option
+from dpwitness.cli.command import READ_FILE, Option
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import MAX_TIME, ONE_THREAD, AttackOptions, finish, oracle_options, settings_of
+from dpwitness.reconstruction.command import (
+    AttackOptions,
+    add_attack_command,
+    finish,
+    oracle_options,
+    settings_of,
+)
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
@@ -98,19 +104,15 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             title=allowed,
             help="probability that the bit can be told earlier (default 0.05)",
         ),
-        shared.PLOT,
-        *shared.common(max_time=MAX_TIME, workers=ONE_THREAD),
     ]
-    commands.add_command(
-        Command(
-            family.name,
-            summary=family.summary,
-            run=run,
-            parameters=parameters,
-            examples=examples,
-            description="Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from "
-            "the answers alone, and says how many are right; or asks a system of your own.",
-        )
+    add_attack_command(
+        commands,
+        family,
+        run,
+        parameters,
+        examples=examples,
+        description="Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from "
+        "the answers alone, and says how many are right; or asks a system of your own.",
     )
 
 

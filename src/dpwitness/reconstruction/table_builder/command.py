@@ -13,8 +13,7 @@ from typing import Final
 import click
 import numpy as np
 
-from dpwitness.cli import options as shared
-from dpwitness.cli.command import READ_FILE, VALUES, Command, Option
+from dpwitness.cli.command import READ_FILE, VALUES, Option
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
@@ -22,9 +21,8 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import number_in, read_text, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
-    MAX_TIME,
-    ONE_THREAD,
     AttackOptions,
+    add_attack_command,
     attack_own,
     finish,
     oracle_options,
@@ -148,19 +146,15 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or "
             "--data)",
         ),
-        shared.PLOT,
-        *shared.common(max_time=MAX_TIME, workers=ONE_THREAD),
     ]
-    commands.add_command(
-        Command(
-            family.name,
-            summary=family.summary,
-            run=run,
-            parameters=parameters,
-            examples=examples,
-            description="Averages away the bounded noise of counts that a system publishes: a simulated one, or your "
-            "own (--oracle).",
-        )
+    add_attack_command(
+        commands,
+        family,
+        run,
+        parameters,
+        examples=examples,
+        description="Averages away the bounded noise of counts that a system publishes: a simulated one, or your "
+        "own (--oracle).",
     )
 
 

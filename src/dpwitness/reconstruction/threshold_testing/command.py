@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import Command, Option
+from dpwitness.cli.command import Option
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
@@ -25,8 +25,8 @@ from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
-    MAX_TIME,
     AttackOptions,
+    add_attack_command,
     attack_own,
     finish,
     oracle_options,
@@ -362,19 +362,16 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
         Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
         Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, if you know it"),
-        shared.PLOT,
-        *shared.common(max_time=MAX_TIME, workers="number of threads, one attack on each (default: all cores)"),
     ]
-    commands.add_command(
-        Command(
-            family.name,
-            summary=family.summary,
-            run=run,
-            parameters=parameters,
-            examples=examples,
-            description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
-            "count from the answers.",
-        )
+    add_attack_command(
+        commands,
+        family,
+        run,
+        parameters,
+        examples=examples,
+        description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
+        "count from the answers.",
+        workers="number of threads, one attack on each (default: all cores)",
     )
 
 
