@@ -51,7 +51,7 @@ STARTS_PER_LENGTH: Final = 2
 #: Ends near an end of an interval that are tried in its place.
 NEAR_ENDS: Final = 32
 #: Numbers of each input, of all pairs of columns together, that are searched for repeated values.
-PAIR_NUMBERS: Final = 1 << 18
+SEARCHED_NUMBERS: Final = 1 << 18
 #: Numbers of each input, of all columns together, that are searched for repeated residues.
 RESIDUES: Final = 1 << 16
 #: Runs of an input that are searched for repeated values, at least.
@@ -377,7 +377,7 @@ def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Ite
 def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     """Distances and ratios of two entries that come back; of many columns those of neighbours."""
     pairs = list(islice(_neighbours_first(columns), MOST_PAIRS))
-    rows, _ = sample.some(min(max(PAIR_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
+    rows, _ = sample.some(min(max(SEARCHED_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     used = sorted({column for pair in pairs for column in pair})
     plain = np.ascontiguousarray(numbers(rows[:, used]).T)
     size = np.nan_to_num(np.median(np.abs(plain[:, :LEAST_SEARCHED_RUNS]), axis=1), posinf=LARGEST)

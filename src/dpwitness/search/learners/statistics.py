@@ -32,9 +32,9 @@ Family = Sequence[Feature]
 Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
 
 #: Training runs of each input that statistics are screened on, at most.
-SCREENING_RUNS: Final = 1024
+STATISTIC_SCREENING_RUNS: Final = 1024
 #: The most numbers that the outcomes of the screening hold: 1 MiB.
-SCREENING_NUMBERS: Final = 1 << 17
+STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
 #: Training runs of each input in which the best statistic of each family is then compared.
 LEARNING_RUNS: Final = 1 << 14
 #: Training runs below which no statistic is compared: few runs show nothing among so many statistics.
@@ -108,7 +108,9 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
 
 def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
     """The statistics of each family, and the entries, in some of the training runs."""
-    rows, times = sample.some(max(min(SCREENING_RUNS, SCREENING_NUMBERS // (2 * sample.width)), LEAST_RUNS))
+    rows, times = sample.some(
+        max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_NUMBERS // (2 * sample.width)), LEAST_RUNS)
+    )
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
     paired = not sample.repeats
     families = [
