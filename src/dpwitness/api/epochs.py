@@ -20,7 +20,7 @@ from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismRaised, MechanismTimeout
 from dpwitness.events import Event, Interval
-from dpwitness.evidence import MOST_RUNS, Counts, bet_on, runs_to_detect
+from dpwitness.evidence import MOST_RUNS, bet_on, runs_to_detect
 from dpwitness.evidence.portfolio import Wealth
 from dpwitness.health import before_search
 from dpwitness.health.dependence import Series, Shards, series_of
@@ -203,11 +203,6 @@ class Epochs:
         """The number of runs that are left, and fit in the time at the cost of a run."""
         return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
 
-    def _later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
-        """The counts of events that were chosen earlier in later runs of the candidate's pair; empty for a new pair."""
-        of_pair = (course for course in self.courses if course.pair.key == candidate.pair.key)
-        return next((course.later_counts(candidate) for course in of_pair), ())
-
     def _course_of(self, candidate: Candidate) -> PairWealth:
         return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
@@ -323,7 +318,7 @@ class Epochs:
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
             self.ended = "time"
             return self.end(candidate)
-        done.shards.series, done.shards.chosen = self.series, self._later_counts(fixed)
+        done.shards.series, done.shards.chosen = self.series, self._course_of(fixed).later_counts(fixed)
         wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
         return self._verdict(fixed, done, wealth, self.runs + done.totals[0].runs)
 
@@ -332,10 +327,11 @@ class Epochs:
         if candidate is None:  # no event looked good: take the event that there is a first value
             even = Estimate(p=0.5, q=0.5, both=0.5)
             candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
-        counts = self._course_of(candidate).counts(candidate)
+        seen = self._course_of(candidate)
+        counts = seen.counts(candidate)
         done = Confirmation(
             runner=self.runner, pair=candidate.pair, events=(candidate.event,), totals=(counts,),
-            shards=Shards(series=self.series, chosen=self._later_counts(candidate)), ended=self.ended, lost=self.lost,
+            shards=Shards(series=self.series, chosen=seen.later_counts(candidate)), ended=self.ended, lost=self.lost,
         )  # fmt: skip
         done.shards.add(done.totals)
         return self._verdict(candidate, done, self.wealth, self.runs)
@@ -360,13 +356,12 @@ class Epochs:
         tried = self.runner.tried
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
-        seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,
             course=self.course,
-            outcomes=None if seen is None else seen.outcomes_of(candidate),
+            outcomes=self._course_of(candidate).outcomes_of(candidate),
             runs_made=made,
             search_runs=self.searched,
             epoch_runs=self.runs,
