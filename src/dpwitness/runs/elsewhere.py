@@ -66,9 +66,8 @@ def dumped(content: object) -> bytes:
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
             if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
-                return read_only, (
-                    value.copy(order="K"),
-                )  # an array that a mechanism must not write to stays read-only
+                # An array that a mechanism must not write to stays read-only.
+                return read_only, (value.copy(order="K"),)
             if type(value) is random.SystemRandom:  # it has no state: another one is as good
                 return random.SystemRandom, ()
             return super().reducer_override(value)
