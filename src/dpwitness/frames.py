@@ -692,7 +692,7 @@ class ArrowFrames(Frames):
         return None
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
-        """A column of a type. Metadata of its field, which earlier releases wrote, are left out."""
+        """The empty column of an Arrow type that a file describes; metadata of its field in older files are ignored."""
         pa = self.module()
         match kind:
             case {"not null": [inner], **rest} if not rest:

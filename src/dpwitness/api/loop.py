@@ -160,7 +160,7 @@ class EvidenceCourse:
             self._points, self._step = self._points[1::2], 2 * self._step
 
     def ending(self, runs: int, log_e: float) -> tuple[tuple[int, float], ...]:
-        """The points of fewer runs, and the last one."""
+        """All points of the course: those of fewer than `runs` runs, and the log e-value at its end."""
         return (*(point for point in self._points if point[0] < runs), (runs, log_e))
 
 

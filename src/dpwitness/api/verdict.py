@@ -38,11 +38,11 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
-#: Runs from which on it is asked whether a pass has enough runs.
+#: The number of runs from which on a pass is asked whether its runs are enough.
 FIRST_ASKED: Final = 64
-#: Runs from which on that is asked where runs are nearly free: they take a tenth of a second.
+#: The same number of runs for compiled and vectorised code, which makes as many in a tenth of a second.
 FIRST_ASKED_IF_CHEAP: Final = 1 << 20
-#: The growth of the runs after which that is asked again.
+#: The factor by which the runs grow until a pass is asked again whether its runs are enough.
 ASKING_GROWTH: Final = 1.1
 
 

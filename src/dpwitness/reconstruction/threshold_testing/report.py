@@ -26,7 +26,7 @@ class Average:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Average":
-        """The average of at least one value; NaN stands for nothing to average."""
+        """The average of one or more fractions; without any, the one value is NaN and all fields are None."""
         if math.isnan(values[0]):
             return cls(mean=None, standard_error=None, least=None)
         error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None

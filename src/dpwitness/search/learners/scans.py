@@ -419,9 +419,9 @@ def _add_gathered(
 
 
 def _spans(values: Floats, near: NDArray[np.bool_]) -> Floats:
-    """Where several of some sorted values lie together, from the first to the last; shape (2, k).
+    """The first and the last value of each group of sorted values that lie close together; shape (2, k).
 
-    `near`: which are near the next one.
+    `near`: flags of the values that are close to the next value.
     """
     edges = np.diff(np.concatenate([[False], near, [False]]).astype(np.int8))
     return np.stack([values[edges > 0], values[edges < 0]])
