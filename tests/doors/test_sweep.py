@@ -98,7 +98,7 @@ def in_place_of_processes(monkeypatch):
     return install
 
 
-def listed(*modules, alpha=1e-6, max_time=8, seed=1):
+def listed(*modules, alpha=1e-6, max_time=30, seed=1):
     """The sweep of modules."""
     return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed), None)
 
@@ -141,7 +141,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, in_place_of_processes,
         return "MechanismRaised", "asked\nagain"
 
     in_place_of_processes(instead)
-    command = ["sweep", str(folder / "mine.py"), "--max-time", "8", "--alpha", "1e-6", "--output", str(half)]
+    command = ["sweep", str(folder / "mine.py"), "--max-time", "30", "--alpha", "1e-6", "--output", str(half)]
     assert main([*command, "--quiet"]) == 1
     assert [one["name"] for one in asked] == ["mine.raises"]
     assert asked[0]["seed"] == seeds_in(lines)["mine.raises"]
@@ -167,7 +167,7 @@ def seeds_in(lines):
     ("options", "said"),
     [
         (["--alpha", "1e-3"], "with alpha=1e-06, and not 0.001: give the same, or choose another --output"),
-        (["--max-time", "3"], "with max_time=8.0, and not 3.0: give the same, or choose another --output"),
+        (["--max-time", "3"], "with max_time=30.0, and not 3.0: give the same, or choose another --output"),
         (["--seed", "5"], "with seed=1, and not 5: give the same, or choose another --output"),
         (["--records", "people.csv"], "with other records: give the same, or choose another --output"),
         (["json"], "with modules=('mine.py',), and not ('mine.py', 'json'): give the same, or choose another --output"),
@@ -178,7 +178,7 @@ def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monke
     (folder / "people.csv").write_text("age\n30\n40\n")
     ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
-    command = ["sweep", "--alpha", "1e-6", "--max-time", "8", "--output", "other.jsonl", "mine.py"]
+    command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
     assert main([*command, *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dpwitness: error: other.jsonl is of a sweep ")
