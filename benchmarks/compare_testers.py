@@ -2,8 +2,8 @@
 
 Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds.
 Another tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout
-that is given with `--source`. The CPU time is that of the process and its children, without its imports.
-`benchmarks/RESULTS.md` has the table.
+that is given with `--source`. The CPU time is that of the process and its children, without its imports. `--join`
+adds the columns of other testers, from the files that `--json` wrote.
 """
 
 import argparse
@@ -27,6 +27,8 @@ sys.path[:0] = [str(TESTERS), str(TESTERS.parents[1])]
 from mechanisms import CASES, Case  # noqa: E402
 from museum.environments import EnvironmentFailed, environment  # noqa: E402
 from reporting import EPSILON, LEVEL  # noqa: E402
+
+from results import Table, finish, parser_of  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,59 +87,56 @@ BOUND_RUNS = 1_000_000
 
 
 def main() -> int:
-    """Ask one tester and print its table; 2 if it cannot be asked."""
-    asked = _arguments()
-    names = asked.mechanism or list(CASES)
+    """Ask one tester, and print a table of its answers and of earlier ones; 2 if the tester cannot be asked."""
+    given = _arguments()
+    names = given.mechanism or list(CASES)
+    rows, earlier = [], [row for file in given.join for row in json.loads(file.read_text(encoding="utf-8"))]
     try:
-        rows = _own(names, asked.seed) if asked.tool == OWN else _other(asked.tool, asked, names)
-        done = []
-        print("| mechanism | true ε | verdict | found | CPU s |\n|---|---|---|---|---|")
-        for row in rows:
-            done.append(row)
-            print(_line(row), flush=True)
+        for row in _own(names, given.seed) if given.tool == OWN else _other(given.tool, given, names):
+            rows.append({"tool": given.tool, **row})
+            print(f"{row['mechanism']}: {_cell(row)}", flush=True)
     except EnvironmentFailed as error:
-        print(f"compare_testers.py: the environment of {asked.tool} cannot be made: {error}", file=sys.stderr)
+        print(f"compare_testers.py: the environment of {given.tool} cannot be made: {error}", file=sys.stderr)
         return 2
-    print(f"\n{sum(row['cpu_seconds'] for row in done):.1f} CPU s in all")
-    if asked.json is not None:
-        Path(asked.json).write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return 0 if len(done) == len(names) else 2
+    print(f"{sum(row['cpu_seconds'] for row in rows):.1f} CPU s in all\n")
+    cells = {(row["mechanism"], row["tool"]): _cell(row) for row in earlier + rows}
+    tools = list(dict.fromkeys(tool for _, tool in cells))
+    table = Table("mechanism", "true ε", *tools)
+    for name in names:
+        table.add(name, CASES[name].true_epsilon, *(cells.get((name, tool), "–") for tool in tools))
+    text = f"Claimed is {EPSILON}-DP, tested at level {LEVEL}. Bold: refuted. Behind the semicolon: CPU seconds."
+    finish(given, "Other testers", text, table, rows)
+    return 0 if len(rows) == len(names) else 2
+
+
+def _cell(row: dict[str, Any]) -> str:
+    found = f"**{row['found']}**" if row["refuted"] else row["found"]
+    return f"{found}; {row['cpu_seconds']:.1f}"
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Ask one tester about each mechanism.")
+    parser = parser_of(__doc__)
     parser.add_argument("--tool", required=True, choices=[OWN, *OTHERS])
+    parser.add_argument("--join", type=Path, nargs="+", default=[], metavar="FILE", help="columns of earlier --json")
     parser.add_argument("--source", type=Path, metavar="DIR", help="a checkout of the tool's repository")
     parser.add_argument("--mechanism", action="append", choices=list(CASES), metavar="NAME", help="only this one")
     parser.add_argument("--seed", type=int, default=1, help="of dpwitness; the others draw anew (default: 1)")
-    parser.add_argument("--json", metavar="FILE", help="write the rows to a file")
-    parser.add_argument(
-        "--environments",
-        type=Path,
-        metavar="DIR",
-        default=user_cache_path("dpwitness") / "testers",
-        help="the environments' folder (default: %(default)s)",
-    )
-    asked = parser.parse_args()
-    if asked.tool in OTHERS:
-        tester = OTHERS[asked.tool]
-        if asked.source is None or not (asked.source / tester.package).is_dir():
+    parser.add_argument("--environments", type=Path, metavar="DIR", default=user_cache_path("dpwitness") / "testers",
+                        help="the environments' folder (default: %(default)s)")  # fmt: skip
+    given = parser.parse_args()
+    if given.tool in OTHERS:
+        tester = OTHERS[given.tool]
+        if given.source is None or not (given.source / tester.package).is_dir():
             parser.error(
-                f"--source={asked.source} must be a checkout of {tester.repository} (measured at {tester.commit})"
+                f"--source={given.source} must be a checkout of {tester.repository} (measured at {tester.commit})"
             )
         oldest, first_without = tester.python
         if not oldest <= sys.version_info[:2] < first_without:
             parser.error(
-                f"{asked.tool} runs on Python {oldest[0]}.{oldest[1]} up to, without, "
+                f"{given.tool} runs on Python {oldest[0]}.{oldest[1]} up to, without, "
                 f"{first_without[0]}.{first_without[1]}: run this with such a Python"
             )
-    return asked
-
-
-def _line(row: dict[str, Any]) -> str:
-    case = CASES[row["mechanism"]]
-    verdict = {True: "refuted", False: "not refuted", None: "–"}[row["refuted"]]
-    return f"| {row['mechanism']} | {case.true_epsilon} | {verdict} | {row['found']} | {row['cpu_seconds']:.1f} |"
+    return given
 
 
 def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[dict[str, Any]]:

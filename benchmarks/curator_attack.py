@@ -5,7 +5,6 @@ elsewhere. Parameters are those of the paper's figures and tables. A row says wh
 find.
 """
 
-import argparse
 import math
 import time
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import dpwitness as dpw
+from results import Table, finish, parser_of
 
 #: δ of the Gaussian row, and Δ/σ for which a cut has the error rates .005 and .675 of the paper's Table 6.
 DELTA = 0.05
@@ -66,28 +66,29 @@ ROWS = (
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Check the mechanisms of the curator attack.")
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="checks of each (default: 3)")
     parser.add_argument("--search-runs", type=int, help="of a check (default: what a check chooses)")
-    asked = parser.parse_args()
-    more = {} if asked.search_runs is None else {"search_runs": asked.search_runs}
-    print("| mechanism | claim | true ε | who accepts the claim | refuted | shown ε, by seed | CPU s a check |")
-    print("|---|---|---|---|---|---|---|")
+    given = parser.parse_args()
+    more = {} if given.search_runs is None else {"search_runs": given.search_runs}
+    titles = ("mechanism", "claim", "true ε", "accepted by", "refuted", "shown ε, by seed", "CPU s a check")
+    table, rows = Table(*titles), []
     for row in ROWS:
         started = time.process_time()
         verdicts = [
             dpw.check(row.target, claim=row.claim, seed=seed, workers=1, parameters=row.options, **more)
-            for seed in range(1, asked.seeds + 1)
+            for seed in range(1, given.seeds + 1)
         ]
-        seconds = (time.process_time() - started) / asked.seeds
+        seconds = (time.process_time() - started) / given.seeds
         refuted = sum(verdict.refuted for verdict in verdicts)
-        bounds = ", ".join(f"{verdict.epsilon_lower_bound:.2f}" for verdict in verdicts)
-        true = "∞" if math.isinf(row.true) else f"{row.true:.2f}"
-        print(
-            f"| `{row.target}` | {row.claim} | {true} | {row.passes} | {refuted} of {asked.seeds} | {bounds} | "
-            f"{seconds:.1f} |",
-            flush=True,
-        )
+        bounds = [verdict.epsilon_lower_bound for verdict in verdicts]
+        rows.append({"target": row.target, "refuted": refuted, "bounds": bounds, "seconds": seconds})
+        table.add(
+            f"`{row.target}`, {row.options}", row.claim, "∞" if math.isinf(row.true) else f"{row.true:.2f}", row.passes,
+            f"{refuted} of {given.seeds}", ", ".join(f"{bound:.2f}" for bound in bounds), f"{seconds:.1f}",
+        )  # fmt: skip
+    text = "The mechanisms of Wang et al. (2024) with the parameters of its figures, α = 10⁻⁶."
+    finish(given, "Mechanisms that were made to pass", text, table, rows)
 
 
 if __name__ == "__main__":

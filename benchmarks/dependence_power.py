@@ -9,7 +9,6 @@ accusation. Printed is for each kind of memory the number of violations, of erro
 and of other errors.
 """
 
-import argparse
 import functools
 import itertools
 import multiprocessing
@@ -27,6 +26,7 @@ from dpwitness.health.dependence import refuse_series, series_of
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role, Runner, generator
+from results import Table, finish, parser_of
 
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
@@ -289,24 +289,22 @@ def named(noise, runs, seed):
     return False
 
 
-def print_series(seeds):
-    """Print the table of the first form."""
-    print(f"named in … of {seeds} seeds; paired runs:")
-    print(f"{'':<22}" + "".join(f"{runs:>8}" for runs in RUNS))
+def series(seeds):
+    """The table of the first form."""
+    table = Table(f"named in … of {seeds} seeds", *(f"{runs:,} runs" for runs in RUNS))
     for name, noise in NOISES.items():
         if name.startswith("by_the"):
             continue  # by the clock: these runs take next to no time
-        counts = [sum(named(noise, runs, seed) for seed in range(seeds)) for runs in RUNS]
-        print(f"{name:<22}" + "".join(f"{count:>8}" for count in counts), flush=True)
+        table.add(name, *(sum(named(noise, runs, seed) for seed in range(seeds)) for runs in RUNS))
+    return table
 
 
-def print_checks(seeds, seconds, cases):
-    """Check every case from every seed, each in a process of its own, and print the table."""
+def checks(seeds, seconds, cases):
+    """The table of checks of every case from every seed, each in a process of its own."""
     warnings.simplefilter("ignore")
     judged("batches", 0, 30.0)  # what is compiled and imported once
     fork, kinds = multiprocessing.get_context("fork"), ("violated", "named", "passed", "refused")
-    print(f"{'case':<28} {' '.join(f'{kind:>8}' for kind in kinds)}")
-    totals = Counter()
+    table, totals = Table("case", *kinds), Counter()
     for case in cases:
         found = []
         for seed in range(seeds):
@@ -314,24 +312,27 @@ def print_checks(seeds, seconds, cases):
                 found.append(one.submit(judged, case, seed, seconds).result())
         counts = Counter(kind for kind, _ in found)
         totals += counts
-        print(f"{case:<28} {' '.join(f'{counts[kind]:>8}' for kind in kinds)}", flush=True)
+        table.add(case, *(counts[kind] for kind in kinds))
         for kind, text in found:
             if kind in ("violated", "refused"):
                 print("   ", text.replace("\n", "\n    "))
     print(dict(totals))
+    return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=20)
     parser.add_argument("--checks", action="store_true", help="whole checks")
     parser.add_argument("--max-time", type=float, default=2.0, metavar="S", help="seconds of a check (default: 2)")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     given = parser.parse_args()
     if given.checks:
-        print_checks(given.seeds, given.max_time, given.only)
+        text = "All claims hold: violations are false accusations. `named`: errors that name the dependence."
+        finish(given, "Checks of mechanisms with memory", text, checks(given.seeds, given.max_time, given.only))
     else:
-        print_series(given.seeds)
+        text = "By the paired runs of epochs alone, without the further calls and new processes of a check."
+        finish(given, "Runs that depend on each other", text, series(given.seeds))
 
 
 if __name__ == "__main__":

@@ -3,23 +3,20 @@
 Each seed is a whole check: pairs and events are searched as for a user, the last bits are looked at, and α = 0.01. The
 limit is the number of false alarms that a level of α exceeds in one series of a thousand. Refutations by the last bits
 are counted beside the others: they speak of the floating-point implementation, and where noise is drawn in double
-precision they are right. Options: --seeds N, --first N, --runs N, --workers N, --json FILE.
+precision they are right.
 """
 
-import argparse
-import json
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from scipy.stats import binom
 
 import dpwitness as dpw
 from dpwitness.mechanisms.catalog import load_registered, registered
 from dpwitness.targets import target_of
+from results import Table, finish, parser_of
 
 ALPHA = 0.01
 EPSILON = 1.0
@@ -49,32 +46,26 @@ def refuted(seed: int, *, name: str, runs: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    limit = int(binom.isf(1e-3, arguments.seeds, ALPHA))
-    print(f"at most {limit} of {arguments.seeds} seeds; α = {ALPHA}\n")
-    print(f"{'target':<34} refuted  by bits  within  seconds")
-    rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        for name in arguments.targets or correct_targets():
+    given = parser.parse_args()
+    limit = int(binom.isf(1e-3, given.seeds, ALPHA))
+    table, rows = Table("target", "refuted", "by bits", "within the limit", "seconds"), []
+    with ProcessPoolExecutor(given.workers) as pool:
+        for name in given.targets or correct_targets():
             started = time.perf_counter()
-            seeds = range(arguments.first, arguments.first + arguments.seeds)
-            found = list(pool.map(partial(refuted, name=name, runs=arguments.runs), seeds, chunksize=CHUNK))
+            seeds = range(given.first, given.first + given.seeds)
+            found = list(pool.map(partial(refuted, name=name, runs=given.runs), seeds, chunksize=CHUNK))
             counts = {kind: found.count(kind) for kind in ("outcomes", "bits")}
             rows.append({"target": name, "seeds": len(found), **counts, "seconds": time.perf_counter() - started})
             within = "yes" if counts["outcomes"] <= limit else "NO"
-            print(
-                f"{name:<34} {counts['outcomes']:7,}  {counts['bits']:7,}  {within:>6}  {rows[-1]['seconds']:7.1f}",
-                flush=True,
-            )
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+            table.add(name, counts["outcomes"], counts["bits"], within, f"{rows[-1]['seconds']:.1f}")
+    text = f"Checks of {given.seeds} seeds at α = {ALPHA}; at most {limit} of them may refute a target."
+    finish(given, "False alarms", text, table, rows)
 
 
 if __name__ == "__main__":

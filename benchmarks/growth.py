@@ -1,12 +1,10 @@
-"""The time, memory and traffic of a check against the number of runs and of the workers of a Dask cluster.
+"""The time, memory and traffic of the main process against the number of workers of a Dask cluster.
 
     python benchmarks/growth.py --runs 1e9 --workers 1 2 4
 
-"runs": checks of compiled code on one thread, of 10⁵ confirm runs and up to a hundredth of `--runs`, in powers of ten.
-"workers": runs on a cluster, of which the scheduler and the workers are processes of their own on this machine.
+The scheduler and the workers are processes of their own on this machine.
 """
 
-import argparse
 import contextlib
 import os
 import resource
@@ -21,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-import dpwitness as dpw
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Dispatcher, Runner, cluster_of
+from results import Table, finish, parser_of
 
 PAIR = Pair(np.zeros(10), np.ones(10))
 EVENT = Interval(coordinate=0, low=0.5)
@@ -96,35 +94,19 @@ def confirmed(runner: Runner, runs: int) -> tuple[Counts, float, float]:
     return counts, time.perf_counter() - started, largest
 
 
-def print_growth(most: float) -> None:
-    """Print the seconds of checks of 10⁵ runs and more, and the peak of the memory of this process."""
-    runs = 100_000
-    while runs <= max(most, 100_000):
-        started = time.process_time()
-        verdict = dpw.check(
-            "laplace_mechanism", claim=1.0, parameters={"epsilon": 0.9}, runs=runs, search_runs=100_000,
-            max_time=36_000, workers=1, seed=1,
-        )  # fmt: skip
-        assert verdict.counts.runs == runs
-        seconds = time.process_time() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        print(f"{runs:.0e} runs {seconds:7.1f} s  {1e9 * seconds / runs:8.1f} ns a run  peak {peak:.0f} MB", flush=True)
-        runs *= 10
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=float, default=1e9, help="paired runs of svt (default 1e9)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="worker processes (default 1 2 4)")
     given = parser.parse_args()
     runs = int(given.runs)
-    print_growth(runs / 100)
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=1.0)
     here = Runner(mechanism=mechanism, seed=1, workers=1)
     ready(here)
     expected, alone, largest = confirmed(here, runs)
-    print(f"{runs:.3g} paired runs of svt; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(f"one thread {alone:7.1f} s  {1e9 * alone / runs:6.1f} ns a paired run  memory {largest:5.0f} MB", flush=True)
+    table = Table("workers", "s", "by one thread", "memory, MB", "traffic for 10⁹ runs, MB", "processor s for 10⁹ runs")
+    table.add("0 (one thread)", f"{alone:.1f}", 1, f"{largest:.0f}", "–", "all")
+    rows = []
     for workers in given.workers:
         with scheduler(workers) as address:
             pool = Dispatcher(mechanism, cluster_of(address, 1), seed=1)
@@ -132,14 +114,15 @@ def main() -> None:
             ready(runner)
             cpu, before = time.process_time(), traffic()
             counts, seconds, largest = confirmed(runner, runs)
-            sent = traffic() - before
+            sent, used = 1e3 * (traffic() - before) / runs, 1e9 * (time.process_time() - cpu) / runs
             assert counts == expected, "the counts must not depend on where they were made"
-            print(
-                f"{workers} workers  {seconds:7.1f} s  {alone / seconds:5.2f} × one thread  memory {largest:5.0f} MB  "
-                f"traffic {sent / 1e6:.2f} MB ({1e3 * sent / runs:.2f} MB a 10⁹ runs)  "
-                f"processor time of this process {time.process_time() - cpu:.1f} s",
-                flush=True,
+            table.add(
+                workers, f"{seconds:.1f}", f"{alone / seconds:.2f}", f"{largest:.0f}", f"{sent:.2f}", f"{used:.1f}"
             )
+            rows.append({"workers": workers, "seconds": seconds, "memory": largest, "traffic": sent, "processor": used})
+    machine = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    text = f"Compiled `svt` on ten queries, {runs:.3g} paired runs; memory and traffic of the main process; {machine}."
+    finish(given, "Many workers", text, table, rows)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ The bugs are the exhibits of the museum, checked in this process instead of in a
 whose release is not installed is skipped, and so is a control. `--list` shows all with their fault.
 """
 
-import argparse
 import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from museum.exhibit import Exhibit, exhibits
 
+from results import Table, finish, parser_of
+
 BUGS = [exhibit for exhibit in exhibits().values() if exhibit.kind != "control"]
 
 
@@ -24,8 +25,8 @@ def missing(bug: Exhibit) -> str | None:
     try:
         found = version(bug.package)
     except PackageNotFoundError:
-        return f"{bug.package} is not installed: pip install {bug.release}"
-    return None if f"{bug.package}=={found}" == bug.release else f"{found} is installed: pip install {bug.release}"
+        return f"skipped: {bug.package} is not installed: pip install {bug.release}"
+    return None if f"{bug.package}=={found}" == bug.release else f"skipped: {found} is installed"
 
 
 def result(bug: Exhibit, seed: int | None, max_time: float) -> str:
@@ -45,7 +46,7 @@ def result(bug: Exhibit, seed: int | None, max_time: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="exhibits (default: all)")
     parser.add_argument("--list", action="store_true", help="list the bugs without running them")
     parser.add_argument("--seed", type=int)
@@ -53,13 +54,14 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := sorted(set(given.names) - {bug.name for bug in BUGS}):
         parser.error(f"no bug is called {', '.join(unknown)}: see --list")
+    table, rows = Table("bug", "release", "fault" if given.list else "result"), []
     for bug in BUGS:
-        if given.list:
-            print(f"{bug.name:36} {bug.release}: {bug.fault}")
-        elif not given.names or bug.name in given.names:
-            absent = missing(bug)
-            text = f"skipped: {absent}" if absent else result(bug, given.seed, given.max_time)
-            print(f"{bug.name:36} {text}", flush=True)
+        if given.list or not given.names or bug.name in given.names:
+            absent = None if given.list else missing(bug)
+            text = bug.fault if given.list else result(bug, given.seed, given.max_time) if absent is None else absent
+            table.add(bug.name, bug.release, text)
+            rows.append({"bug": bug.name, "release": bug.release, "result": text})
+    finish(given, "Bugs of released packages", f"Checks of at most {given.max_time:g} s.", table, rows)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,12 @@ and of text, and a mechanism that writes into its input. The limit is the number
 exceeds in one series of a thousand. "cells": the number of checks whose evidence was a table of cells.
 """
 
-import argparse
-import json
 import math
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +26,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 import dpwitness as dpw
 from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
+from results import Table, finish, parser_of
 
 ALPHA = 0.05
 SEEDS_A_TASK = 25
@@ -235,16 +233,14 @@ def outcomes(name: str, road: str, first: int, last: int) -> tuple[int, int, int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--roads", nargs="+", choices=ROADS, default=["search", "plain"])
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
-    limit = int(stats.binom.isf(1e-3, given.seeds, ALPHA))
-    rows = []
-    print(f"{'case':32s} {'road':7s} {'refuted':>13s} {'bound > truth':>14s}  limit  cells  ms a check")
+    limit, rows = int(stats.binom.isf(1e-3, given.seeds, ALPHA)), []
+    table = Table("case", "road", "refuted", "bound above the truth", "with cells", "ms a check", "within the limit")
     with ProcessPoolExecutor(given.workers) as pool:
         for name, case in CASES.items():
             for road in given.roads:
@@ -260,13 +256,12 @@ def main() -> None:
                     "case": name, "road": road, "seeds": given.seeds, "alpha": ALPHA, "refuted": alarms,
                     "bound_above_truth": above, "limit": limit, "cells": cells, "seconds": seconds,
                 })  # fmt: skip
-                print(
-                    f"{name:32s} {road:7s} {alarms:5d} of {given.seeds:5d} {above:14d}  {limit:5d}  {cells:5d}"
-                    f"  {1e3 * seconds / given.seeds:8.1f}{'' if max(alarms, above) <= limit else '  ABOVE THE LIMIT'}",
-                    flush=True,
-                )
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+                within = "yes" if max(alarms, above) <= limit else "NO"
+                table.add(name, road, alarms, above, cells, f"{1e3 * seconds / given.seeds:.1f}", within)
+    text = (
+        f"Of {given.seeds} seeds at α = {ALPHA}, at most {limit} may refute the claim or give a bound above the truth."
+    )
+    finish(given, "Levels", text, table, rows)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,12 @@ pairs of laws that the claim allows. Beside it stands what a check takes in conf
 found, looked at after each run, its search runs not counted; and what the best single event would take. With --epochs
 a check bets from the first run on, nothing is known beforehand, and all of its runs are counted. A δ is left out of the
 limit, which may be larger with it. `published`: the mean number of runs in Kutta et al. (2026), at α = 0.05.
-Options: --seeds N, --alpha A, --json FILE.
 """
 
-import argparse
-import json
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +24,7 @@ from dpwitness.evidence import growth_rate
 from dpwitness.evidence.bet import bets_and_weights
 from dpwitness.exact import target_probability
 from dpwitness.neighbours import Pair
+from results import Table, finish, parser_of
 
 Laws = tuple[np.ndarray, np.ndarray]
 #: Runs that are drawn at once, and at most so many times the limit.
@@ -190,15 +187,14 @@ def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"parts of the names of {', '.join(CASES)}")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--epochs", action="store_true")
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = []
-    print(f"{'case':28s} {'limit':>9s} {'best event':>10s} {'mean':>9s} {'±':>6s} {'ratio':>6s}  never  published")
+    table = Table("case", "limit", "best event", "mean", "standard error", "mean / limit", "never", "published")
     for name, make in CASES.items():
         if given.cases and not any(part in name for part in given.cases):
             continue
@@ -211,10 +207,11 @@ def main() -> None:
         mean, error = inside.mean(), inside.std() / math.sqrt(len(inside))
         rows.append({"case": name, "limit": least, "best_event": single, "mean": mean, "error": error,
                      "ratio": mean / least, "never": len(taken) - len(inside)})  # fmt: skip
-        print(f"{name:28s} {least:9.1f} {single:10.1f} {mean:9.1f} {error:6.1f} {mean / least:6.2f} "
-              f"{len(taken) - len(inside):6d} {PUBLISHED.get(name, math.nan):10.1f}", flush=True)  # fmt: skip
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+        numbers = (f"{number:.1f}" for number in (least, single, mean, error))
+        table.add(name, *numbers, f"{mean / least:.2f}", len(taken) - len(inside), PUBLISHED.get(name, "–"))
+    text = f"Paired runs to a refutation at α = {given.alpha}, {given.seeds} seeds; limit: the least mean of any test."
+    title = "Runs to a refutation in epochs" if given.epochs else "Runs to a refutation"
+    finish(given, title, text, table, rows)
 
 
 if __name__ == "__main__":

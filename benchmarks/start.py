@@ -8,7 +8,6 @@ empty test without and with the plugin. Processor and clock time, minimum and me
 Bytecode is kept, as pip keeps that of an installed package. Two minutes; ten with `--against`.
 """
 
-import argparse
 import itertools
 import os
 import statistics
@@ -17,6 +16,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from results import Table, finish, parser_of
 
 CHECK = ("-m", "dpwitness", "check", "isvt3", "--epsilon", "0.7", "--quiet", "--seed", "1")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -70,22 +71,21 @@ def measured(pythons: list[str], rounds: int) -> dict[str, dict[str, list[tuple[
 
 def main() -> None:
     """Measure, and print a line for each command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter that has another version")
     given = parser.parse_args()
     times = measured([sys.executable, *([given.against] if given.against else [])], given.rounds)
+    table = Table("process", "processor s: minimum, median", "clock s: minimum, median", "processor, by the other's")
     for name in COMMANDS:
         processor, clock = zip(*times[sys.executable][name], strict=True)
         ratio = ""
         if given.against:
             other = [theirs for theirs, _ in times[given.against][name]]
-            middle = statistics.median(a / b for a, b in zip(processor, other, strict=True))
-            ratio = f"   {middle:.2f} of the other's"
-        print(
-            f"{name:27} processor {min(processor):.3f} / {statistics.median(processor):.3f} s   "
-            f"clock {min(clock):.3f} / {statistics.median(clock):.3f} s{ratio}"
-        )
+            ratio = f"{statistics.median(a / b for a, b in zip(processor, other, strict=True)):.2f}"
+        table.add(name, *(f"{min(one):.3f}, {statistics.median(one):.3f}" for one in (processor, clock)), ratio)
+    text = f"Seconds of whole processes, {given.rounds} rounds; a cold process has no compiled code yet."
+    finish(given, "Start of a process", text, table, times)
 
 
 if __name__ == "__main__":

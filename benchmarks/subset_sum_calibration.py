@@ -1,28 +1,23 @@
 """Are bits that `attack subset_sum` claims with a probability right that often? On systems of many laws.
 
     python benchmarks/subset_sum_calibration.py --size 64 --systems 200
-    python benchmarks/subset_sum_calibration.py --size 64 --systems 50 --laws noise garbage_20
 
 Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep what the attack
 presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. The others do not. What
 no answer can show is left out: a system that counts the zeros, say, answers sums of bits, too. A row has the bits right
-and those claimed to be right, a system; then, of all bits claimed with a probability between two limits: how many there
-were, how many of them were right, and the claims' mean. With `--adversaries least-squares polynomial least-absolute` a
-row has for each adversary the bits right and, in parentheses, those claimed to be right: which one to name.
+and those claimed to be right, a system; then, of all bits claimed with a probability between two limits, how many are
+right. With `--adversaries least-squares polynomial least-absolute` it has the bits right, and claimed, by adversary.
 """
 
-import argparse
-import json
 import math
-import time
 from collections.abc import Callable
-from itertools import pairwise
-from pathlib import Path
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
 
-Floats = Any
+from results import Table, finish, parser_of
+
 #: From the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
 Law = Callable[..., float]
 
@@ -72,45 +67,27 @@ BREAK: dict[str, Law] = {
 }
 
 
-def person_noise(deviation: float) -> Callable[..., Callable[[Any], float]]:
-    """A noise a person, the same in every answer: never averaged out."""
+Maker = Callable[..., Callable[[Any], float]]
+
+
+def own(adds: Callable[..., Any], deviation: float) -> Maker:
+    """People who add a number of their own, the same in every answer; normal errors of this deviation in √n."""
 
     def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-        noise, spread = rng.normal(0, deviation, len(bits)), 0.5 * len(bits) ** 0.5
-        return lambda q: bits[q].sum() + noise[q].sum() + rng.normal(0, spread)
+        each, spread = adds(bits, rng), deviation * len(bits) ** 0.5
+        return lambda q: float(each[q].sum() + rng.normal(0, spread))
 
     return make
 
 
-def weighted(share: float, of: float, deviation: float) -> Callable[..., Callable[[Any], float]]:
-    """A part of the people whose bits of 1 add less, the same in every answer; errors are normal."""
-
-    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-        adds, spread = bits * np.where(rng.random(len(bits)) < of, share, 1.0), deviation * len(bits) ** 0.5
-        return lambda q: float(adds[q].sum() + rng.normal(0, spread))
-
-    return make
+def weighted(share: float, of: float, deviation: float) -> Maker:
+    """A part of the people whose bits of 1 add less."""
+    return own(lambda b, g: b * np.where(g.random(len(b)) < of, share, 1.0), deviation)
 
 
-def offsets(people: int, deviation: float, noise: float) -> Callable[..., Callable[[Any], float]]:
-    """The first people add a number of their own, the same in every answer, beside their bit; errors are normal."""
-
-    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-        adds, spread = bits.astype(float), noise * len(bits) ** 0.5
-        adds[:people] += rng.normal(0, deviation, people)
-        return lambda q: float(adds[q].sum() + rng.normal(0, spread))
-
-    return make
-
-
-def sampled(part: float) -> Callable[..., Callable[[Any], float]]:
-    """Exact sums of a part of the people, drawn once, scaled up."""
-
-    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-        adds = bits * (rng.random(len(bits)) < part) / part
-        return lambda q: float(adds[q].sum())
-
-    return make
+def offsets(people: int, spread: float) -> Maker:
+    """The first people add a number of their own beside their bit."""
+    return own(lambda b, g: b + np.append(g.normal(0, spread, people), np.zeros(len(b) - people)), 0.3)
 
 
 def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
@@ -126,26 +103,21 @@ def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
 
 def pooled_noise(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
     """Sixteen noises in turn."""
-    pool, called = rng.normal(0, len(bits) ** 0.5, 16), [0]
-
-    def answer(q: Any) -> float:
-        called[0] += 1
-        return float(bits[q].sum() + pool[called[0] % 16])
-
-    return answer
+    pool = cycle(rng.normal(0, len(bits) ** 0.5, 16))
+    return lambda q: float(bits[q].sum() + next(pool))
 
 
-MEMORY: dict[str, Callable[..., Callable[[Any], float]]] = {
-    "person_noise_0.4": person_noise(0.4),
-    "person_noise_1": person_noise(1.0),
+MEMORY: dict[str, Maker] = {
+    "person_noise_0.4": own(lambda b, g: b + g.normal(0, 0.4, len(b)), 0.5),
+    "person_noise_1": own(lambda b, g: b + g.normal(0, 1.0, len(b)), 0.5),
     "remembering": remembering,
     "pooled_noise": pooled_noise,
     "a_seventh_add_0.2": weighted(0.2, 1 / 7, 0.0),
     "a_seventh_add_0.4": weighted(0.4, 1 / 7, 0.0),
-    "a_sample_of_0.7": sampled(0.7),
+    "a_sample_of_0.7": own(lambda b, g: b * (g.random(len(b)) < 0.7) / 0.7, 0.0),
 }
 #: What some people add differs from others' bits, and noise hides who they are: a bin may have too few that are right.
-HIDDEN: dict[str, Callable[..., Callable[[Any], float]]] = {
+HIDDEN: dict[str, Maker] = {
     "half_add_0.4_noisy": weighted(0.4, 1 / 2, 0.3),
     "half_add_0.3_noisy": weighted(0.3, 1 / 2, 0.3),
     "half_add_0.3_less_noisy": weighted(0.3, 1 / 2, 0.2),
@@ -155,13 +127,13 @@ HIDDEN: dict[str, Callable[..., Callable[[Any], float]]] = {
     "a_quarter_add_0.3_noisy": weighted(0.3, 1 / 4, 0.3),
     "0.7_add_0.2_less_noisy": weighted(0.2, 0.7, 0.2),
     "a_seventh_add_0.2_noisy": weighted(0.2, 1 / 7, 0.3),
-    "ten_have_offsets_of_1": offsets(10, 1.0, 0.3),
-    "three_have_offsets_of_1": offsets(3, 1.0, 0.3),
-    "five_have_offsets_of_1.5": offsets(5, 1.5, 0.3),
-    "two_have_offsets_of_2": offsets(2, 2.0, 0.3),
+    "ten_have_offsets_of_1": offsets(10, 1.0),
+    "three_have_offsets_of_1": offsets(3, 1.0),
+    "five_have_offsets_of_1.5": offsets(5, 1.5),
+    "two_have_offsets_of_2": offsets(2, 2.0),
 }
 #: Of these too much is claimed: those who add less add too near to nothing to be told from zeros.
-UNTOLD: dict[str, Callable[..., Callable[[Any], float]]] = {
+UNTOLD: dict[str, Maker] = {
     "half_add_0.1_noisy": weighted(0.1, 1 / 2, 0.3),
     "half_add_nothing_noisy": weighted(0.0, 1 / 2, 0.3),
 }
@@ -178,7 +150,7 @@ def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], fl
     return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
 
 
-def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tuple[Floats, Any]:
+def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tuple[Any, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
     from dpwitness.reconstruction.questions import Asking, system_of
@@ -201,55 +173,34 @@ def measure(name: str, size: int, systems: int, adversary: str | None = None) ->
     for low, high in pairwise(LIMITS):
         here = (claims > low) & ((claims <= high) if high < 1 else True)
         if here.any():
-            bins.append(
-                {
-                    "from": low,
-                    "bits": int(here.sum()),
-                    "right": int(right[here].sum()),
-                    "claimed": float(claims[here].mean()),
-                }
-            )
-    return {
-        "law": name,
-        "size": size,
-        "systems": systems,
-        "right": float(right.sum() / systems),
-        "claimed": float(claims.sum() / systems),
-        "bins": bins,
-    }
-
-
-def line(row: dict[str, Any]) -> str:
-    """A row as Markdown."""
-    bins = "; ".join(
-        f"{b['right']:,} of {b['bits']:,} ({b['right'] / b['bits']:.3f}) at {b['claimed']:.3f}" for b in row["bins"]
-    )
-    return f"| {row['law']} | {row['right']:.1f} | {row['claimed']:.1f} | {bins or 'nothing is claimed'} |"
+            counts = {"bits": int(here.sum()), "right": int(right[here].sum()), "claimed": float(claims[here].mean())}
+            bins.append({"from": low, **counts})
+    shares = {"right": float(right.sum() / systems), "claimed": float(claims.sum() / systems)}
+    return {"law": name, "size": size, "systems": systems, **shares, "bins": bins}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--systems", type=int, default=200)
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS))
-    parser.add_argument("--json", help="all figures")
     parser.add_argument("--adversaries", nargs="+", help="compare these instead of the claims of the usual one")
-    arguments = parser.parse_args()
-    if arguments.adversaries:
-        print(f"| law, {arguments.size} bits | {' | '.join(arguments.adversaries)} |")
-        for name in arguments.laws:
-            cells = [measure(name, arguments.size, arguments.systems, one) for one in arguments.adversaries]
-            shown = (f"{cell['right']:.1f} ({cell['claimed']:.1f})" for cell in cells)
-            print(f"| {name} | {' | '.join(shown)} |", flush=True)
+    given = parser.parse_args()
+    rows, text = [], f"Of {given.size} bits, in {given.systems} systems a row: how many are right (and claimed)."
+    if given.adversaries:
+        table = Table("answers", *given.adversaries)
+        for name in given.laws:
+            found = [measure(name, given.size, given.systems, adversary) for adversary in given.adversaries]
+            rows += found
+            table.add(name, *(f"{row['right']:.1f} ({row['claimed']:.1f})" for row in found))
+        finish(given, "Adversaries of subset sums", text, table, rows)
         return
-    started, rows = time.perf_counter(), []
-    print(f"| law, {arguments.size} bits | right | claimed | right of those claimed |\n|---|---:|---:|---|")
-    for name in arguments.laws:
-        rows.append(measure(name, arguments.size, arguments.systems))
-        print(line(rows[-1]), flush=True)
-    print(f"\n{time.perf_counter() - started:.0f} s")
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps(rows, indent=1, allow_nan=False))
+    table = Table("answers", "right", "claimed", "right of those claimed with a mean probability")
+    for name in given.laws:
+        rows.append(row := measure(name, given.size, given.systems))
+        bins = (f"{b['right']:,} of {b['bits']:,} at {b['claimed']:.3f}" for b in row["bins"])
+        table.add(name, f"{row['right']:.1f}", f"{row['claimed']:.1f}", "; ".join(bins) or "nothing is claimed")
+    finish(given, "What the attack on subset sums claims", text, table, rows)
 
 
 if __name__ == "__main__":

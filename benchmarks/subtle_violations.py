@@ -7,20 +7,18 @@ probabilities that stand in it. --bounds: lower bounds at 95 % from 2·10⁷ run
 gets --max-time instead).
 """
 
-import argparse
-import json
 import math
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpwitness as dpw
+from results import Table, finish, parser_of
 
 RUNS = 20_000_000
 
@@ -245,35 +243,35 @@ def bounded(mechanism: Callable[..., Any], case: Case, seed: int, max_time: floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *(case.__name__ for case in CASES)])
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--bounds", action="store_true")
     parser.add_argument("--max-time", type=float, default=60.0, help="seconds of a bound of what cannot be compiled")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows, caught = [], 0
+    shown = ("least bound", "median", "largest") if given.bounds else ("refuted", "longest check, s", "event of seed 0")
+    table, rows = Table("mechanism", "true ε", "claim", *shown), []
     for mechanism, case in CASES.items():
-        if arguments.cases and mechanism.__name__ not in arguments.cases:
+        if given.cases and mechanism.__name__ not in given.cases:
             continue
         row: dict[str, Any] = {"case": mechanism.__name__, "claim": case.claim, "truth": case.truth}
-        if arguments.bounds:
-            bounds = [bounded(mechanism, case, seed, arguments.max_time) for seed in range(arguments.seeds)]
+        if given.bounds:
+            bounds = [bounded(mechanism, case, seed, given.max_time) for seed in range(given.seeds)]
             row["bounds"] = bounds
-            shown = f"{min(bounds):.4f} {statistics.median(bounds):.4f} {max(bounds):.4f}"
+            cells = [f"{bound:.4f}" for bound in (min(bounds), statistics.median(bounds), max(bounds))]
         else:
-            found = [checked(mechanism, case, seed) for seed in range(arguments.seeds)]
+            found = [checked(mechanism, case, seed) for seed in range(given.seeds)]
             row["checks"] = found
-            refuted = sum(one["refuted"] for one in found)
-            caught += refuted
-            shown = f"{refuted} of {len(found)}  {max(one['seconds'] for one in found):5.1f} s  {found[0]['event']}"
+            refuted, longest = sum(one["refuted"] for one in found), max(one["seconds"] for one in found)
+            cells = [f"{refuted} of {len(found)}", f"{longest:.1f}", found[0]["event"]]
         rows.append(row)
-        print(f"{mechanism.__name__:<22} ε = {case.truth:.4f}, claimed {case.claim}: {shown}", flush=True)
-    if not arguments.bounds:
-        print(f"{caught} of {len(rows) * arguments.seeds} refuted")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        table.add(mechanism.__name__, f"{case.truth:.4f}", case.claim, *cells)
+    text = f"Mechanisms whose violation is easily overlooked; {given.seeds} seeds each."
+    title = (
+        "Bounds of violations that are easily overlooked" if given.bounds else "Violations that are easily overlooked"
+    )
+    finish(given, title, text, table, rows)
 
 
 if __name__ == "__main__":

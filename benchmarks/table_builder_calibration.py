@@ -8,32 +8,21 @@ parameters) claimed with confidence of at least .5, .9 and .99: how many there a
 "none": runs that claim nothing, or are refused.
 """
 
-# ruff: noqa: D101, D102  (the name of a system says what it does)
-import argparse
-import json
-import sys
-import time
+# ruff: noqa: D102  (the name of a system says what it does)
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import beta
 
+import results
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.perturbation import largest_sum, pairs_within
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import (
-    BoundedNoisyCounts,
-    KeyedNoisyCounts,
-    System,
-)
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts, System
 from dpwitness.reconstruction.table_builder.tables import Table
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -83,25 +72,34 @@ class Answers(System):
         return ((key ^ (key >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
 
 
-class Skewed(Answers):
-    def noise(self, people, key, selections, place):
-        return np.array([-1, 0, self.r + 1])[(self.uniform(key) * 3).astype(int)]
+def with_methods(**methods):
+    """A system that differs from `Answers` in some methods, and attributes."""
+    return type("Answers", (Answers,), methods)
 
 
-class LongTails(Answers):
-    def noise(self, people, key, selections, place):
-        u = self.uniform(key) - 0.5
-        return np.round(-np.sign(u) * self.r / 2 * np.log1p(-2 * np.abs(u))).astype(int)
+def by(code):
+    """A system whose noise is keyed by a number: of the system, the people counted, the questions and their place."""
+    return with_methods(noise=lambda s, n, key, q, place: s.law.at(s.uniform(code(s, n, q, place))))
 
 
-class HeavyTails(Answers):
-    def noise(self, people, key, selections, place):
-        u = 2 * self.uniform(key) - 1  # Student's t with two degrees of freedom
-        return np.round(self.r / 2 * u * np.sqrt(2 / (1 - u * u))).clip(-1e6, 1e6).astype(int)
+def words(rows):
+    return np.array([hash(row.tobytes()) % (1 << 62) for row in rows])
+
+
+def laplace(s, n, key, q, place):
+    u = s.uniform(key) - 0.5
+    return np.round(-np.sign(u) * s.r / 2 * np.log1p(-2 * np.abs(u))).astype(int)
+
+
+def student(s, n, key, q, place):
+    u = 2 * s.uniform(key) - 1  # Student's t with two degrees of freedom
+    return np.round(s.r / 2 * u * np.sqrt(2 / (1 - u * u))).clip(-1e6, 1e6).astype(int)
 
 
 class Table16(Answers):
-    bits = 63
+    """Sixteen noises, one of which the key chooses."""
+
+    bits, entry = 63, staticmethod(lambda s, key: (s.uniform(key) * 16).astype(int))
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -109,158 +107,64 @@ class Table16(Answers):
         self.keys = self.keys % np.uint64(1 << self.bits)
 
     def noise(self, people, key, selections, place):
-        return self.entries[(self.uniform(key) * 16).astype(int)]
+        return self.entries[self.entry(self, key)]
 
 
 class Table16Xor(Table16):
-    bits = 4
+    """The key itself, of four bits, is the place of the noise."""
 
-    def noise(self, people, key, selections, place):
-        return self.entries[key.astype(int)]
-
-
-class ByCount(Answers):
-    def noise(self, people, key, selections, place):
-        return self.law.at(self.uniform(people))
+    bits, entry = 4, staticmethod(lambda s, key: key.astype(int))
 
 
-class BySize(Answers):
-    def noise(self, people, key, selections, place):
-        return self.law.at(self.uniform(selections.sum(axis=1)))
-
-
-class ByFirst(Answers):
-    def noise(self, people, key, selections, place):
-        return self.law.at(self.uniform(selections.argmax(axis=1)))
-
-
-class ByNumber(Answers):
-    def noise(self, people, key, selections, place):
-        return self.law.at(self.uniform((self.asked + np.arange(len(people))) % 16))
-
-
-class ByPlace(Answers):
-    def noise(self, people, key, selections, place):
-        return self.law.at(self.uniform(np.full(len(people), place % (1 << 32))))
-
-
-class ByQuestion(Answers):
-    """Keyed by the text of the question instead of its people: as good as independent."""
-
-    def noise(self, people, key, selections, place):
-        words = np.array([hash(row.tobytes()) % (1 << 62) for row in selections]) + place % (1 << 32)
-        return self.law.at(self.uniform(words))
-
-
-class Both(Answers):
-    """The same noise on both sides of a partition."""
-
-    def noise(self, people, key, selections, place):
-        whole = np.where(selections[:, -1], ~selections.T, selections.T).T
-        words = np.array([hash(row.tobytes()) % (1 << 62) for row in whole])
-        return self.law.at(self.uniform(words))
-
-
-class Drifting(Answers):
+def drifting(s, n, key, q, place):
     """A random walk over the questions, within ±4r."""
-
-    def noise(self, people, key, selections, place):
-        steps = np.cumsum(np.concatenate([[getattr(self, "last", 0)], self.rng.integers(-1, 2, len(people))]))
-        self.last = int(steps[-1])
-        wide = 4 * self.r
-        return wide - np.abs((steps[1:] - wide) % (4 * wide) - 2 * wide)
+    steps = np.cumsum(np.concatenate([[getattr(s, "last", 0)], s.rng.integers(-1, 2, len(n))]))
+    s.last, wide = int(steps[-1]), 4 * s.r
+    return wide - np.abs((steps[1:] - wide) % (4 * wide) - 2 * wide)
 
 
-class Autoregressive(Answers):
-    def noise(self, people, key, selections, place):
-        found, last = [], getattr(self, "last", 0.0)
-        for step in self.rng.normal(scale=self.r * np.sqrt(1 - 0.9**2), size=len(people)):
-            last = 0.9 * last + step
-            found.append(last)
-        self.last = last
-        return np.round(found).astype(int)
+def autoregressive(s, n, key, q, place):
+    last, steps = getattr(s, "last", 0.0), s.rng.normal(scale=s.r * np.sqrt(1 - 0.9**2), size=len(n))
+    found = [last := 0.9 * last + step for step in steps]
+    s.last = last
+    return np.round(found).astype(int)
 
 
-class Garbage(Answers):
-    share, wide = 0.02, None
+def garbage(share, wide=None):
+    """A share of the answers is any number, or so much too large."""
 
-    def shown(self, people, noise):
-        right = super().shown(people, noise)
-        wrong = self.rng.random(len(people)) < self.share
-        top = int(self.table.people)
-        made = self.rng.integers(0, top + 1, len(people)) if self.wide is None else right + self.wide
+    def shown(s, people, noise):
+        right = Answers.shown(s, people, noise)
+        wrong = s.rng.random(len(people)) < share
+        made = s.rng.integers(0, int(s.table.people) + 1, len(people)) if wide is None else right + wide
         return np.where(wrong, made, right)
 
+    return with_methods(shown=shown)
 
-class Flipped(Answers):
+
+def flipped(s, people, noise):
     """One in twenty questions is answered by the rest of everybody."""
-
-    def shown(self, people, noise):
-        wrong = self.rng.random(len(people)) < 0.05
-        return super().shown(np.where(wrong, self.table.people - people, people), noise)
+    wrong = s.rng.random(len(people)) < 0.05
+    return Answers.shown(s, np.where(wrong, s.table.people - people, people), noise)
 
 
-class Shifted(Answers):
-    by = 1
-
-    def shown(self, people, noise):
-        return np.where(people > self.suppression, people + noise + self.by, 0)
+def shown(answer, above=lambda s: s.suppression, less=0):
+    """A system that shows this answer where it counts more people than this, and else another one."""
+    return with_methods(shown=lambda s, n, noise: np.where(n > above(s), answer(s, n, noise), less))
 
 
-class Scaled(Answers):
-    def shown(self, people, noise):
-        return np.where(people > self.suppression, np.round(1.01 * people).astype(int) + noise, 0)
+def rounded(base):
+    return shown(lambda s, n, noise: np.round(n / base).astype(int) * base)
 
 
-class Rounded(Answers):
-    base = 5
-
-    def shown(self, people, noise):
-        return np.where(people > self.suppression, np.round(people / self.base).astype(int) * self.base, 0)
+def randomly_rounded(s, n, key, q, place):
+    """To a multiple of three, so that the mean is right."""
+    return np.where(s.uniform(key) < (n % 3) / 3, 3, 0) - n % 3
 
 
-class RandomlyRounded(Answers):
-    base = 3
-
-    def noise(self, people, key, selections, place):
-        up = self.uniform(key) < (people % self.base) / self.base
-        return np.where(up, self.base, 0) - people % self.base
-
-
-class Overlapping(Answers):
+def overlapping(s, selections, counts):
     """A tenth of the people with a value have the next one too: sizes that do not add up."""
-
-    def people(self, selections, counts):
-        return super().people(selections, counts) + (selections & ~np.roll(selections, 1, axis=1)) @ (counts // 10)
-
-
-class SuppressedNoisy(Answers):
-    def shown(self, people, noise):
-        return np.where(people + noise > 10, people + noise, 0)
-
-
-class SuppressedAt(Answers):
-    def shown(self, people, noise):
-        return np.where(people > 40, people + noise, 0)
-
-
-class Marked(Answers):
-    def shown(self, people, noise):
-        return np.where(people > 10, people + noise, 3)
-
-
-class Constant(Answers):
-    def shown(self, people, noise):
-        return np.full(len(people), 100) + noise
-
-
-class Nonsense(Answers):
-    def shown(self, people, noise):
-        return self.rng.integers(5, 1000, len(people))
-
-
-def changed(kind, **more):
-    return type(kind.__name__, (kind,), more)
+    return Answers.people(s, selections, counts) + (selections & ~np.roll(selections, 1, axis=1)) @ (counts // 10)
 
 
 def counts(kind, law=noise_laws.uniform):
@@ -279,39 +183,42 @@ KEPT = {
     "maximum entropy": counts(BoundedNoisyCounts, lambda r: noise_laws.maximum_entropy(range(-r, 2 * r), r * r / 6)),
 }
 BROKEN = {
-    "skewed noise": Skewed,
-    "long tails": LongTails,
-    "heavy tails": HeavyTails,
+    "skewed noise": with_methods(
+        noise=lambda s, n, key, q, place: np.array([-1, 0, s.r + 1])[(s.uniform(key) * 3).astype(int)]
+    ),
+    "long tails": with_methods(noise=laplace),
+    "heavy tails": with_methods(noise=student),
     "16 noises": Table16,
     "16 noises, 4-bit keys": Table16Xor,
-    "keyed by the count": ByCount,
-    "keyed by the size": BySize,
-    "keyed by the first value": ByFirst,
-    "keyed by the number": ByNumber,
-    "keyed by the group": ByPlace,
-    "keyed by the question": ByQuestion,
-    "one noise for both sides": Both,
-    "drifting": Drifting,
-    "autoregressive": Autoregressive,
+    "keyed by the count": by(lambda s, n, q, place: n),
+    "keyed by the size": by(lambda s, n, q, place: q.sum(axis=1)),
+    "keyed by the first value": by(lambda s, n, q, place: q.argmax(axis=1)),
+    "keyed by the number": by(lambda s, n, q, place: (s.asked + np.arange(len(n))) % 16),
+    "keyed by the group": by(lambda s, n, q, place: np.full(len(n), place % (1 << 32))),
+    # As good as independent.
+    "keyed by the question": by(lambda s, n, q, place: words(q) + place % (1 << 32)),
+    "one noise for both sides": by(lambda s, n, q, place: words(np.where(q[:, -1], ~q.T, q.T).T)),
+    "drifting": with_methods(noise=drifting),
+    "autoregressive": with_methods(noise=autoregressive),
     "growing": counts(GrowingNoisyCounts),
     "layered": counts(LayeredNoisyCounts),
-    "garbage 2 %": Garbage,
-    "garbage 5 %": changed(Garbage, share=0.05),
-    "garbage 20 %": changed(Garbage, share=0.2),
-    "5 % 15 too large": changed(Garbage, share=0.05, wide=15),
-    "flipped 5 %": Flipped,
-    "offset 1": Shifted,
-    "offset 7": changed(Shifted, by=7),
-    "scaled 1.01": Scaled,
-    "rounded to 5": Rounded,
-    "rounded to 10": changed(Rounded, base=10),
-    "randomly rounded to 3": RandomlyRounded,
-    "overlapping values": Overlapping,
-    "suppressed at 40": SuppressedAt,
-    "suppressed with noise": SuppressedNoisy,
-    "suppressed shown as 3": Marked,
-    "a constant": Constant,
-    "nonsense": Nonsense,
+    "garbage 2 %": garbage(0.02),
+    "garbage 5 %": garbage(0.05),
+    "garbage 20 %": garbage(0.2),
+    "5 % 15 too large": garbage(0.05, 15),
+    "flipped 5 %": with_methods(shown=flipped),
+    "offset 1": shown(lambda s, n, noise: n + noise + 1),
+    "offset 7": shown(lambda s, n, noise: n + noise + 7),
+    "scaled 1.01": shown(lambda s, n, noise: np.round(1.01 * n).astype(int) + noise),
+    "rounded to 5": rounded(5),
+    "rounded to 10": rounded(10),
+    "randomly rounded to 3": with_methods(noise=randomly_rounded),
+    "overlapping values": with_methods(people=overlapping),
+    "suppressed at 40": shown(lambda s, n, noise: n + noise, lambda s: 40),
+    "suppressed with noise": with_methods(shown=lambda s, n, noise: np.where(n + noise > 10, n + noise, 0)),
+    "suppressed shown as 3": shown(lambda s, n, noise: n + noise, lambda s: 10, less=3),
+    "a constant": with_methods(shown=lambda s, n, noise: np.full(len(n), 100) + noise),
+    "nonsense": with_methods(shown=lambda s, n, noise: s.rng.integers(5, 1000, len(n))),
 }
 #: Each value has a whole number added in all of its questions: of one attribute no answer tells that from people.
 UNTOLD = {"a layer a value": counts(ValueLayeredNoisyCounts)}
@@ -398,40 +305,35 @@ def honest(right, claims, level):
     return not claims or right == claims or beta.ppf(0.999, right + 1, claims - right) >= level
 
 
-def line(row):
-    parts = "".join(
-        f"{row[f'at_{level}']:>7} {row[f'right_{level}'] / row[f'at_{level}'] if row[f'at_{level}'] else 1:>6.3f}"
-        for level in LEVELS
-    )
-    return (
-        f"{row['system']:<26}{row['runs']:>5}{row['withheld']:>6}{row['right']:>8.3f}{row['said']:>9.1f}"
-        f"{row['claimed_right']:>7}{parts}  {'yes' if row['kept'] else 'NO'}"
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = results.parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", nargs="+", choices=tuple(SYSTEMS))
     parser.add_argument("--goal", choices=("histogram", "perturbation"), default="histogram")
     parser.add_argument("--single", action="store_true", help="attack the count of one value alone")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    print(f"{'system':<26} runs  none   right     said  right     ≥.5  right    ≥.9  right   ≥.99  right  kept")
+    given = parser.parse_args()
+    levels = [f"right of those claimed with ≥ {level}" for level in LEVELS]
+    table = results.Table("system", "nothing claimed", "right", "claimed", "right of claimed", *levels, "kept")
     rows, together = [], defaultdict(list)
-    for name in arguments.only or SYSTEMS:
-        runs = [one_run(name, seed, goal=arguments.goal, one_value=arguments.single) for seed in range(arguments.seeds)]
+
+    def add(name, runs):
+        rows.append(row := summary(name, runs))
+        table.add(
+            name, f"{row['withheld']} of {row['runs']}", f"{row['right']:.3f}", f"{row['said']:.1f}",
+            f"{row['claimed_right']} of {row['claimed']}",
+            *(f"{row[f'right_{level}']} of {row[f'at_{level}']}" for level in LEVELS), "yes" if row["kept"] else "NO",
+        )  # fmt: skip
+
+    for name in given.only or SYSTEMS:
+        runs = [one_run(name, seed, goal=given.goal, one_value=given.single) for seed in range(given.seeds)]
         if name not in UNTOLD:
             together["assumptions kept" if name in KEPT else "assumptions broken"] += runs
-        rows.append(summary(name, runs))
-        print(line(rows[-1]), flush=True)
+        add(name, runs)
     for name, runs in together.items():
-        rows.append(summary(name, runs))
-        print(line(rows[-1]))
-    print(f"{time.perf_counter() - started:.0f} s")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        add(name, runs)
+    text = "Counts that the attack recovers. kept: as many are right as their probabilities say, up to chance."
+    title = "What the attack on TableBuilder claims" if given.goal == "histogram" else "What is claimed of its noise"
+    results.finish(given, title, text, table, rows)
 
 
 if __name__ == "__main__":

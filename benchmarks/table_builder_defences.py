@@ -7,18 +7,14 @@ counts of doctor's visits in the RAND health insurance experiment (statsmodels),
 The table of benchmarks/RESULTS.md is of the defaults; half a minute.
 """
 
-import argparse
-import json
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
+import results
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     Average,
@@ -45,9 +41,6 @@ from dpwitness.reconstruction.table_builder.systems import (
 )
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Where
 from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from table_builder_systems import GrowingNoisyCounts, ValueLayeredNoisyCounts
 
 
@@ -542,35 +535,30 @@ def _plain(
     return right / (len(streams) * len(true))
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table as `benchmarks/RESULTS.md` has it."""
-    lines = [
-        "| Defence | Attack on this defence | Questions per value | Right as published "
-        "| Right by two-partitions | Right by this attack | Theory |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
+def defences_table(rows: Sequence[dict[str, Any]]) -> results.Table:
+    """The table of benchmarks/RESULTS.md."""
+    table = results.Table(
+        "Defence", "Attack on this defence", "Questions per value", "Right as published", "Right by two-partitions",
+        "Right by this attack", "Theory",
+    )  # fmt: skip
     for row in rows:
         plain = "refused" if row["two_partitions"] is None else f"{row['two_partitions']:.0%}"
         theory = "" if row["predicted"] is None else f"{row['predicted']:.1%}"
-        lines.append(
-            f"| {row['defence']} | {row['answer']} ({row['source']}) | {row['questions']:,.0f} "
-            f"| {row['published']:.0%} | {plain} | {row['right']:.1%} | {theory} |"
-        )
-    return "\n".join(lines)
+        table.add(
+            row["defence"], f"{row['answer']} ({row['source']})", f"{row['questions']:,.0f}",
+            f"{row['published']:.0%}", plain, f"{row['right']:.1%}", theory,
+        )  # fmt: skip
+    return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = results.parser_of(__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=10, help="systems a row (default 10)")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    rows = measure(arguments.seed, runs=arguments.runs)
-    print(markdown(rows))
-    print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+    given = parser.parse_args()
+    rows = measure(given.seed, runs=given.runs)
+    text = "Twelve counts of doctor's visits, nine of 26 to 6,308 people and three suppressed ones of 1, 2 and 3."
+    results.finish(given, "Defences of TableBuilder, and what they cost the attacker", text, defences_table(rows), rows)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,10 @@ Processor time of one worker; what is compared alternates in one process. Each r
 ours, minimum and median over the rounds: above 1 our runs are the faster ones.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -27,6 +24,7 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
+from results import Table, finish, parser_of
 
 EPSILON = 0.7
 #: Processor seconds of each part of a round.
@@ -207,21 +205,19 @@ def _summary(hand: list[float], ours: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write all times and ratios to this file")
     parser.add_argument("cases", nargs="*", default=list(CASES), help="those to measure; all by default")
     given = parser.parse_args()
-    results = {}
-    print(f"numpy {np.__version__}, numba {numba.__version__}; ns a paired run")
+    table, results = Table("mechanism", "draws of the loop by hand", "our draws", "minimum", "median"), {}
     for name in given.cases:
         results[name] = result = measure(CASES[name], given.rounds)
-        least = ", ".join(f"{road} {min(times):.1f}" for road, times in result["nanoseconds"].items())
-        print(f"{name}: {least}")
+        print(", ".join(f"{road} {min(times):.1f}" for road, times in result["nanoseconds"].items()), "ns a paired run")
         for kind, ratio in result["ratios"].items():
-            print(f"  {kind}: {ratio['minimum']:.2f} / {ratio['median']:.2f}", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(results, indent=1))
+            table.add(name, *kind.split(", "), f"{ratio['minimum']:.2f}", f"{ratio['median']:.2f}")
+    text = "The time of a loop by hand by that of our compiled runs: above 1 our runs are the faster ones. "
+    text += f"numpy {np.__version__}, numba {numba.__version__}, {given.rounds} rounds."
+    finish(given, "Compiled runs beside loops by hand", text, table, results)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,16 @@ off its curves, whichever is larger; StatDP's readings of `isvt1` and `histogram
 `--json FILE` gets a line as soon as a bound is there. What the file holds already is not run again.
 """
 
-import argparse
 import json
 import math
 import statistics
 import time
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import dpwitness as dpw
+from results import Table, finish, parser_of
 
 EPSILON = 0.1
 
@@ -75,32 +74,29 @@ def bounded(name: str, seed: int, runs: int, alpha: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def table(results: list[dict[str, Any]]) -> Table:
     """A line for each row."""
-    lines = [f"{'':27s} {'min':>7s} {'median':>7s} {'max':>7s} {'spread':>7s} {'CPU s':>6s} {'earlier':>8s}  true ε"]
+    found = Table("mechanism", "least", "median", "largest", "spread", "CPU s", "earlier", "true ε", "")
     for name, row in ROWS.items():
-        found = [one for one in results if one["row"] == name]
-        if found:
-            bounds = [one["bound"] for one in found]
+        some = [one for one in results if one["row"] == name]
+        if some:
+            bounds = [one["bound"] for one in some]
             least, middle, most = min(bounds), statistics.median(bounds), max(bounds)
-            spread = f"{(most - least) / middle:7.1%}" if middle else f"{'–':>7s}"
-            seconds = statistics.mean(one["seconds"] for one in found)
-            behind = " behind" if least < row.earlier else ""
-            lines.append(
-                f"{name:27s} {least:7.4f} {middle:7.4f} {most:7.4f} {spread} {seconds:6.1f} {row.earlier:8.4f}  "
-                f"{row.truth}{behind}"
-            )
-    return "\n".join(lines)
+            spread = f"{(most - least) / middle:.1%}" if middle else "–"
+            seconds = statistics.mean(one["seconds"] for one in some)
+            behind = "behind" if least < row.earlier else ""
+            numbers = (f"{one:.4f}" for one in (least, middle, most))
+            found.add(name, *numbers, spread, f"{seconds:.1f}", f"{row.earlier:.4f}", row.truth, behind)
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", nargs="+", metavar="NAME", choices=ROWS, default=list(ROWS), help="all of them")
     parser.add_argument("--seeds", type=int, default=8, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0, metavar="K")
     parser.add_argument("--runs", type=int, default=20_000_000, metavar="N", help="confirm runs of each bound")
     parser.add_argument("--alpha", type=float, default=0.1, metavar="A")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="one line for each bound, written as they come")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     before = given.json.read_text().splitlines() if given.json and given.json.exists() else []
@@ -116,7 +112,8 @@ def main() -> None:
                     with given.json.open("a") as file:
                         file.write(json.dumps(one, ensure_ascii=False) + "\n")
             results.append(one)
-    print(table(results))
+    text = f"Bounds of ε at confidence {1 - given.alpha:g} from {given.runs:,} paired runs, {given.seeds} seeds."
+    finish(given, "Lower bounds of twenty mechanisms", text, table(results))
 
 
 if __name__ == "__main__":

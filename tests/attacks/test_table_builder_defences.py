@@ -30,7 +30,7 @@ from running import with_all_seeds
 
 FOLDER = Path(__file__).resolve().parents[2]
 BENCHMARK = runpy.run_path(str(FOLDER / "benchmarks" / "table_builder_defences.py"))
-ROWS, averaging, measure, markdown = (BENCHMARK[name] for name in ("ROWS", "averaging", "measure", "markdown"))
+ROWS, averaging, measure, table_of = (BENCHMARK[name] for name in ("ROWS", "averaging", "measure", "defences_table"))
 AuditedCounts, CappedCounts = BENCHMARK["AuditedCounts"], BENCHMARK["CappedCounts"]
 QuestionRefused, SingleValues = BENCHMARK["QuestionRefused"], BENCHMARK["SingleValues"]
 
@@ -276,7 +276,7 @@ def test_the_table_of_defences_names_each_once():
 def test_each_defence_is_a_line():
     counts = [60, 50, 40, 30, 20, 10, 9, 8, 7, 3, 2, 1]
     table = Table.from_counts(counts, BENCHMARK["TARGETS"], "mdvis")
-    lines = markdown(measure(1, rows=ROWS[:2], table=table)).splitlines()
+    lines = table_of(measure(1, rows=ROWS[:2], table=table)).lines
     assert len(lines) == 4
     assert all(line.startswith("|") and line.count("|") == 8 for line in lines)
     assert "| 2 | 75% |" in lines[2]  # exact answers: nine of twelve are shown
@@ -286,7 +286,7 @@ def test_each_defence_is_a_line():
 @with_all_seeds
 def test_the_table_of_defences_is_as_documented():
     rows = measure(1)
-    assert markdown(rows) in (FOLDER / "benchmarks" / "RESULTS.md").read_text()
+    assert str(table_of(rows)) in (FOLDER / "benchmarks" / "RESULTS.md").read_text()
     for row in rows:
         if row["predicted"] is not None:  # ten runs, whose values share the base set's count
             assert row["right"] == pytest.approx(row["predicted"], abs=0.12)

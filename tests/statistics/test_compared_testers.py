@@ -124,6 +124,6 @@ def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
     words = ["compare_testers.py", "--tool", "dpwitness", "--mechanism", "laplace_half_scale", "--json", str(rows)]
     monkeypatch.setattr(sys, "argv", words)
     assert compare_testers.main() == 0
-    assert "| laplace_half_scale | 2ε | refuted | ε ≥ 1.3" in capsys.readouterr().out
+    assert "| laplace_half_scale | 2ε | **ε ≥ 1.3" in capsys.readouterr().out
     (row,) = json.loads(rows.read_text())
     assert row["refuted"] is True

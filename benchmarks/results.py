@@ -1,0 +1,63 @@
+"""What all benchmarks share: the options --json and --write, tables in Markdown, and the sections of RESULTS.md."""
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dpwitness.files import write_atomically
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose description is the docstring of a script, with the options that all scripts have."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[_common()]
+    )
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    common.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+    common.add_argument("--write", action="store_true", help="replace the section of benchmarks/RESULTS.md")
+    return common
+
+
+class Table:
+    """A table in Markdown; each line is printed as soon as it is added."""
+
+    def __init__(self, *titles: str) -> None:
+        self.lines: list[str] = []
+        self.add(*titles)
+        self.add(*["---"] * len(titles))
+
+    def add(self, *cells: object) -> None:
+        """Add a row."""
+        self.lines.append("| " + " | ".join(map(str, cells)) + " |")
+        print(self.lines[-1], flush=True)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def finish(given: argparse.Namespace, title: str, text: str, table: Table, rows: Any = None) -> None:
+    """Write all figures, and the section of this title with a text and a table, where the options ask for them."""
+    if given.json and rows is not None:
+        write_atomically(given.json, json.dumps(rows, indent=1) + "\n")
+    if given.write:
+        words = [f"benchmarks/{Path(sys.argv[0]).name}", *_common().parse_known_args()[1]]
+        head = f"`python {shlex.join(words)}`, dpwitness {version('dpwitness')}:"
+        write_section(title, f"{head}\n{text}\n\n{table}")
+
+
+def write_section(title: str, text: str) -> None:
+    """Replace the section of RESULTS.md that has this title, or add it at the end; other sections stay as they are."""
+    first, *sections = re.split(r"^## ", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = dict(section.split("\n", 1) for section in sections) | {title: text}
+    parts = [first.strip(), *(f"## {name}\n\n{body.strip()}" for name, body in found.items())]
+    write_atomically(RESULTS, "\n\n".join(parts) + "\n")

@@ -1,0 +1,71 @@
+"""Benchmarks: each writes a section of RESULTS.md, and documentation links to sections that are there."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import results
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted(set((ROOT / "benchmarks").glob("*.py")) - {ROOT / "benchmarks" / "results.py"})
+#: Scripts without a table: `same_results` compares two versions, `table_builder_systems` is imported by two others.
+WITHOUT_SECTION = {"same_results", "table_builder_systems"}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def headings(path):
+    return re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
+
+
+def titles_of(script):
+    """The titles of the sections that a script passes to `finish`, as literals or in a variable `title`."""
+    nodes = list(ast.walk(ast.parse(script.read_text())))
+    found = [node.args[1] for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func)[-6:] == "finish"]
+    found += [node.value for node in nodes if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "title"]
+    found = [one for value in found for one in (getattr(value, "body", value), getattr(value, "orelse", value))]
+    return {one.value for one in found if isinstance(one, ast.Constant)}
+
+
+def test_every_script_writes_a_section_of_its_own():
+    titles = {script.stem: titles_of(script) for script in SCRIPTS}
+    assert {name for name, found in titles.items() if not found} == WITHOUT_SECTION
+    every = [title for found in titles.values() for title in found]
+    assert len(every) == len(set(every))
+    assert set(headings(results.RESULTS)) <= set(every)
+
+
+def test_links_to_the_results_name_a_section():
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings(results.RESULTS)}
+    for page in PAGES:
+        for link in re.findall(r"\]\([^)]*RESULTS\.md([^)]*)\)", page.read_text()):
+            assert link.removeprefix("#") in anchors, f"{page.name} links to {link or 'no section'}"
+
+
+def written(monkeypatch, capsys, *words):
+    """What a script writes that is called with these words."""
+    monkeypatch.setattr(sys, "argv", ["speed.py", *words])
+    given = results.parser_of("").parse_args()
+    table = results.Table("case", "seconds")
+    table.add("one", 2.5)
+    results.finish(given, "Second", "Measured.", table, [{"case": "one"}])
+    assert capsys.readouterr().out == "| case | seconds |\n| --- | --- |\n| one | 2.5 |\n"
+    return results.RESULTS.read_text()
+
+
+def test_a_section_is_replaced_and_the_others_stay(monkeypatch, capsys, tmp_path):
+    old = "# Results\n\nTimes.\n\n## First\n\nA.\n\n## Second\n\nOld.\n\n## Third\n\nC.\n"
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
+    results.RESULTS.write_text(old)
+    file = tmp_path / "rows.json"
+    assert written(monkeypatch, capsys, "--json", str(file)) == old
+    assert file.read_text() == '[\n {\n  "case": "one"\n }\n]\n'
+    new = written(monkeypatch, capsys, "--json", str(file), "--write")
+    assert re.fullmatch(
+        r"# Results\n\nTimes\.\n\n## First\n\nA\.\n\n## Second\n\n"
+        r"`python benchmarks/speed\.py`, dpwitness [\d.]+\S*:\nMeasured\.\n\n"
+        r"\| case \| seconds \|\n\| --- \| --- \|\n\| one \| 2\.5 \|\n\n## Third\n\nC\.\n",
+        new,
+    )
+    results.write_section("Fourth", "D.")
+    assert results.RESULTS.read_text() == new + "\n## Fourth\n\nD.\n"
