@@ -191,26 +191,15 @@ def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) 
         raise InvalidParameter(f"parts={parts!r} must lie between 2 and the number of values, {size}")
     labels = np.zeros((0, size), np.int64)
     for _ in range(50):  # of few values there may be fewer than k
-        drawn = _in_order_of_appearance(rng.integers(0, parts, (2 * k, size)), parts)
+        drawn = rng.integers(0, parts, (2 * k, size))
+        # Partitions are the same where their sets, numbered in the order in which the values meet them, are the same.
+        members = drawn == np.arange(parts)[:, None, None]
+        meetings = np.where(members.any(axis=2), members.argmax(axis=2), size)
+        drawn = np.take_along_axis(meetings.argsort(axis=0).argsort(axis=0).T, drawn, axis=1)
         labels = np.unique(np.vstack([labels, drawn[drawn.max(axis=1) == parts - 1]]), axis=0)
         if len(labels) >= k:
             break
     return np.asarray(rng.permutation(labels)[:k])
-
-
-def _in_order_of_appearance(labels: IntArray, parts: int) -> IntArray:
-    """The same partitions with their sets numbered in the order in which the values meet them."""
-    renamed = np.full((len(labels), parts), -1)
-    met = np.zeros(len(labels), np.int64)
-    rows = np.arange(len(labels))
-    out = np.empty_like(labels)
-    for column in range(labels.shape[1]):
-        label = labels[:, column]
-        new = renamed[rows, label] < 0
-        renamed[rows[new], label[new]] = met[new]
-        met += new
-        out[:, column] = renamed[rows, label]
-    return out
 
 
 def remove_noise_in_parts(
