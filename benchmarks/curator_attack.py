@@ -83,8 +83,9 @@ def main() -> None:
         refuted = sum(verdict.refuted for verdict in verdicts)
         bounds = [verdict.epsilon_lower_bound for verdict in verdicts]
         rows.append({"target": row.target, "refuted": refuted, "bounds": bounds, "seconds": seconds})
+        options = ", ".join(f"{name} = {value:g}" for name, value in row.options.items())
         table.add(
-            f"`{row.target}`, {row.options}", row.claim, "∞" if math.isinf(row.true) else f"{row.true:.2f}", row.passes,
+            f"`{row.target}`, {options}", row.claim, "∞" if math.isinf(row.true) else f"{row.true:.2f}", row.passes,
             f"{refuted} of {given.seeds}", ", ".join(f"{bound:.2f}" for bound in bounds), f"{seconds:.1f}",
         )  # fmt: skip
     text = "The mechanisms of Wang et al. (2024) with the parameters of its figures, α = 10⁻⁶."

@@ -14,18 +14,16 @@ from dpwitness.files import write_atomically
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
+#: The options that all scripts have.
+OUTPUT = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+OUTPUT.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+OUTPUT.add_argument("--write", action="store_true", help="replace the section of benchmarks/RESULTS.md")
+
+
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose description is the docstring of a script, with the options that all scripts have."""
-    return argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[_common()]
-    )
-
-
-def _common() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    common.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
-    common.add_argument("--write", action="store_true", help="replace the section of benchmarks/RESULTS.md")
-    return common
+    """A parser whose description is the docstring of a script, with the options of all scripts."""
+    kind = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=doc, formatter_class=kind, parents=[OUTPUT])
 
 
 class Table:
@@ -50,7 +48,7 @@ def finish(given: argparse.Namespace, title: str, text: str, table: Table, rows:
     if given.json and rows is not None:
         write_atomically(given.json, json.dumps(rows, indent=1) + "\n")
     if given.write:
-        words = [f"benchmarks/{Path(sys.argv[0]).name}", *_common().parse_known_args()[1]]
+        words = [f"benchmarks/{Path(sys.argv[0]).name}", *OUTPUT.parse_known_args()[1]]
         head = f"`python {shlex.join(words)}`, dpwitness {version('dpwitness')}:"
         write_section(title, f"{head}\n{text}\n\n{table}")
 

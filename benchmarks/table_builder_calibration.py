@@ -3,9 +3,9 @@
 python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [--goal histogram|perturbation]
     [--single] [--json FILE]
 
-A line a system, and two of all that keep and that break the assumptions (the last system apart). Of the cells (or
-parameters) claimed with confidence of at least .5, .9 and .99: how many there are, and the share that is right.
-"none": runs that claim nothing, or are refused.
+A row for each system, and one each for all systems that keep and that break the assumptions (the last system apart).
+Of the counts (or parameters) claimed with a probability of at least .5, .9 and .99: how many there are, and are right.
+"Nothing claimed": runs that claim nothing, or are refused.
 """
 
 # ruff: noqa: D102  (the name of a system says what it does)

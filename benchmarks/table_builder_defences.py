@@ -547,7 +547,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = measure(given.seed, runs=given.runs)
     text = f"""{given.runs} systems a row: twelve counts of doctor's visits in the RAND health insurance experiment,
-nine of 26 to 6,308 people and three suppressed ones of 1, 2 and 3. By two-partitions: by these alone, 200 for each value."""
+nine of 26 to 6,308 people and three suppressed ones of 1, 2 and 3. By two-partitions: by 200 of them for each value."""
     results.finish(given, "Defences of TableBuilder, and what they cost the attacker", text, defences_table(rows), rows)
 
 

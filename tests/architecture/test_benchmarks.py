@@ -35,11 +35,26 @@ def test_every_script_writes_a_section_of_its_own():
     assert set(headings(results.RESULTS)) <= set(every)
 
 
+def anchor(title):
+    """The anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def links(page):
+    return re.findall(r"\]\([^)]*RESULTS\.md#?([^)]*)\)", page.read_text())
+
+
 def test_links_to_the_results_name_a_section():
-    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings(results.RESULTS)}
+    anchors = {anchor(title) for title in headings(results.RESULTS)}
     for page in PAGES:
-        for link in re.findall(r"\]\([^)]*RESULTS\.md([^)]*)\)", page.read_text()):
-            assert link.removeprefix("#") in anchors, f"{page.name} links to {link or 'no section'}"
+        assert set(links(page)) <= anchors, page.name
+
+
+def test_the_readme_names_the_pages_that_quote_a_script():
+    rows = re.findall(r"^\| `(\w+)\.py`.*\| (.*)\|$", (ROOT / "benchmarks" / "README.md").read_text(), re.MULTILINE)
+    for script, pages in rows:
+        written = {anchor(title) for title in titles_of(ROOT / "benchmarks" / f"{script}.py")}
+        assert pages.split() == [page.name for page in PAGES if written & set(links(page))], script
 
 
 def written(monkeypatch, capsys, *words):
