@@ -150,7 +150,7 @@ def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], fl
     return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
 
 
-def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tuple[Any, Any]:
+def attack(name: str, size: int, seed: int, adversary: str = "least-squares") -> tuple[Any, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
     from dpwitness.reconstruction.questions import Asking, system_of
@@ -165,7 +165,7 @@ def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tup
     return found.finding.probability, found.reconstruction.bits == bits
 
 
-def measure(name: str, size: int, systems: int, adversary: str | None = None) -> dict[str, Any]:
+def measure(name: str, size: int, systems: int, adversary: str = "least-squares") -> dict[str, Any]:
     """One law: what was claimed and what was right."""
     found = [attack(name, size, seed, adversary) for seed in range(systems)]
     claims, right = (np.concatenate([one[i] for one in found]) for i in (0, 1))
