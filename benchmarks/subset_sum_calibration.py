@@ -186,7 +186,8 @@ def main() -> None:
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS))
     parser.add_argument("--adversaries", nargs="+", help="compare these instead of the claims of the usual one")
     given = parser.parse_args()
-    rows, text = [], f"Of {given.size} bits, in {given.systems} systems a row: how many are right (and claimed)."
+    text = f"Means of {given.systems} systems of {given.size} bits: how many are right, and claimed to be right."
+    rows = []
     if given.adversaries:
         table = Table("answers", *given.adversaries)
         for name in given.laws:
