@@ -9,17 +9,15 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP
-from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, LEGACY_NAME, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
@@ -29,8 +27,6 @@ from dpwitness.targets import target_of
 Parameters = Mapping[str, inspect.Parameter]
 #: EMPTY stands for a default or an annotation that a parameter does not have.
 EMPTY: Final = inspect.Parameter.empty
-#: VARIADIC_KINDS has the kinds of *args and **kwargs, which need no value.
-VARIADIC_KINDS: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
@@ -77,17 +73,6 @@ METHOD_NAMES: Final = (
 ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
-def as_number(value: Any) -> tuple[object, ...]:
-    """The input as one number, without its array."""
-    return (number(value),)
-
-
-def with_public(low: float, value: Any) -> tuple[object, object]:
-    """Features and labels with a public record of each class, since many classifiers refuse a single class."""
-    features, classes = np.asarray(value[0]), np.asarray(value[1])
-    return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
-
-
 def learned_values(estimator: object) -> dict[str, object]:
     """The numbers and arrays that a fitted estimator has under public names that end with _."""
     known, kinds = vars(estimator).items(), int | float | np.ndarray | np.generic
@@ -125,11 +110,11 @@ class Signatures:
             return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
         if taken[0].data is None:
             return [Recipe(refused="no parameter or method that takes data is known of it")]
-        found = [
-            Recipe(label=f"{one.ends[0]:g} to {one.ends[1]:g}", settings={"ends": one.ends, "parameters": one.given})
-            for one in taken
+        labels = [f"{low:g} to {high:g}" for low, high in bounds] if taken[0].bounded else [""]
+        return [
+            Recipe(label=label, settings={"ends": one.ends, "parameters": one.given})
+            for label, one in zip(labels, taken, strict=False)
         ]
-        return found if taken[0].bounded else [replace(found[0], label="")]
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
         """The attempts at records in several forms; numbers first for a sensitivity or a single value."""
@@ -159,36 +144,45 @@ class Taking:
 
     def __init__(self, thing: Any, ends: tuple[float, float], values: Mapping[str, Any]) -> None:
         self.thing, self.ends, self.made, self.own = thing, ends, inspect.isclass(thing), parameters_of(thing)
-        self.method = method_of(thing) if self.made else None
-        of_method = parameters_of(getattr(thing, self.method), bound=True) if self.method else {}
-        self.taking = of_method if self.made else self.own
+        self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all, self.data = {**self.taking, **self.own}, data_of(self.taking)
         labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is EMPTY for name in labels)
-        self.of_number = self.data in NUMBER_NAMES or (self.data and self.taking[self.data].annotation in (float, int))
+        self.classifies = self.labelled and "bounds_y" not in self.all
         pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
         self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.all))
         epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # beside epsilon, eps is something else
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
-        self.given, self.unknown = fill_parameters(self.all, {str(self.data), *labels}, {**known, **values})
+        other = {self.data, *labels, *GENERATOR_NAMES, *SIZE_NAMES}
+        settings = {name: one for name, one in self.all.items() if name not in other}
+        self.given, self.unknown = fill_parameters(settings, {**known, **values})
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is EMPTY}
 
-    def call(self, inputs_of: Any, value: Any, rng: Any = None) -> object:
-        """Run the function, or make an object of the class and run its method, on an input."""
-        named = {**self.given, **dict.fromkeys(self.random, rng)}
-        named |= zip(self.inputs, (value,) if inputs_of is None else inputs_of(value), strict=False)
+    def call(self, value: Any, rng: Any = None, *, public: bool = False) -> object:
+        """Run the function, or make an object of the class and run its method, on an input.
+
+        `public`: with a public record of each class, since many classifiers refuse a single class.
+        """
+        if getattr(value, "shape", None) == ():
+            value = (value.item(),)
+        elif public:
+            features, classes = map(np.asarray, value)
+            value = np.vstack([features, np.full((2, features.shape[1]), self.ends[0])]), np.append(classes, [0, 1])
+        elif not self.labelled:
+            value = (value,)
+        named = {**self.given, **dict.fromkeys(self.random, rng), **dict(zip(self.inputs, value, strict=False))}
         if self.method is None:
             return self.thing(**named)
         made = self.thing(**{name: one for name, one in named.items() if name in self.own})
         found = getattr(made, self.method)(**{name: one for name, one in named.items() if name in self.taking})
         return learned_values(found) if self.method == "fit" else found
 
-    def attempt(self, relations: Sequence[Relation], adjacency: str, inputs_of: Any = None, **more: Any) -> Attempt:
-        """The attempt at these relations. `inputs_of`: the values of the parameters for data and labels of an input."""
-        call = partial(self.call, inputs_of)
+    def attempt(self, relations: Sequence[Relation], adjacency: str, *, public: bool = False, **more: Any) -> Attempt:
+        """The attempt at these relations. `public`: see `call`; `more`: further fields of the attempt."""
+        call = partial(self.call, public=public)
         run = (lambda rng, data: call(data, rng)) if self.random - {LEGACY_NAME} else lambda data: call(data)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
@@ -206,46 +200,44 @@ class Taking:
         them.
         """
         (low, high), bounded, attempt = self.ends, self.bounded, self.attempt
-        if set(SENSITIVITY_NAMES) & set(self.all):
-            values = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
+        sensitive = bool(set(SENSITIVITY_NAMES) & set(self.all))
+        numeric = self.data in NUMBER_NAMES or (self.data and self.taking[self.data].annotation in (float, int))
+        within = ((low, high), (low, (low + high) / 2))
+        if sensitive or (numeric and not self.made and not bounded):
+            values, told = [0.0, 1.0, 10.0], "numbers that differ by 1, which is assumed"
+            if sensitive:
+                values = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
+                told = "numbers that differ by the sensitivity"
             for kind in (float, int):
-                near = pairs(*((kind(one), kind(one) + 1) for one in values))
-                yield attempt([near], "numbers that differ by the sensitivity", as_number)
+                yield attempt([pairs(*((kind(one), kind(one) + 1) for one in values))], told)
+        elif numeric and not self.made:
+            span, told = high - low, f"any two numbers from {low:g} to {high:g}"
+            beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
+            yield attempt([beyond, pairs(*within)], f"{told}, and beyond", strict=True)
+            yield attempt([pairs(*within)], told)
+        if sensitive:
             if not bounded:
                 yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
             return
-        if self.of_number and not self.made:
-            span, within = high - low, ((low, high), (low, (low + high) / 2))
-            beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
-            told = f"any two numbers from {low:g} to {high:g}"
-            if bounded:
-                yield attempt([beyond, pairs(*within)], f"{told}, and beyond", as_number, strict=True)
-                yield attempt([pairs(*within)], told, as_number)
-            for kind in () if bounded else (float, int):
-                near = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10)))
-                yield attempt([near], "numbers that differ by 1, which is assumed", as_number)
         yield from self.of_records(given)
         if not self.labelled:  # a mechanism that answers for each record: its claim is about one record
             told = "any two values of one record"
             yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
             if bounded:
-                ones = [np.array([end]) for end in (low, high, (low + high) / 2)]
-                yield attempt([pairs(*((ones[0], other) for other in ones[1:]))], told)
+                yield attempt([pairs(*((np.array([one]), np.array([other])) for one, other in within))], told)
 
     def of_records(self, given: object) -> Iterator[Attempt]:
         """Attempts at records in the forms that libraries take, under both adjacencies."""
-        (low, high), told, labelled = self.ends, " and ".join(ADJACENCIES), self.labelled
-        inputs_of = tuple if labelled else None
+        (low, high), both, labelled = self.ends, " and ".join(ADJACENCIES), self.labelled
         for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
             with suppress(ValueError):  # the records cannot have this form
                 relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
-                yield self.attempt(relations, f"{told}, of the records given", inputs_of, of_records=True)
+                yield self.attempt(relations, f"{both}, of the records given", of_records=True)
         # A mechanism is right to refuse few records or a single class: all attempts but the last are strict.
-        added = [inputs_of, partial(with_public, low)] if labelled and "bounds_y" not in self.all else [inputs_of]
-        sizes = (1, 4) if self.made else (1,)
-        choices = [*product(sizes, [True], added), (sizes[-1], False, inputs_of)]
+        least_sizes, publics = (1, 4)[: 1 + self.made], (False, True)[: 1 + self.classifies]
+        choices = [*product(least_sizes, [True], publics), (least_sizes[-1], False, False)]
         for domains, form, base in self.forms():
-            for first, (least, strict, one) in product(range(len(domains)), choices):
+            for first, (least, strict, public) in product(range(len(domains)), choices):
                 last = first == len(domains) - 1
                 relations = [
                     records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
@@ -257,7 +249,7 @@ class Taking:
                 elif self.bounded:
                     said = f"; numbers within the bounds{'' if last else ', and beyond'}"
                 if strict or last:
-                    yield self.attempt(relations, told + said, one, of_records=True, strict=strict)
+                    yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict)
 
     def forms(self) -> Iterator[tuple[list[Any], str, Any]]:
         """Domains of records, once for each choice of clipping; the form of the input; and records to start from.
@@ -269,7 +261,7 @@ class Taking:
         if self.labelled:
             steps = np.linspace(0.0, 1.0, 10)
             features = low + (high - low) * steps
-            if "bounds_y" not in self.all:  # else a regression
+            if self.classifies:
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
                 yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5)
             labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in clippings]
@@ -279,23 +271,20 @@ class Taking:
         if self.thing.__name__.startswith("nan"):  # like NumPy's, which ignore missing values, some in one form alone
             missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
             yield from ((missing, form, None) for form in ("array", "list"))
-        whole, texts = integers(int(low), int(high)), categories("a", "b", "c")
-        yield from ((reals, "array", None), (reals, "list", None), ([whole], "list", None))
+        texts = categories("a", "b", "c")
+        yield from ((reals, form, None) for form in ("array", "list"))
+        yield [integers(int(low), int(high))], "list", None
         yield [(real, real) for real in reals], "array", None
         yield [texts], "list", None
         yield [{"x": real, "y": texts} for real in reals], "dataframe", None
         yield [categories(False, True)], "list", None
 
 
-def fill_parameters(
-    own: Parameters, inputs: Container[str], known: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Values of parameters other than the inputs, and the names of the parameters without a known value."""
+def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Values of parameters, and the names of the parameters without a known value."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, one in own.items():
-        if name in inputs or one.kind in VARIADIC_KINDS or name in GENERATOR_NAMES | SIZE_NAMES:
-            continue
         if name in known:
             found[name] = known[name]
         elif name in DELTA_NAMES:
@@ -333,27 +322,30 @@ def value_of_type(annotation: object) -> object:
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
-    """The parameters of a function or a class; empty if they cannot be read. `bound`: without the first, self."""
+    """The parameters of a function or a class, without *args and **kwargs; empty if they cannot be read.
+
+    `bound`: without the first, self.
+    """
     found: Parameters = {}
     for evaluated in (True, False):  # annotations may be texts that name what is there only for type checkers
         with suppress(Exception):
             found = found or inspect.signature(thing, eval_str=evaluated).parameters
-    return dict(list(found.items())[bound:])
+    return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
 def data_of(own: Parameters) -> str | None:
     """The name of the parameter that takes data: one of the usual names, else the first without a default."""
     other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
-    other |= {*LABEL_NAMES, *PARAMETER_VALUES}
-    other |= {name for names in END_NAMES for name in names}
-    free = [name for name, one in own.items() if one.default is EMPTY and one.kind not in VARIADIC_KINDS]
+    other |= {*LABEL_NAMES, *PARAMETER_VALUES, *chain(*END_NAMES)}
+    free = [name for name, one in own.items() if one.default is EMPTY]
     return next((name for name in free if name in DATA_NAMES), next((name for name in free if name not in other), None))
 
 
-def method_of(thing: object) -> str | None:
-    """The method of a class that releases something of data."""
-    own = (name for name in METHOD_NAMES if callable(getattr(thing, name, None)))
-    return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
+def method_of(thing: object) -> tuple[str | None, Parameters]:
+    """The method of a class that releases something of data, and its parameters; None if there is no such method."""
+    own = {name: getattr(thing, name, None) for name in METHOD_NAMES}
+    found = ((name, parameters_of(one, bound=True)) for name, one in own.items() if callable(one))
+    return next(((name, taken) for name, taken in found if data_of(taken) is not None), (None, {}))
 
 
 #: DESCRIBER is the describer of signatures.
