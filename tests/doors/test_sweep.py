@@ -22,10 +22,9 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 from dpwitness.sweeps.sweep import Case, Sweep
-from dpwitness.sweeps.worker import check_case, try_attempt
+from dpwitness.sweeps.worker import CaseResult, check_case, try_attempt
 from dpwitness.targets import target_of
 
 MODULE = """

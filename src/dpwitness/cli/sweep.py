@@ -13,9 +13,9 @@ def run(arguments: SimpleNamespace) -> int:
     """List the cases, run them and print the table; the exit code is 1 where a claim is refuted."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.problem import Effort
-    from dpwitness.sweeps.case import REFUTED, CaseResult
     from dpwitness.sweeps.sweep import Sweep, text_of
     from dpwitness.sweeps.sweep import run as run_cases
+    from dpwitness.sweeps.worker import REFUTED, CaseResult
 
     check_places(arguments)
     effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,7 @@ from typing import Final, cast
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, on_one_line, one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
@@ -29,8 +29,9 @@ from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, CaseResult
+from dpwitness.runs.executors import THREAD_VARIABLES
 from dpwitness.sweeps.describers import Recipe, describer_of
+from dpwitness.sweeps.worker import NOT_REFUTED, REFUTED, STATUSES, CaseResult
 
 #: GRACE_SECONDS is the time in seconds that a case's process has beside its own, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
@@ -59,10 +60,7 @@ class Case(Recipe, JsonFields):
         """
         found = self.run(grace=grace)
         if found.verdict is None:
-            kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
-            if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
-                raise kind(text)
-            raise errors.MechanismError(text)
+            raise getattr(errors, found.error, errors.MechanismError)(f"{self.name}: {found.why}")
         return found.verdict
 
     def run(self, *, grace: float = GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
@@ -71,20 +69,19 @@ class Case(Recipe, JsonFields):
         `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
         """
         if self.refused:
-            return CaseResult(case=self.name, error=InvalidParameter.__name__, why=self.refused)
+            return CaseResult(case=self.name, error="InvalidParameter", why=self.refused)
         path = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
         # One core a case: libraries of linear algebra take all cores, and cases run side by side.
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        environment = {**threads, **os.environ, "PYTHONPATH": path}
+        environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ, "PYTHONPATH": path}
         child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
         try:
             (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
             result: CaseResult = read_result(CaseResult, "answer", answer)
             return replace(result, case=self.name)
-        except (MechanismCrashed, MechanismTimeout, errors.InvalidWitness) as error:
+        except errors.DPWitnessError as error:
             return CaseResult(case=self.name, error=type(error).__name__, why=one_line(error))
         except Unreadable as error:
-            return CaseResult(case=self.name, error=MechanismCrashed.__name__, why=f"its process wrote {error}")
+            return CaseResult(case=self.name, error="MechanismCrashed", why=f"its process wrote {error}")
         finally:
             child.end()
 
@@ -131,13 +128,11 @@ class Sweep(JsonFields):
                 name=name,
                 place=place,
                 describer=describer,
-                label=recipe.label,
-                settings=recipe.settings,
-                refused=recipe.refused,
                 alpha=effort.alpha / len(found),
                 max_time=effort.max_time,
                 seed=seed_of(seed, name),
                 records=None if records is None else str(Path(records).resolve()),
+                **asdict(recipe),
             )
             cases.append(case)
         return cls(
@@ -161,8 +156,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
     """The recipes of a module, each with its place and its describer. Raises `UnknownTarget`."""
     for name, thing in names_of(load_module(module)):
         place = f"{module}:{name}"
-        found = describer_of(thing, place)
-        if found is None:
+        if (found := describer_of(thing, place)) is None:
             continue
         try:  # settings as a file will have them
             recipes = [
@@ -306,29 +300,27 @@ def run(
 
 def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
     """The text of a sweep, 80 columns wide: a line of numbers, the table, and the report of each violation."""
-    width = 80
-    left, cases = len(sweep.cases) - len(results), "1 case" if len(sweep.cases) == 1 else f"{len(sweep.cases)} cases"
+    width, size, left = 80, len(sweep.cases), len(sweep.cases) - len(results)
     ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
     counted = Counter(one.status for one in results)
-    head = ", ".join(f"{counted[status]} {status}" for status in STATUSES)
+    numbers = [f"{counted[status]} {status}" for status in STATUSES] + ([f"{left} left"] if left else [])
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
     rows = []
     for one in ordered:
         shown = textwrap.shorten(one.told, 160, placeholder=" …")  # errors of libraries may have pages
         rows.append((one.case.removeprefix(common), one.status, "; ".join(filter(None, (shown, one.adjacency)))))
     lines = [
-        f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
-        f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
+        f"{size} {'case' if size == 1 else 'cases'} of {', '.join(sweep.modules)}: {', '.join(numbers)}",
+        f"α = {sweep.alpha:g} for all of them, {sweep.alpha / size:.3g} a case; seed {sweep.seed}",
         *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
         "",
         table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=width),
     ]
     given = {case.name: case.settings.get("parameters", {}) for case in sweep.cases}
-    for one in ordered:
-        if one.status == REFUTED:
-            values = ", ".join(f"{name}={brief(value)}" for name, value in given[one.case].items())
-            head = f"{one.case}; neighbours: {one.adjacency}" + (f"; parameters: {values}" if values else "")
-            lines += ["", *textwrap.wrap(head, width, subsequent_indent="  "), str(one.verdict)]
+    for one in ordered[: counted[REFUTED]]:
+        values = ", ".join(f"{name}={brief(value)}" for name, value in given[one.case].items())
+        head = f"{one.case}; neighbours: {one.adjacency}" + (f"; parameters: {values}" if values else "")
+        lines += ["", *textwrap.wrap(head, width, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)

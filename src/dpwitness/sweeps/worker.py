@@ -1,4 +1,4 @@
-"""The process of one case: `python -m dpwitness.sweeps.worker` reads a request, a line of JSON, and answers it.
+"""The process of one case, and its result: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON.
 
 The process is started for one case and killed after it.
 """
@@ -9,24 +9,61 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpwitness.checks import class_and_text, on_one_line
+from dpwitness.checks import class_and_text, on_one_line, one_line
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
-from dpwitness.sweeps.case import CaseResult
+from dpwitness.results.text import exceeded
+from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.describers import Attempt, Recipe, registered
 
+#: STATUSES has the statuses of cases, in their order in the table.
+REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
 #: CASE_VARIABLE is the environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE_VARIABLE: Final = "DPWITNESS_SWEEP_CASE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult(JsonFields):
+    """The result of a case. A case that was not run has the class and the message of an error instead of a verdict."""
+
+    json_keys: ClassVar[tuple[str, ...]] = ("case", "status", "adjacency", "verdict", "error", "why")
+
+    case: str
+    adjacency: str = ""  # the inputs taken for neighbours, for people
+    verdict: Verdict | None = None
+    error: str = ""
+    why: str = ""
+
+    @property
+    def status(self) -> str:
+        """The status of the case, as the table names it."""
+        return NOT_RUN if self.verdict is None else REFUTED if self.verdict.refuted else NOT_REFUTED
+
+    @property
+    def told(self) -> str:
+        """The text of the result, on one line."""
+        verdict = self.verdict
+        if verdict is None:
+            return one_line(self.why)
+        if verdict.refuted:
+            return f"{exceeded(verdict.claim, verdict.lower_bound, digits=3)}, claimed {verdict.claim}"
+        told = f"would have caught {verdict.caught}, claimed {verdict.claim}"
+        if any(other.refuted for other in verdict.others):
+            told += "; refuted under another relation"
+        if verdict.floating_point is not None:
+            told += "; its last bits leak"
+        return told
 
 
 def answer_case(case: dict[str, Any]) -> dict[str, object]:

@@ -21,8 +21,6 @@ from dpwitness.neighbours import Relation, categories, flags, integers, numbers,
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import EMPTY, named_after
 
-#: Neighbours is a relation whose pairs are at a distance of d_in, that distance, and the description for people.
-Neighbours = tuple[Relation, Any, str]
 #: LARGEST_INT32 is the largest integer of 32 bits.
 LARGEST_INT32: Final = 2**31 - 1
 #: KEY_THRESHOLD is the noisy count from which on a key is released.
@@ -93,31 +91,25 @@ class OpenDP:
             return [Recipe()]
         found: dict[str, Recipe] = {}
         refused = ""
-        with warnings.catch_warnings(action="ignore"):  # deprecated constructors warn
-            for recipe in choices(thing):
-                if recipe.refused:
-                    return [recipe]
-                try:
-                    if recipe.label not in found:
-                        make_measurement(thing, recipe)
-                        found[recipe.label] = recipe
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:  # panics of Rust are not an Exception
-                    refused = first_line(error) if is_ours(error) or not refused else refused
+        for recipe in choices(thing):
+            if recipe.refused:
+                return [recipe]
+            try:
+                if recipe.label not in found:
+                    make_measurement(thing, recipe)
+                    found[recipe.label] = recipe
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # panics of Rust are not an Exception
+                refused = first_line(error) if is_ours(error) or not refused else refused
         return [*found.values()] or [Recipe(refused=refused)]
 
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The attempt at the measurement, or at the transformation with noise. Raises every error of OpenDP."""
-        with warnings.catch_warnings(action="ignore"):
-            measurement, relation, d_in, adjacency = make_measurement(thing, recipe)
-        run = LIBRARY.function(measurement)
-        yield Attempt(
-            mechanism=named_after(thing, lambda data: run(data)),
-            claim=LIBRARY.claim(measurement, d_in),
-            relations=(relation,),
-            adjacency=adjacency,
-        )
+        measurement, relation, d_in, adjacency = make_measurement(thing, recipe)
+        run, claim = LIBRARY.function(measurement), LIBRARY.claim(measurement, d_in)
+        mechanism = named_after(thing, lambda data: run(data))
+        yield Attempt(mechanism=mechanism, claim=claim, relations=(relation,), adjacency=adjacency)
 
 
 def prelude() -> Any:
@@ -156,40 +148,42 @@ def choices(thing: Any) -> Iterator[Recipe]:
 
 
 def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
-    """The measurement of a recipe, and its neighbours. Raises every error of OpenDP."""
+    """The measurement of a recipe, and its neighbours as `neighbours_of` has them. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
-    if "margin" in settings:
-        return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
-    if settings:
-        parameters = settings["parameters"].items()
-        named: dict[str, Any] = {name: tuple(one) if name in ("bounds", "d_out") else one for name, one in parameters}
-        if "output_measure" in named:
-            measure = getattr(dp, named["output_measure"])()
-            named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
-        thing = thing(*spaces(dp)[settings["space"]][1:] if settings["space"] else (), **named)
-    relation, d_in, adjacency = neighbours_of(thing)
-    return with_noise(dp, thing, d_in), relation, d_in, adjacency
+    with warnings.catch_warnings(action="ignore"):  # deprecated constructors warn
+        if "margin" in settings:
+            return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
+        if settings:
+            named = dict(settings["parameters"])
+            named |= {name: tuple(named[name]) for name in ("bounds", "d_out") if name in named}
+            if "output_measure" in named:
+                measure = getattr(dp, named["output_measure"])()
+                named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
+            thing = thing(*spaces(dp)[settings["space"]][1:] if settings["space"] else (), **named)
+        relation, d_in, adjacency = neighbours_of(thing)
+        return with_noise(dp, thing, d_in), relation, d_in, adjacency
 
 
-def neighbours_of(thing: Any) -> Neighbours:
-    """Neighbours by the input domain and the input metric. Raises `InvalidParameter` if they are not known."""
+def neighbours_of(thing: Any) -> tuple[Relation, Any, str]:
+    """The relation by the input domain and the input metric, its distance d_in, and its description for people.
+
+    Raises `InvalidParameter` if no neighbours are known.
+    """
     if not hasattr(thing, "input_domain"):
         raise InvalidParameter("it is post-processing, which makes no claim")
     domain, metric, carrier = map(str, (thing.input_domain, thing.input_metric, thing.input_domain.carrier_type))
     kind, whole = metric.partition("(")[0], not ("f64" in carrier or "f32" in carrier)
     one = 1 if whole else 1.0
     if kind == "AbsoluteDistance":
-        values: tuple[float, ...] = (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
-        if whole:
-            values = (0, -1, 4, 100, LARGEST_INT32 - 1)
-        inside = [(value, value + one) for value in values]
-        if inside := [pair for pair in inside if all(map(thing.input_domain.member, pair))]:
+        values = (0, -1, 4, 100, LARGEST_INT32 - 1) if whole else (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
+        near = [(value, value + one) for value in values]
+        if inside := [pair for pair in near if all(map(thing.input_domain.member, pair))]:
             return pairs(*inside), one, "numbers that differ by 1"
     if kind in ("L1Distance", "L2Distance"):
         return queries(3, may_move="one"), one, f"lists at an {kind[:2]} distance of 1"
+    if kind == "LInfDistance" and "monotonic" in metric:
+        return queries(3, direction="up"), one, "lists whose numbers move by 1, all one way"
     if kind == "LInfDistance":
-        if "monotonic" in metric:
-            return queries(3, direction="up"), one, "lists whose numbers move by 1, all one way"
         return queries(3), one, "lists whose numbers move by 1"
     if kind in ("L01InfDistance", "L02InfDistance"):
         dicts: Any = ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one})
@@ -277,7 +271,7 @@ def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
     return thing(domain, dp.symmetric_distance(), dp.approximate(dp.max_divergence()), plan, threshold=KEY_THRESHOLD)
 
 
-def frames_of(margin: str) -> Neighbours:
+def frames_of(margin: str) -> tuple[Relation, Any, str]:
     """The neighbours among frames that keep a margin, with numbers beyond the queries' bounds, null and NaN."""
     import polars as pl
 
