@@ -28,16 +28,17 @@ def run(arguments: SimpleNamespace) -> int:
         if not arguments.quiet:
             say(f"{done} of {size}: {result.case}: {result.status}")
 
-    whole_sweep, results, interrupted = run_cases(
+    whole_sweep, results = run_cases(
         found, workers=arguments.workers, output=arguments.output, seed_given=arguments.seed is not None, told=report
     )
     refuted = any(one.status == REFUTED for one in results)
-    code = INTERRUPTED if interrupted else VIOLATED if refuted else NOT_REFUTED
+    left = len(whole_sweep.cases) - len(results)
+    code = INTERRUPTED if left else VIOLATED if refuted else NOT_REFUTED
     return hand_over(
         arguments,
         code,
         lambda: {"sweep": whole_sweep.to_json(), "results": [one.to_json() for one in results]},
-        lambda: text_of(whole_sweep, results, interrupted=interrupted),
+        lambda: text_of(whole_sweep, results),
     )
 
 

@@ -258,8 +258,8 @@ def run(
     output: str | None = None,
     seed_given: bool = True,
     told: Callable[[CaseResult, int, int], None] = lambda result, done, size: None,
-) -> tuple[Sweep, list[CaseResult], bool]:
-    """Run the cases that have no result in a file; the sweep, the results in its order, and whether it was interrupted.
+) -> tuple[Sweep, list[CaseResult]]:
+    """Run the cases that have no result in a file; the sweep, and the results in its order, fewer after Ctrl-C.
 
     `workers`: cases at a time; `output`: the file, written whole after each case; `seed_given`: whether the user gave
     the seed, otherwise the file's seed is used. `told` is called with each result, the number of results and the
@@ -281,24 +281,22 @@ def run(
             write_atomically(output, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines))
 
     save()
-    stopped, interrupted = threading.Event(), False
+    stopped = threading.Event()
     left = [case for case in wanted.cases if case.name not in results]
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool, suppress(KeyboardInterrupt):
         try:
             for one in as_completed([pool.submit(case.run, stop=stopped.is_set) for case in left]):
                 result = one.result()
                 results[result.case] = result
                 save()
                 told(result, len(results), len(wanted.cases))
-        except KeyboardInterrupt:
-            interrupted = True
         finally:
             stopped.set()  # their processes are killed
             pool.shutdown(cancel_futures=True)
-    return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
+    return wanted, [results[case.name] for case in wanted.cases if case.name in results]
 
 
-def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
+def text_of(sweep: Sweep, results: Sequence[CaseResult]) -> str:
     """The text of a sweep, 80 columns wide: a line of numbers, the table, and the report of each violation."""
     width, size, left = 80, len(sweep.cases), len(sweep.cases) - len(results)
     ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
@@ -312,7 +310,7 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     lines = [
         f"{size} {'case' if size == 1 else 'cases'} of {', '.join(sweep.modules)}: {', '.join(numbers)}",
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / size:.3g} a case; seed {sweep.seed}",
-        *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
+        *(["interrupted: the same command with the same --output goes on"] if left else []),
         "",
         table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=width),
     ]

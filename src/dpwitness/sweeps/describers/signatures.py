@@ -210,14 +210,14 @@ class Taking:
                 told = "numbers that differ by the sensitivity"
             for kind in (float, int):
                 yield attempt([pairs(*((kind(one), kind(one) + 1) for one in values))], told)
+            if sensitive and not bounded:
+                yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
         elif numeric and not self.made:
             span, told = high - low, f"any two numbers from {low:g} to {high:g}"
             beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
             yield attempt([beyond, pairs(*within)], f"{told}, and beyond", strict=True)
             yield attempt([pairs(*within)], told)
         if sensitive:
-            if not bounded:
-                yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
             return
         yield from self.of_records(given)
         if not self.labelled:  # a mechanism that answers for each record: its claim is about one record
@@ -233,12 +233,12 @@ class Taking:
             with suppress(ValueError):  # the records cannot have this form
                 relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
                 yield self.attempt(relations, f"{both}, of the records given", of_records=True)
-        # A mechanism is right to refuse few records or a single class: all attempts but the last are strict.
-        least_sizes, publics = (1, 4)[: 1 + self.made], (False, True)[: 1 + self.classifies]
-        choices = [*product(least_sizes, [True], publics), (least_sizes[-1], False, False)]
+        sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
         for domains, form, base in self.forms():
-            for first, (least, strict, public) in product(range(len(domains)), choices):
-                last = first == len(domains) - 1
+            final = len(domains) - 1
+            # A mechanism is right to refuse few records or a single class: all attempts but the last are strict.
+            strict_ones = product(range(len(domains)), sizes, publics, [True])
+            for first, least, public, strict in [*strict_ones, (final, sizes[-1], False, False)]:
                 relations = [
                     records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
                     for domain, adjacency in product(domains[first:], ADJACENCIES)
@@ -247,9 +247,8 @@ class Taking:
                 if not re.search(r"(numbers|integers)\(", str(relations[-1])):
                     said = ""
                 elif self.bounded:
-                    said = f"; numbers within the bounds{'' if last else ', and beyond'}"
-                if strict or last:
-                    yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict)
+                    said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
+                yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict)
 
     def forms(self) -> Iterator[tuple[list[Any], str, Any]]:
         """Domains of records, once for each choice of clipping; the form of the input; and records to start from.
