@@ -91,22 +91,24 @@ class OpenDP:
             return [Recipe()]
         found: dict[str, Recipe] = {}
         refused = ""
-        for recipe in choices(thing):
-            if recipe.refused:
-                return [recipe]
-            try:
-                if recipe.label not in found:
-                    make_measurement(thing, recipe)
-                    found[recipe.label] = recipe
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # panics of Rust are not an Exception
-                refused = first_line(error) if is_ours(error) or not refused else refused
+        with warnings.catch_warnings(action="ignore"):  # deprecated constructors warn
+            for recipe in choices(thing):
+                if recipe.refused:
+                    return [recipe]
+                try:
+                    if recipe.label not in found:
+                        make_measurement(thing, recipe)
+                        found[recipe.label] = recipe
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # panics of Rust are not an Exception
+                    refused = first_line(error) if is_ours(error) or not refused else refused
         return [*found.values()] or [Recipe(refused=refused)]
 
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The attempt at the measurement, or at the transformation with noise. Raises every error of OpenDP."""
-        measurement, relation, d_in, adjacency = make_measurement(thing, recipe)
+        with warnings.catch_warnings(action="ignore"):
+            measurement, relation, d_in, adjacency = make_measurement(thing, recipe)
         run, claim = LIBRARY.function(measurement), LIBRARY.claim(measurement, d_in)
         mechanism = named_after(thing, lambda data: run(data))
         yield Attempt(mechanism=mechanism, claim=claim, relations=(relation,), adjacency=adjacency)
@@ -150,18 +152,17 @@ def choices(thing: Any) -> Iterator[Recipe]:
 def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
     """The measurement of a recipe, and its neighbours as `neighbours_of` has them. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
-    with warnings.catch_warnings(action="ignore"):  # deprecated constructors warn
-        if "margin" in settings:
-            return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
-        if settings:
-            named = dict(settings["parameters"])
-            named |= {name: tuple(named[name]) for name in ("bounds", "d_out") if name in named}
-            if "output_measure" in named:
-                measure = getattr(dp, named["output_measure"])()
-                named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
-            thing = thing(*spaces(dp)[settings["space"]][1:] if settings["space"] else (), **named)
-        relation, d_in, adjacency = neighbours_of(thing)
-        return with_noise(dp, thing, d_in), relation, d_in, adjacency
+    if "margin" in settings:
+        return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
+    if settings:
+        named = dict(settings["parameters"])
+        named |= {name: tuple(named[name]) for name in ("bounds", "d_out") if name in named}
+        if "output_measure" in named:
+            measure = getattr(dp, named["output_measure"])()
+            named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
+        thing = thing(*spaces(dp)[settings["space"]][1:] if settings["space"] else (), **named)
+    relation, d_in, adjacency = neighbours_of(thing)
+    return with_noise(dp, thing, d_in), relation, d_in, adjacency
 
 
 def neighbours_of(thing: Any) -> tuple[Relation, Any, str]:
