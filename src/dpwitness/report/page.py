@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from dpwitness.events import is_partition, outcomes_of, statistic_of
 from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, registered
@@ -52,6 +54,27 @@ END_TEXTS: Final = {
     **EARLY_ENDS,
     **SUFFICIENT_ENDS,
 }
+
+
+def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
+    """The text with invisible characters escaped as in JSON: control characters, surrogates, marks of direction.
+
+    A long text is cut; the number of its characters is added.
+    """
+    cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
+
+
+#: The templates of pages and blocks: every text is escaped, and is `readable`.
+ENVIRONMENT: Final = Environment(
+    loader=PackageLoader("dpwitness", "report"),
+    autoescape=True,
+    finalize=lambda value: readable(value) if isinstance(value, str) and type(value) is not Markup else value,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters["name"] = lambda text: readable(text, NAME_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,29 +117,8 @@ def block(result: Shown) -> str:
     return _render("block.html.j2", verdict=_verdict(result), pieces=pieces)
 
 
-def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
-    """The text with invisible characters escaped as in JSON: control characters, surrogates, marks of direction.
-
-    A long text is cut; the number of its characters is added.
-    """
-    cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
-
-
 def _render(template: str, **values: object) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # 0.05 s
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("dpwitness", "report"),
-        autoescape=True,
-        finalize=lambda value: readable(value) if isinstance(value, str) and type(value) is not Markup else value,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["name"] = lambda text: readable(text, NAME_CHARACTERS)
-    return environment.get_template(template).render(values)
+    return ENVIRONMENT.get_template(template).render(values)
 
 
 def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
@@ -316,9 +318,14 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
     return rows
 
 
-def _figure(draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str) -> list[Piece]:
-    """A figure with a caption, and with a title and a description for readers who cannot see it."""
-    return [{"figure": plots.svg(draw, shown, title, said), "caption": caption}]
+def _figure(
+    draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str, **points: float
+) -> list[Piece]:
+    """A figure with a caption, and with a title and a description for readers who cannot see it.
+
+    `points`: the height of the figure and its margins, as `plots.svg` takes them.
+    """
+    return [{"figure": plots.svg(draw, shown, title, said, **points), "caption": caption}]
 
 
 def _figures(result: Shown) -> list[Piece]:
@@ -327,13 +334,13 @@ def _figures(result: Shown) -> list[Piece]:
     match result:
         case Curve():
             text = "p-value against the tested value, a line an ε of the mechanism; below 0.05 the value is doubtful."
-            return _figure(plots.draw_curve, result, text, said, text)
+            return _figure(plots.draw_curve, result, text, said, text, height=260)
         case Profile():
             band = "Lower band of the privacy profile δ(ε); the shaded part is excluded."
             power = "Upper band of the trade-off function of tests; the shaded part is excluded."
             return [
-                *_figure(plots.draw_profile, result, band, said, band),
-                *_figure(plots.draw_trade_off, result, power, said, power),
+                *_figure(plots.draw_profile, result, band, said, band, height=260),
+                *_figure(plots.draw_trade_off, result, power, said, power, height=260),
             ]
         case _:
             return [*_rates(result), *_outputs(result)]
@@ -349,7 +356,7 @@ def _rates(result: Verdict | Bound) -> list[Piece]:
         texts.append(f"at the rate seen on D′ the claim allows {plots.allowed(witness):.4g} on D")
     title = "How often the event was seen"
     caption = f"{title}. Lines on the bars: 95 % intervals (Clopper–Pearson) for a fixed number of runs."
-    return _figure(plots.draw_rates, result, title, f"{'; '.join(texts)}.", caption)
+    return _figure(plots.draw_rates, result, title, f"{'; '.join(texts)}.", caption, left=95)
 
 
 def _outputs(result: Verdict | Bound) -> list[Piece]:
@@ -360,7 +367,9 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
         if not result.counts.cells:
             return []
         said = f"The event is made of {sum(event.inside)} of {len(event.inside)} cells, which are shaded."
-        return _figure(plots.draw_cells, result.witness, "Both output distributions over the cells", said, legend)
+        return _figure(
+            plots.draw_cells, result.witness, "Both output distributions over the cells", said, legend, bottom=20
+        )
     if course is None:
         return []
     if (shown := course.outputs) is None:
@@ -377,7 +386,9 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
         f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
     )
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
-    figure = _figure(plots.draw_outputs, shown, title, said, f"{legend} {runs}{others}")
+    figure = _figure(
+        plots.draw_outputs, shown, title, said, f"{legend} {runs}{others}", bottom=44 if shown.date_unit else 32
+    )
     if plots.values_fit(shown):
         return figure
     rows = [
@@ -485,7 +496,7 @@ def replay_line(witness: Witness, file: str) -> str:
     line = ["dpwitness", "replay", file]
     if witness.mechanism.startswith(PROGRAM_PREFIX):
         line += ["--command", witness.mechanism.removeprefix(PROGRAM_PREFIX)]
-    elif witness.mechanism not in registered():
+    elif ":" in witness.mechanism or witness.mechanism not in registered():
         line += ["--mechanism", witness.mechanism]
     for option in ("python", "outcome", "errors"):
         if (value := getattr(witness, option)) is not None:
