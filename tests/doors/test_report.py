@@ -23,8 +23,9 @@ from dpwitness.mechanisms.catalog import load_code
 from dpwitness.neighbours.pair import Pair
 from dpwitness.problem import HowRun, Statement
 from dpwitness.report import plots
-from dpwitness.report.files import report, result_from_json, session_page
+from dpwitness.report.files import report, session_page
 from dpwitness.report.page import TEXT_CHARACTERS, Entry, marked, page, replay_line
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
 from running import sampled

@@ -17,7 +17,7 @@ from dpwitness.claims import PureDP
 from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE
 from dpwitness.events.event import Noun
-from dpwitness.report.files import result_from_json
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.verdict import Course, Outputs
 from dpwitness.results.witness import Witness
 

@@ -95,7 +95,7 @@ def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
     write_json(path, value)
     if not readable:
         return
-    from dpwitness.report.files import result_from_json  # with all kinds of results: only where something is saved
+    from dpwitness.results.saved import result_from_json  # with all kinds of results: only where something is saved
 
     try:
         result_from_json(value)

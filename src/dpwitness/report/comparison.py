@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
-from dpwitness.report.files import reader_of
 from dpwitness.report.github import REPORT_FORMAT, bits_refuted, name_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
+from dpwitness.results.saved import reader_of
 from dpwitness.results.text import at_least, at_most, named
 
 #: The kind of a result that is a report of the pytest plugin, in messages.
@@ -26,16 +26,16 @@ CHANGE_KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer
 class Finding:
     """The finding of a result about one mechanism and claim.
 
-    `refuted` is None where there is no verdict, as for a bound or a check that failed. `bounds`: the lower bounds, and
-    `caught`: the values that a pass would have caught, both by parameter. `by_bits`: the lower bound that the last bits
-    of a pass show, as text; empty where they refute nothing.
+    `refuted` is None where there is no verdict, as for a bound or a check that failed. `bounds`: the lower bounds by
+    parameter. `caught`: the parameter that a pass would have caught, and its least value. `by_bits`: the lower bound
+    that the last bits of a pass show, as text; empty where they refute nothing.
     """
 
     mechanism: str
     claim: str
     refuted: bool | None = None
     bounds: Mapping[str, float] = field(default_factory=dict)
-    caught: Mapping[str, float] = field(default_factory=dict)
+    caught: tuple[str, float] | None = None
     reason: str = ""
     by_bits: str = ""
 
@@ -102,29 +102,18 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
     match reader_of(value, what)(value):
-        case Profile() as profile:
-            return "profile", {"profile": _of_profile(profile)}
+        case Profile() as found:
+            claim, refuted = (None, None) if found.claim is None else (found.claim, found.refuted)
+            bounds = {f"δ({epsilon:g})": float(found.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)}
+            finding = Finding(mechanism=found.call, claim=f"{claim or 'none'}", refuted=refuted, bounds=bounds)
+            return "profile", {"profile": finding}
         case Curve() as curve:
             return "curve", dict(_of_curve(curve))
         case Bound() as bound:
-            return "bound", {"bound": _of_bound(bound)}
+            claim, bounds = bound.witness.claim.at(0.0), {bound.parameter: bound.lower_bound}
+            return "bound", {"bound": Finding(mechanism=bound.call, claim=f"{claim}", bounds=bounds)}
         case verdict:
             return "verdict", {"verdict": _of_record({**verdict.to_json(), "claim": str(verdict.claim)})}
-
-
-def _of_bound(bound: Bound) -> Finding:
-    return Finding(
-        mechanism=bound.call, claim=str(bound.witness.claim.at(0.0)), bounds={bound.parameter: bound.lower_bound}
-    )
-
-
-def _of_profile(profile: Profile) -> Finding:
-    return Finding(
-        mechanism=profile.call,
-        claim="none" if profile.claim is None else str(profile.claim),
-        refuted=None if profile.claim is None else profile.refuted,
-        bounds={f"δ({epsilon:g})": float(profile.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)},
-    )
 
 
 def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
@@ -161,7 +150,7 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
         claim=str(record["claim"]),
         refuted=not passed,
         bounds={sign: float(record["lower_bound"])},
-        caught={sign: math.inf if caught is None else float(caught)} if passed else {},
+        caught=(sign, math.inf if caught is None else float(caught)) if passed else None,
         by_bits="" if by_bits is None else f"{by_bits['parameter']} ≥ {at_least(by_bits['lower_bound'])}",
     )
 
@@ -178,28 +167,25 @@ def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str
         *(f"{what} {before} → {after}" for what, before, after in (
             ("mechanism", old.mechanism, new.mechanism), ("claim", old.claim, new.claim),
         ) if before != after and before and after),
-        *([new.reason] if new.reason else []),
+        *([new.reason] if new.reason not in ("", old.reason) else []),
         *_compare_bounds(old.bounds, new.bounds),
-        *_compare_caught(old.caught, new.caught),
-        *_compare_bits(old, new),
     ]  # fmt: skip
-    if new.refuted and not old.refuted:
-        kind = "newly refuted"
-    elif old.refuted and not new.refuted:
-        kind = "no longer refuted" if new.refuted is False or not new.reason else "no verdict any more"
-    elif new.by_bits and not old.by_bits:
-        kind = "newly refuted by last bits"
-    elif new.reason and not old.reason:
-        kind = "no verdict any more"
-    elif old.reason and not new.reason:
-        kind = "now with a verdict"
-    elif (old.mechanism, old.claim) != (new.mechanism, new.claim):
-        kind = "other claim or mechanism"
-    elif details and new.reason != (old.reason or None):
-        kind = "other values"
-    else:
-        return None
-    return Change(kind=kind, name=shown, details=tuple(details))
+    details += _compare_caught(old.caught, new.caught)
+    if new.by_bits and not old.by_bits:
+        details.append(f"refuted by the last bits: {new.by_bits}")
+    elif old.by_bits and not new.by_bits and new.refuted is False:
+        details.append("not refuted by the last bits any more")
+    kinds = {
+        "newly refuted": new.refuted and not old.refuted,
+        "no longer refuted": old.refuted and not new.refuted and not new.reason,
+        "newly refuted by last bits": new.by_bits and not old.by_bits,
+        "no verdict any more": new.reason and not old.reason,
+        "now with a verdict": old.reason and not new.reason,
+        "other claim or mechanism": (old.mechanism, old.claim) != (new.mechanism, new.claim),
+        "other values": details,
+    }
+    found = [kind for kind, holds in kinds.items() if holds]
+    return Change(kind=found[0], name=shown, details=tuple(details)) if found else None
 
 
 def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
@@ -211,24 +197,12 @@ def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Seque
     ]
 
 
-def _compare_caught(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
-    """The values that passes would have caught, where they differ, and whether the new one is better."""
-    found = []
-    for name, value in new.items():
-        before = old.get(name)
-        if before is not None and not _is_close(before, value):
-            how = "better" if value < before else "worse"
-            texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for least in (before, value)]
-            found.append(f"would have caught {' → '.join(texts)}: {how}")
-    return found
-
-
-def _compare_bits(old: Finding, new: Finding) -> Sequence[str]:
-    """The difference between passes whose last bits refute the claim now, or no longer."""
-    if new.by_bits and not old.by_bits:
-        return [f"refuted by the last bits: {new.by_bits}"]
-    gone = old.by_bits and new.refuted is False and not new.by_bits
-    return ["not refuted by the last bits any more"] if gone else []
+def _compare_caught(old: tuple[str, float] | None, new: tuple[str, float] | None) -> Sequence[str]:
+    """The values of one parameter that passes would have caught, if they differ, and whether the new one is better."""
+    if old is None or new is None or old[0] != new[0] or _is_close(old[1], new[1]):
+        return []
+    texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for name, least in (old, new)]
+    return [f"would have caught {' → '.join(texts)}: {'better' if new[1] < old[1] else 'worse'}"]
 
 
 def _is_close(old: float, new: float) -> bool:

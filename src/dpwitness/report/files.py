@@ -2,53 +2,18 @@
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from dpwitness.codec import listed, mapping
 from dpwitness.errors import DPWitnessError, InvalidWitness
 from dpwitness.files import STDIN, shown
 from dpwitness.report.github import REPORT_FORMAT, name_of
-from dpwitness.report.nist import Shown
 from dpwitness.report.page import Entry, page, replay_line
-from dpwitness.results.bound import bound_from_json
-from dpwitness.results.curve import curve_from_json
 from dpwitness.results.fields import read_json
-from dpwitness.results.profile import profile_from_json
+from dpwitness.results.saved import reader_of
 from dpwitness.results.verdict import NotRefuted, verdict_from_json
-from dpwitness.results.witness import SWEEP_ADVICE, WITNESS_FORMAT
-
-#: The readers of results by a key of their JSON: the first key here that a result has decides.
-READERS: Final[dict[str, Callable[[object], Shown]]] = {
-    "lines": curve_from_json,
-    "band": profile_from_json,
-    "confidence": bound_from_json,
-    "log_e_value": verdict_from_json,
-}
-
-
-def result_from_json(value: object) -> Shown:
-    """Build a verdict, bound, curve or profile from unchecked JSON. Raises `InvalidWitness`."""
-    return reader_of(value, "the file")(value)
-
-
-def reader_of(value: object, where: str) -> Callable[[object], Shown]:
-    """The function that builds a result from unchecked JSON. Raises `InvalidWitness` for JSON of no result.
-
-    `where`: the place of the JSON, for messages.
-    """
-    if isinstance(value, Mapping):
-        if "sweep" in value:
-            raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
-        for key, read in READERS.items():
-            if key in value:
-                return read
-        if value.get("format") == WITNESS_FORMAT:
-            raise InvalidWitness(
-                f"{where} is a witness without a verdict: `dpwitness replay {where} --save RESULT.json` makes one"
-            )
-    raise InvalidWitness(f"{where} is no result: give files that --save or --dp-report wrote")
 
 
 def report(paths: Sequence[str | Path]) -> str:

@@ -4,11 +4,9 @@ from dpwitness.neighbours import Relation
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
+from dpwitness.results.saved import Shown
 from dpwitness.results.text import at_least
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation
-
-#: A result that can be shown.
-Shown = Verdict | Bound | Curve | Profile
+from dpwitness.results.verdict import NotRefuted, Violation
 
 
 def fields(result: Shown) -> list[tuple[str, str]]:

@@ -23,10 +23,11 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.report import plots
-from dpwitness.report.nist import Shown, fields
+from dpwitness.report.nist import fields
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
+from dpwitness.results.saved import Shown
 from dpwitness.results.text import UNKNOWN_RELATION, at_least, at_most, confidence, p_value, relation_text
 from dpwitness.results.verdict import EARLY_ENDS, SUFFICIENT_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
@@ -136,17 +137,10 @@ def _outcome(result: Shown | None) -> str:
             return "Curve"
         case Profile(claim=None):
             return "Privacy profile"
+        case Violation() | Profile(refuted=True):
+            return "Violated"
         case _:
-            return "Violated" if _is_refuted(result) else "Not refuted"
-
-
-def _is_refuted(result: Shown) -> bool:
-    return isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted)
-
-
-def _colour(result: Shown | None) -> str:
-    """The class of elements that have the colour of the outcome; empty where no claim was tested."""
-    return {"Violated": "violated", "Not refuted": "not-refuted"}.get(_outcome(result), "")
+            return "Not refuted"
 
 
 def _article(entry: Entry, place: str) -> Piece:
@@ -154,8 +148,8 @@ def _article(entry: Entry, place: str) -> Piece:
     result = entry.result
     about = {"name": entry.name, "place": place}
     if result is None:
-        facts = _table("Facts", entry.facts)
-        return {**about, "outcome": _outcome(None), "colour": "", "reason": entry.reason, "facts": facts}
+        return {**about, "outcome": _outcome(None), "reason": entry.reason, "facts": _table("Facts", entry.facts)}
+    refuted = _outcome(result) == "Violated"
     plotted = "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers"
     sections: list[tuple[str, str, list[Piece]]] = [
         ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
@@ -164,10 +158,10 @@ def _article(entry: Entry, place: str) -> Piece:
         ("Outputs", plotted, [*_figures(result), *_plotted_numbers(result)]),
         ("Evidence", "Evidence", _evidence(result)),
         ("Inputs", "The two inputs", _inputs(result)),
-        ("Witness", "The witness" if _is_refuted(result) else "The best candidate",
+        ("Witness", "The witness" if refuted else "The best candidate",
          _witness(result, None if entry.of_bits else entry.replay)),
         ("Floating point", "Floating point", _bits(result, entry.replay)),
-        ("Limits", "What this does not show", [{"limits": _is_refuted(result)}]),
+        ("Limits", "What this does not show", [{"limits": refuted}]),
         ("Appendix", "Appendix: fields of NIST SP 800-226",
          _table("After NIST SP 800-226 (2025)", fields(result), head=("Field", "What this result says"))),
     ]  # fmt: skip
@@ -183,14 +177,9 @@ def _article(entry: Entry, place: str) -> Piece:
 
 
 def _verdict(result: Shown) -> Piece:
-    """The verdict: the outcome, its colour, warnings, and a sentence in three parts around the call."""
+    """The verdict: the outcome, warnings, and a sentence in three parts around the call."""
     before, behind = _sentence(result)
-    return {
-        "outcome": _outcome(result),
-        "colour": _colour(result),
-        "warnings": _warnings(result),
-        "sentence": (before, result.call, behind),
-    }
+    return {"outcome": _outcome(result), "warnings": _warnings(result), "sentence": (before, result.call, behind)}
 
 
 def _sentence(result: Shown) -> tuple[str, str]:
@@ -305,8 +294,6 @@ def _course_text(course: Course) -> str:
 def _bounds(result: Shown) -> list[tuple[str, Cell]]:
     """The rows of lower bounds, and of the parameter that would have been caught."""
     rows: list[tuple[str, Cell]] = []
-    if isinstance(result, Verdict):
-        rows.append(("Claimed", str(result.claim)))
     if isinstance(result, Verdict | Bound):
         least = f"{result.parameter} ≥ {at_least(result.lower_bound)}"
         shown = result.exceeded if isinstance(result, Violation) else least
@@ -353,8 +340,8 @@ def _rates(result: Verdict | Bound) -> list[Piece]:
         return []
     texts = [f"on {name} in {rate}" for name, rate in zip(("D", "D′"), witness.rates, strict=True)]
     if result.tested:
-        texts.append(f"at the rate seen on D′ the claim allows {plots.allowed(witness):.4g} on D")
-    title = "How often the event was seen"
+        texts.append(f"at the rate seen on D′ the claim allows {witness.claim.largest(witness.shares[1]):.4g} on D")
+    title = f"How often the event was seen in {result.counts.runs:,} runs on each input"
     caption = f"{title}. Lines on the bars: 95 % intervals (Clopper–Pearson) for a fixed number of runs."
     return _figure(plots.draw_rates, result, title, f"{'; '.join(texts)}.", caption, left=95)
 
@@ -403,12 +390,8 @@ def _plotted_numbers(result: Shown) -> list[Piece]:
     if isinstance(result, Curve):
         head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
         tested = result.lines[0].test_epsilons
-        rows = [
-            [f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested[:200])
-        ]
-        left = f" ({len(tested) - len(rows):,} more are left out)" if len(tested) > len(rows) else ""
-        caption = f"p-values; a small one speaks against the tested value{left}"
-        return _table(caption, rows, head=head, look="numbers")
+        rows = [[f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested)]
+        return _table("p-values; a small one speaks against the tested value", rows, head=head, look="numbers")
     if not isinstance(result, Profile):
         return []
     points = np.linspace(0.0, result.largest_epsilon, 11) if result.largest_epsilon else np.zeros(1)
@@ -447,23 +430,17 @@ def _inputs(result: Shown) -> list[Piece]:
 
 def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
     """Both inputs as text; the entries that differ are marked if both are short, else the difference is described."""
-    first, second = both(pair.data, pair.neighbour)
-    whole = (summary(pair.data), summary(pair.neighbour)) == (first, second)
+    texts = both(pair.data, pair.neighbour)
     # Entries, and the characters between them.
-    entries = [re.findall(r"(?s)[^\s,\[\](){}]+|\s+|.", text) for text in (first, second)]
-    if not whole or max(map(len, entries)) > 400:
-        return [("", first)], [("", second)]
-    if len(entries[0]) == len(entries[1]):
-        differing = [[k for k, (a, b) in enumerate(zip(*entries, strict=True)) if a != b]] * 2
-    else:
-        codes = SequenceMatcher(a=entries[0], b=entries[1], autojunk=False).get_opcodes()
-        changes = [change for kind, *change in codes if kind != "equal"]
-        differing = [[k for change in changes for k in range(change[i], change[i + 1])] for i in (0, 2)]
-    return _mark(entries[0], differing[0]), _mark(entries[1], differing[1])
-
-
-def _mark(entries: Sequence[str], differing: Sequence[int]) -> list[Span]:
-    return [("mark" if k in differing else "", text) for k, text in enumerate(entries)]
+    entries = [re.findall(r"(?s)[^\s,\[\](){}]+|\s+|.", text) for text in texts]
+    if (summary(pair.data), summary(pair.neighbour)) != texts or max(map(len, entries)) > 400:
+        return [("", texts[0])], [("", texts[1])]
+    first, second = [], []
+    for kind, *ends in SequenceMatcher(a=entries[0], b=entries[1], autojunk=False).get_opcodes():
+        element = "" if kind == "equal" else "mark"
+        first.append((element, "".join(entries[0][ends[0] : ends[1]])))
+        second.append((element, "".join(entries[1][ends[2] : ends[3]])))
+    return first, second
 
 
 def _witness(result: Shown, replay: str | None, part: str = "") -> list[Piece]:

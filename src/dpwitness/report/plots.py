@@ -76,11 +76,6 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
     return axes
 
 
-def allowed(witness: Witness) -> float:
-    """The largest probability of the event on D that the claim allows at the rate seen on D′."""
-    return float(witness.claim.largest(witness.shares[1]))
-
-
 def interval(hits: int, runs: int) -> tuple[float, float]:
     """The exact 95 % confidence interval of a probability. Clopper & Pearson 1934, Biometrika 26.
 
@@ -102,7 +97,7 @@ def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
         errors = np.abs(ends.T - shares)
         axes.barh([0, 1], shares, 0.6, color=[DATA_COLOUR, NEIGHBOUR_COLOUR], xerr=errors)
     if counts.runs and result.tested:
-        most = allowed(result.witness)
+        most = result.witness.claim.largest(shares[1])
         label = f"allowed on D at the rate seen on D′: {most:.4g}"
         axes.plot([most, most], [-0.4, 0.4], color=CLAIM_COLOUR, ls="--", label=label)
         axes.legend(fontsize="small", loc="lower right", frameon=False)
@@ -111,8 +106,9 @@ def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
     ]
     # The space below the bars is for the legend.
     axes.set(yticks=[0, 1], yticklabels=texts, ylim=(2.2 if result.tested else 1.6, -0.6), xlim=(0, None))
-    axes.set(xlabel=f"share of {counts.runs:,} runs in the event")
-    axes.set_title(f"{_label(result.call)}\n{_label(result.witness.description)}", fontsize="small")
+    axes.set(xlabel="share of runs in the event")
+    title = f"{_label(result.call)}, {counts.runs:,} runs on each input\n{_label(result.witness.description)}"
+    axes.set_title(title, fontsize="small")
 
 
 def draw_cells(axes: "Axes", witness: Witness) -> None:
