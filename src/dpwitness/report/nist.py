@@ -1,5 +1,7 @@
 """The fields of evaluation in NIST SP 800-226 (2025), filled in by a result as far as it can."""
 
+from typing import Final
+
 from dpwitness.neighbours import Relation
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -7,6 +9,13 @@ from dpwitness.results.profile import Profile
 from dpwitness.results.saved import Shown
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import NotRefuted, Violation
+
+#: The fields that running a mechanism cannot fill in.
+OTHER_FIELDS: Final = (
+    "Side channels: time, memory and power used by a run. Composition with other releases from the same data. Utility. "
+    "Bias: systemic, human and statistical. Trust model: central, local or distributed. Query model: who may ask, and "
+    "how often. Data security and access control. Data collection exposure."
+)
 
 
 def fields(result: Shown) -> list[tuple[str, str]]:
@@ -24,14 +33,7 @@ def fields(result: Shown) -> list[tuple[str, str]]:
         ("Mechanism", result.call),
         ("Algorithm and its correctness", "Tested by running it, not proved. This report says what was found."),
         ("Implementation: finite precision", _precision(result)),
-        ("Implementation: side channels", "Not tested: time, memory and power used by a run are no outcomes here."),
-        ("Composition", "The outcome of one run was tested. Other releases from the same data are not known."),
-        ("Utility", "Not evaluated."),
-        ("Bias", "Not evaluated: systemic, human and statistical bias are outside a test of privacy."),
-        ("Trust model", "Not known: a run does not show who holds the data (central, local or distributed model)."),
-        ("Query model", "Not known: neither who may ask, nor how often."),
-        ("Data security and access control", "Not known."),
-        ("Data collection exposure", "Not known."),
+        ("Not evaluated, or not known to a test", OTHER_FIELDS),
     ]
 
 

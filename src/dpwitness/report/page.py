@@ -102,7 +102,8 @@ def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> 
     if len(entries) == 1:
         title = f"{_outcome(entries[0].result)}: {entries[0].name}"
     articles = [_article(entry, f"result-{number}") for number, entry in enumerate(entries, 1)]
-    return _render("page.html.j2", title=title, tally=tally, session=_table("All results", facts), articles=articles)
+    template, session = ENVIRONMENT.get_template("page.html.j2"), _table("All results", facts)
+    return template.render(title=title, tally=tally, session=session, articles=articles)
 
 
 def page_of(result: Shown) -> str:
@@ -112,14 +113,8 @@ def page_of(result: Shown) -> str:
 
 def block(result: Shown) -> str:
     """A compact block of a result for a notebook: the verdict, the main numbers, the first figure."""
-    left_out = ("Pair chosen", "End of the runs", "Time")
-    rows = [row for row in (*_bounds(result), *_search_rows(result)) if row[0] not in left_out]
-    pieces = [*_table("In numbers", rows), *_figures(result)[:1]]
-    return _render("block.html.j2", verdict=_verdict(result), pieces=pieces)
-
-
-def _render(template: str, **values: object) -> str:
-    return ENVIRONMENT.get_template(template).render(values)
+    pieces = [*_table("In numbers", [*_bounds(result), *_search_rows(result)]), *_figures(result)[:1]]
+    return ENVIRONMENT.get_template("block.html.j2").render(verdict=_verdict(result), pieces=pieces)
 
 
 def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
@@ -177,36 +172,34 @@ def _article(entry: Entry, place: str) -> Piece:
 
 
 def _verdict(result: Shown) -> Piece:
-    """The verdict: the outcome, warnings, and a sentence in three parts around the call."""
-    before, behind = _sentence(result)
-    return {"outcome": _outcome(result), "warnings": _warnings(result), "sentence": (before, result.call, behind)}
+    """The verdict: the outcome, warnings, and a sentence in three parts around the call of the mechanism."""
+    sentence = _sentence(result).partition(result.call)
+    return {"outcome": _outcome(result), "warnings": _warnings(result), "sentence": sentence}
 
 
-def _sentence(result: Shown) -> tuple[str, str]:
-    """A sentence about a result, without the call of the mechanism: the text before the call and after it."""
+def _sentence(result: Shown) -> str:
+    call = result.call
     match result:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
-            return (
-                "",
-                f" is not {result.claim.short}{by}: {result.exceeded} with confidence {confidence(result.alpha)}.",
-            )
+            sure = confidence(result.alpha)
+            return f"{call} is not {result.claim.short}{by}: {result.exceeded} with confidence {sure}."
         case NotRefuted():
             said = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
-            return "", f" was tested against the claim {result.claim}. {said}"
+            return f"{call} was tested against the claim {result.claim}. {said}"
         case Bound():
-            least, sure = at_least(result.lower_bound), confidence(result.alpha)
-            return "", f" has {result.parameter} ≥ {least}{result.condition} with confidence {sure}."
+            least = f"{result.parameter} ≥ {at_least(result.lower_bound)}{result.condition}"
+            return f"{call} has {least} with confidence {confidence(result.alpha)}."
         case Profile(claim=None):
             sure = confidence(result.alpha)
-            return "δ(ε) of ", f" is at least the band, at all ε at once, with confidence {sure}."
+            return f"δ(ε) of {call} is at least the band, at all ε at once, with confidence {sure}."
         case Profile():
-            if result.refuted and result.claim is not None:
-                sure = f"its profile lies above the claim's, with confidence {confidence(result.alpha)}."
-                return "", f" is not {result.claim.short}: {sure}"
-            return "", f" was tested against the claim {result.claim}. This is no proof of privacy."
+            if result.claim is not None and result.refuted:
+                above = f"its profile lies above the claim's, with confidence {confidence(result.alpha)}"
+                return f"{call} is not {result.claim.short}: {above}."
+            return f"{call} was tested against the claim {result.claim}. This is no proof of privacy."
         case Curve():
-            return "p-values of ", f" against {len(result.lines[0].test_epsilons)} values of {result.parameter}."
+            return f"p-values of {call} against {len(result.lines[0].test_epsilons)} values of {result.parameter}."
 
 
 def _warnings(result: Shown) -> list[str]:
