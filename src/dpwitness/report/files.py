@@ -13,7 +13,7 @@ from dpwitness.report.github import REPORT_FORMAT, name_of
 from dpwitness.report.page import Entry, page, replay_line
 from dpwitness.results.fields import read_json
 from dpwitness.results.saved import reader_of
-from dpwitness.results.verdict import NotRefuted, verdict_from_json
+from dpwitness.results.verdict import verdict_from_json
 
 
 def report(paths: Sequence[str | Path]) -> str:
@@ -35,9 +35,7 @@ def report(paths: Sequence[str | Path]) -> str:
             raise InvalidWitness(f"{where}: {error}") from error
         file = "RESULT.json" if str(path) == STDIN else str(path)  # a name for the command that replays it
         replay = "" if result.witness is None else replay_line(result.witness, file)
-        of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which the file replays
-        facts_of_file = (("Read from", where),)
-        entries.append(Entry(name=result.call, result=result, replay=replay, of_bits=of_bits, facts=facts_of_file))
+        entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", where),)))
     return page(entries, facts=facts)
 
 

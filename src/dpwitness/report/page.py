@@ -82,14 +82,12 @@ ENVIRONMENT.filters["name"] = lambda text: readable(text, NAME_CHARACTERS)
 class Entry:
     """A result on a page; `result` None: there is no result, for `reason`. `facts`: more facts, such as the test.
 
-    `replay`: the command that counts its event again; empty where nothing is saved yet. `of_bits`: the command counts
-    the event of a pass's last bits, not the best candidate.
+    `replay`: the command that counts its event again, of a pass whose last bits leak theirs; empty: nothing is saved.
     """
 
     name: str
     result: Shown | None
     replay: str = ""
-    of_bits: bool = False
     reason: str = ""
     facts: tuple[tuple[str, str], ...] = ()
 
@@ -144,7 +142,7 @@ def _article(entry: Entry, place: str) -> Piece:
     about = {"name": entry.name, "place": place}
     if result is None:
         return {**about, "outcome": _outcome(None), "reason": entry.reason, "facts": _table("Facts", entry.facts)}
-    refuted = _outcome(result) == "Violated"
+    refuted, bits = _outcome(result) == "Violated", _bits(result, entry.replay)
     plotted = "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers"
     sections: list[tuple[str, str, list[Piece]]] = [
         ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
@@ -154,8 +152,8 @@ def _article(entry: Entry, place: str) -> Piece:
         ("Evidence", "Evidence", _evidence(result)),
         ("Inputs", "The two inputs", _inputs(result)),
         ("Witness", "The witness" if refuted else "The best candidate",
-         _witness(result, None if entry.of_bits else entry.replay)),
-        ("Floating point", "Floating point", _bits(result, entry.replay)),
+         _witness(result, None if bits and entry.replay else entry.replay)),
+        ("Floating point", "Floating point", bits),
         ("Limits", "What this does not show", [{"limits": refuted}]),
         ("Appendix", "Appendix: fields of NIST SP 800-226",
          _table("After NIST SP 800-226 (2025)", fields(result), head=("Field", "What this result says"))),

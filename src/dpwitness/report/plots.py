@@ -117,10 +117,9 @@ def draw_cells(axes: "Axes", witness: Witness) -> None:
     assert is_partition(event)
     table = np.reshape(counts.cells, (isqrt(len(counts.cells)), -1))
     shares = np.array([table.sum(axis=1), table.sum(axis=0)]) / counts.runs
-    _draw_bins(axes, np.arange(0.0, len(table)), np.ones(len(table)), shares, np.array(event.inside))
-    axes.set(
-        xticks=[], xlabel=f"{len(table)} cells by rising likelihood ratio, the event's last", ylabel="share of runs"
-    )
+    _draw_bins(axes, np.arange(len(table) + 1.0), shares, np.array(event.inside))
+    axes.set(xlabel=f"{len(table)} cells by rising likelihood ratio, the event's last", ylabel="share of runs")
+    axes.set_xticks([])
 
 
 def draw_outputs(axes: "Axes", shown: Outputs) -> None:
@@ -129,11 +128,11 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
     inside = np.array(shown.inside)
     axes.set(xlabel=_label(shown.statistic))
     if shown.values:
-        places = np.arange(0.0, len(shown.values))
-        _draw_bins(axes, places, np.ones(len(places)), shares, inside)
-        texts = map(_label, shown.values) if values_fit(shown) else (f"{place + 1:g}" for place in places)
+        edges = np.arange(len(shown.values) + 1.0)
+        _draw_bins(axes, edges, shares, inside)
+        texts = map(_label, shown.values) if values_fit(shown) else (f"{number:g}" for number in edges[1:])
         axes.set(ylabel="share of runs")
-        axes.set_xticks(places + 0.5, list(texts))
+        axes.set_xticks(edges[1:] - 0.5, list(texts))
         return
     edges = np.array(shown.edges)
     if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # no axis is so long: bins of one width, without values
@@ -142,7 +141,7 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
     widths = np.diff(edges)
     heights = shares / np.maximum(widths / np.median(widths), 0.25)
     *_, second, highest = 0.0, *np.sort(heights.max(axis=0))
-    _draw_bins(axes, edges[:-1], np.maximum(widths, (edges[-1] - edges[0]) / 250), heights, inside)
+    _draw_bins(axes, edges, heights, inside)
     axes.set(yticks=[], ylabel="density")
     if 0 < 3 * second < highest:  # a value that comes back, such as the end of a range, is cut off
         axes.set_ylim(0, 1.5 * second)
@@ -157,9 +156,9 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         _set_date_ticks(axes, shown, shown.date_unit)
 
 
-def _draw_bins(axes: "Axes", left: Floats, widths: Floats, heights: Floats, inside: NDArray[np.bool_]) -> None:
+def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: NDArray[np.bool_]) -> None:
     """Draw the columns of D and of D′ side by side in each bin, and shade the bins of the event."""
-    axes.margins(x=0)
+    left, widths = edges[:-1], np.maximum(np.diff(edges), (edges[-1] - edges[0]) / 250)
     for place, side, colour in zip((0.1, 0.5), heights, (DATA_COLOUR, NEIGHBOUR_COLOUR), strict=True):
         _draw_columns(axes, left + place * widths, 0.4 * widths, side, color=colour)
     height = axes.get_ylim()[1]
@@ -169,7 +168,7 @@ def _draw_bins(axes: "Axes", left: Floats, widths: Floats, heights: Floats, insi
 
 def _draw_columns(axes: "Axes", left: Floats, widths: Floats, heights: Floats, **look: Any) -> None:
     """Draw columns as one artist: many bars take long."""
-    if len(left):
+    if len(left):  # an event may lie between the drawn bins
         tops = np.column_stack([heights, np.full(len(heights), np.nan)])  # no top between two columns
         axes.stairs(tops.ravel()[:-1], np.column_stack([left, left + widths]).ravel(), fill=True, **look)
 
@@ -208,7 +207,7 @@ def page_axes(left: float, bottom: float, height: float) -> "tuple[Figure, Axes]
     from matplotlib.figure import Figure  # 0.3 s
 
     figure = Figure(figsize=(PAGE_WIDTH / 72, height / 72))
-    size = (PAGE_WIDTH - left - 30, height - bottom - 6)
+    size = (PAGE_WIDTH - left - 30, height - bottom - 12)
     axes = figure.add_axes((left / PAGE_WIDTH, bottom / height, size[0] / PAGE_WIDTH, size[1] / height))
     axes.locator_params(nbins=4)
     axes.xaxis.set_label_coords(0.5, (14 - bottom) / size[1])
