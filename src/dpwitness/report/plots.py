@@ -39,8 +39,7 @@ PAGE_WIDTH: Final = 360.0
 #: The style of a figure of a page. A mark on an axis is a copy of an element that style sheets do not reach, and would
 #: stay black on a dark page.
 PAGE_STYLE: Final = {
-    **{f"{axis}tick.{kind}.size": 0.0 for axis in "xy" for kind in ("major", "minor")},
-    **{f"axes.spines.{side}": False for side in ("top", "right")},
+    **dict.fromkeys(("xtick.bottom", "ytick.left", "axes.spines.top", "axes.spines.right"), False),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
     **{"svg.fonttype": "none", "font.size": 9, "legend.frameon": False},
 }
