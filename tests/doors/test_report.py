@@ -149,7 +149,7 @@ def test_a_page_says_the_sentence_on_rare_events_that_the_text_says(kind):
 
 def axes_of(draw, shown):
     """The axes of a figure that a page shows."""
-    _, axes = plots.page_axes(left=50, bottom=44, height=144)
+    _, axes = plots.page_axes(left=32, bottom=44, height=144)
     draw(axes, shown)
     return axes
 

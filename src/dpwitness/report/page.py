@@ -364,9 +364,8 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
         f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
     )
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
-    figure = _figure(
-        plots.draw_outputs, shown, title, said, f"{legend} {runs}{others}", bottom=44 if shown.date_unit else 32
-    )
+    points = {"left": 50 if shown.values else 32, "bottom": 44 if shown.date_unit else 32}
+    figure = _figure(plots.draw_outputs, shown, title, said, f"{legend} {runs}{others}", **points)
     if plots.values_fit(shown):
         return figure
     rows = [
