@@ -1,9 +1,10 @@
 """What averaging attacks claim, and how much of it is right: on systems that keep the assumptions, and that break them.
 
-python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [--goal histogram|perturbation]
+python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [--goal histogram|suppressed|perturbation]
     [--single] [--json FILE]
 
-A row for each system, and one each for all systems that keep and that break the assumptions (the last system apart).
+A row for each system, and one each for all systems that keep and that break the assumptions (but for systems whose
+answers cannot tell): averaging assumes independent noise of mean 0, and differencing (suppressed) exact answers.
 Of the counts (or parameters) claimed with a probability of at least .5, .9 and .99: how many there are, and are right.
 "Nothing claimed": runs that claim nothing, or are refused.
 """
@@ -18,10 +19,17 @@ import results
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
+from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.perturbation import largest_sum, pairs_within
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.systems import (
+    MISSING_ANSWER,
+    BoundedNoisyCounts,
+    KeyedNoisyCounts,
+    System,
+    WithoutTotals,
+)
 from dpwitness.reconstruction.table_builder.tables import Table
 from table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 
@@ -157,14 +165,41 @@ def rounded(base):
     return shown(lambda s, n, noise: np.round(n / base).astype(int) * base)
 
 
-def randomly_rounded(s, n, key, q, place):
-    """To a multiple of three, so that the mean is right."""
-    return np.where(s.uniform(key) < (n % 3) / 3, 3, 0) - n % 3
+def randomly_rounded(base):
+    """To a multiple, so that the mean is right."""
+    return with_methods(
+        noise=lambda s, n, key, q, place: np.where(s.uniform(key) < (n % base) / base, base, 0) - n % base
+    )
 
 
 def overlapping(s, selections, counts):
     """A tenth of the people with a value have the next one too: sizes that do not add up."""
     return Answers.people(s, selections, counts) + (selections & ~np.roll(selections, 1, axis=1)) @ (counts // 10)
+
+
+def leaving(s, selections, counts):
+    """A person leaves after the first 40 questions."""
+    late = s.asked + np.arange(len(selections)) >= 40
+    return Answers.people(s, selections, counts) - (late & selections[:, counts.argmax()])
+
+
+def audited(repeats):
+    """An answer that differs from an earlier one by a suppressed number of people has noise, or is the earlier one."""
+
+    def shown(s, people, noise):
+        earlier, answers = s.__dict__.setdefault("earlier", []), []
+        for count, extra in zip(people.tolist(), noise.tolist(), strict=True):
+            near = [one for one in earlier if 0 < abs(one - count) <= s.suppression]
+            earlier.append(count)
+            answers.append(near[0] if near and repeats else count + extra * bool(near))
+        return np.where(people > s.suppression, np.array(answers, int), 0)
+
+    return with_methods(shown=shown)
+
+
+def exact(kind):
+    """That system without its noise."""
+    return type("Answers", (kind,), {"noise": lambda s, n, *_: np.zeros_like(n)})
 
 
 def counts(kind, law=noise_laws.uniform):
@@ -212,7 +247,7 @@ BROKEN = {
     "scaled 1.01": shown(lambda s, n, noise: np.round(1.01 * n).astype(int) + noise),
     "rounded to 5": rounded(5),
     "rounded to 10": rounded(10),
-    "randomly rounded to 3": with_methods(noise=randomly_rounded),
+    "randomly rounded to 3": randomly_rounded(3),
     "overlapping values": with_methods(people=overlapping),
     "suppressed at 40": shown(lambda s, n, noise: n + noise, lambda s: 40),
     "suppressed with noise": with_methods(shown=lambda s, n, noise: np.where(n + noise > 10, n + noise, 0)),
@@ -222,7 +257,38 @@ BROKEN = {
 }
 #: Each value has a whole number added in all of its questions: of one attribute no answer tells that from people.
 UNTOLD = {"a layer a value": counts(ValueLayeredNoisyCounts)}
-SYSTEMS = {**KEPT, **BROKEN, **UNTOLD}
+AVERAGED = {**KEPT, **BROKEN, **UNTOLD}
+#: Systems that keep the assumptions of differencing.
+EXACT = {
+    "exact": exact(Answers),
+    "exact, suppressed at 10": exact(BROKEN["suppressed with noise"]),
+    "exact, suppressed at 40": exact(BROKEN["suppressed at 40"]),
+    "exact, a tenth refused": exact(
+        with_methods(shown=lambda s, n, _: np.where(s.rng.random(len(n)) < 0.1, MISSING_ANSWER, Answers.shown(s, n, 0)))
+    ),
+}
+#: Systems that break the assumptions of differencing, as all systems with noise do.
+INEXACT = {
+    "1 % with noise": with_methods(noise=lambda s, n, key, *_: s.law.at(s.uniform(key)) * (s.uniform(key, 1) < 0.01)),
+    "noise in small differences": audited(repeats=False),
+    "no small differences": audited(repeats=True),
+    "noise in large counts": shown(lambda s, n, noise: n + np.where(2 * n > s.table.people, noise, 0)),
+    "sums of suppressed counts": counts(WithoutTotals, lambda r: noise_laws.NoiseLaw(support=(0,), probabilities=(1,))),
+    "sums of noisy counts": counts(WithoutTotals),
+    "exact, a person leaves": exact(with_methods(people=leaving)),
+    "exact, rounded to 3": rounded(3),
+    "exact, rounded to 5 at random": randomly_rounded(5),
+    **{
+        f"exact, {name}": exact(BROKEN[name])
+        for name in (
+            "garbage 2 %", "garbage 20 %", "5 % 15 too large", "flipped 5 %", "offset 1", "overlapping values",
+            "suppressed shown as 3",
+        )
+    },
+}  # fmt: skip
+#: Scaled counts of few values are those of another table: differences do not tell these.
+SCALED = {"exact, scaled 1.01": exact(BROKEN["scaled 1.01"])}
+SYSTEMS = {**AVERAGED, **EXACT, **INEXACT, **SCALED}
 
 
 def single(rng):
@@ -231,6 +297,13 @@ def single(rng):
     counts = np.round(np.exp(rng.normal(4.5, 0.8, size))).astype(int)
     counts[rng.permutation(size)[: rng.integers(0, 6)]] = rng.integers(0, 5)
     return Table.from_counts(counts, name="a")
+
+
+def few(rng):
+    """One attribute: 3 to 8 values, one or two of them with too few people to be shown."""
+    counts = rng.integers(20, 300, int(rng.integers(3, 9)))
+    counts[: rng.integers(1, 3)] = rng.integers(1, 5)
+    return Table.from_counts(rng.permutation(counts), name="a")
 
 
 def several(rng):
@@ -249,7 +322,7 @@ def several(rng):
 def one_run(name, seed, *, goal="histogram", one_value=False):
     """Claims of one run: (confidence, right) for each cell, confidence 0 where nothing is claimed."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
-    table = single(rng) if rng.random() < 0.6 else several(rng)
+    table = single(rng) if rng.random() < 0.6 else few(rng) if goal == "suppressed" else several(rng)
     r = int(rng.choice([1, 2, 3, 5]))
     if "maximum" in name:
         r = max(r, 2)
@@ -258,6 +331,8 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
     if goal == "perturbation":
         return parameter(system, rng, attribute, getattr(system, "noise_bound", system.law.bound))
     true = table.histogram(attribute)
+    if goal == "suppressed":
+        return suppressed(system, rng, attribute, true)
     plan = Plan(partitions=(None, None, None, 60)[rng.integers(4)])
     if one_value:
         plan = Plan(targets=(int(rng.integers(len(true))),), partitions=plan.partitions)
@@ -267,6 +342,14 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
     if not found.variance or getattr(found, "failed_checks", ()):
         sure = np.zeros(len(true))
     return sure, np.array(found.counts) == true
+
+
+def suppressed(system, rng, attribute, true):
+    try:
+        found = recover_suppressed(system, rng, attribute)
+    except InvalidParameter:  # no answer for all people: nothing is claimed
+        return np.zeros(len(true)), np.zeros(len(true), bool)
+    return found.finding.probability, found.counts == true
 
 
 def parameter(system, rng, attribute, bound):
@@ -309,7 +392,7 @@ def main() -> None:
     parser = results.parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", nargs="+", choices=tuple(SYSTEMS))
-    parser.add_argument("--goal", choices=("histogram", "perturbation"), default="histogram")
+    parser.add_argument("--goal", choices=("histogram", "suppressed", "perturbation"), default="histogram")
     parser.add_argument("--single", action="store_true", help="attack the count of one value alone")
     given = parser.parse_args()
     levels = [f"right of those claimed with ≥ {level}" for level in LEVELS]
@@ -324,15 +407,20 @@ def main() -> None:
             *(f"{row[f'right_{level}']} of {row[f'at_{level}']}" for level in LEVELS), "yes" if row["kept"] else "NO",
         )  # fmt: skip
 
-    for name in given.only or SYSTEMS:
+    differencing = given.goal == "suppressed"
+    kept = EXACT if differencing else KEPT
+    for name in given.only or (SYSTEMS if differencing else AVERAGED):
         runs = [one_run(name, seed, goal=given.goal, one_value=given.single) for seed in range(given.seeds)]
-        if name not in UNTOLD:
-            together["assumptions kept" if name in KEPT else "assumptions broken"] += runs
+        if name not in UNTOLD | SCALED:
+            together["assumptions kept" if name in kept else "assumptions broken"] += runs
         add(name, runs)
     for name, runs in together.items():
         add(name, runs)
     text = "Counts that the attack recovers. kept: as many are right as their probabilities say, up to chance."
     title = "What the attack on TableBuilder claims" if given.goal == "histogram" else "What is claimed of its noise"
+    if differencing:
+        title = "What differencing claims"
+        text += "\nNoise breaks its assumptions. Answers for few values look exact at 1.01 times the counts."
     results.finish(given, title, text, table, rows)
 
 

@@ -25,6 +25,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
     nearest,
     value_positions,
 )
+from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, truncated_normal, uniform
 from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, Plan
@@ -151,17 +152,6 @@ class AuditedCounts(Restricted):
         if np.any(self._unions[place][self.limit :] == self._unions[place][: -self.limit]):
             raise QuestionRefused(f"more than {self.limit} pairs of questions part one set of values in two")
         self._asked[place] = rows
-
-
-def subtract(oracle: System, attribute: str, value: int, where: Where | None = None) -> int:
-    """The differencing attack of section 2.2: all people minus all but those with the value.
-
-    Exact against mere suppression; against noise within ±r the difference is off by up to 2r.
-    """
-    selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
-    selections[1, value_positions(oracle, attribute, [value])] = False
-    total, without = oracle.ask(attribute, selections, where)
-    return int(total - without)
 
 
 def recover_by_repeating(
@@ -364,7 +354,7 @@ def _expected(base: Kinds, kinds: Kinds, number: int) -> Callable[[NoiseLaw], fl
 
 
 def _differencing(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    return [subtract(system, ATTRIBUTE, value) for value in targets.tolist()], None
+    return recover_suppressed(system, rng, ATTRIBUTE, tuple(targets.tolist())).counts.tolist(), None
 
 
 def _repeating(system: System, rng: np.random.Generator, targets: IntArray) -> Found:

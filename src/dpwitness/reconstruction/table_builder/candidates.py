@@ -74,7 +74,7 @@ def _add_command(commands: Commands) -> None:
 #: Entry point of the attack `table_builder` for `check --attack` and `dpwitness attack`.
 FAMILY: Final = AttackFamily(
     name="table_builder",
-    summary="counts behind bounded noise, or how large that noise is (TableBuilder; Asghar & Kaafar 2020)",
+    summary="counts behind noise or suppression, or the size of the noise (TableBuilder; Asghar & Kaafar 2020)",
     generators={"whole_count": whole_count, "own_mechanism": own_mechanism},
     default="own_mechanism",
     relation=histogram(7, any_length=True),

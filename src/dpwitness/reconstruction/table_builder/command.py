@@ -1,4 +1,4 @@
-"""`dpwitness attack table_builder`: averaging attacks on noisy counts, of a bundled system or of the user's own.
+"""`dpwitness attack table_builder`: attacks on published counts, of a bundled system or the user's.
 
 The attack sees a system's answers alone; the data make the bundled system, and tell afterwards which counts are right.
 """
@@ -30,20 +30,23 @@ from dpwitness.reconstruction.command import (
 )
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result
+from dpwitness.reconstruction.table_builder.differencing import Differences, recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import Histogram, recover_histogram
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
-from dpwitness.reconstruction.table_builder.report import histogram_result, perturbation_result
+from dpwitness.reconstruction.table_builder.report import histogram_result, perturbation_result, suppressed_result
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
 
 #: Name of the table that is attacked without --data.
 EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
-#: Names of the options that --recover perturbation refuses.
-HISTOGRAM_OPTIONS: Final = ("partitions", "base", "base_partitions", "where", "value")
-#: Names of the options that --recover histogram refuses.
-PERTURBATION_OPTIONS: Final = ("sums",)
+#: Names of the options that each --recover refuses.
+REFUSED_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "histogram": ("sums",),
+    "suppressed": ("partitions", "base", "base_partitions", "sums"),
+    "perturbation": ("partitions", "base", "base_partitions", "where", "value"),
+}
 #: Names of the options that describe a simulated system.
 SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "scale")
 #: Names of the options that describe the user's own system.
@@ -54,6 +57,7 @@ MAX_VALUES: Final = 1_000_000
 MAX_SUMS: Final = 100_000
 
 Values = Mapping[str, Sequence[Value]]
+Found = Histogram | Differences | Perturbation
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -64,12 +68,14 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
     simulated, histogram = "the simulated system", "--recover histogram"
+    counts = "--recover histogram or suppressed"
     parameters = [
         Option(
             "--recover",
-            type=click.Choice(("histogram", "perturbation")),
+            type=click.Choice(tuple(REFUSED_OPTIONS)),
             default="histogram",
-            help="histogram: the count of each value (default); perturbation: r, the size of the noise",
+            help="histogram: the count of each value by averaging (default); suppressed: the same by differencing, of "
+            "counts without noise; perturbation: r, the size of the noise",
         ),
         Option(
             "--data",
@@ -89,7 +95,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             "--system",
             type=click.Choice(tuple(SYSTEMS)),
             title=simulated,
-            help="kind of system: which questions share their noise (default bounded)",
+            help="kind of system: which questions share their noise (default bounded; exact for --recover suppressed)",
         ),
         Option("--noise", type=click.Choice(LAWS), title=simulated, help="law of the noise (default uniform)"),
         Option(
@@ -102,14 +108,14 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             "--value",
             metavar="VALUE",
             multiple=True,
-            title=histogram,
+            title=counts,
             help="only the count of this value (repeatable)",
         ),
         Option(
             "--where",
             metavar="NAME=VALUE",
             multiple=True,
-            title=histogram,
+            title=counts,
             help="only people with this value (repeatable)",
         ),
         Option(
@@ -153,8 +159,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         run,
         parameters,
         examples=examples,
-        description="Averages away the bounded noise of counts that a system publishes: a simulated one, or your "
-        "own (--oracle).",
+        description="Averages away the bounded noise of counts that a system publishes, or recovers the counts that it "
+        "suppresses: a simulated system, or your own (--oracle).",
     )
 
 
@@ -183,8 +189,11 @@ class Options(AttackOptions):
 def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     options = settings_of(Options, arguments)
-    other = PERTURBATION_OPTIONS if options.recover == "histogram" else HISTOGRAM_OPTIONS
-    refuse(arguments, other, f"says nothing of --recover {options.recover}: leave one of them out")
+    refuse(
+        arguments,
+        REFUSED_OPTIONS[options.recover],
+        f"says nothing of --recover {options.recover}: leave one of them out",
+    )
     if options.own_system:
         refuse(arguments, SIMULATION_OPTIONS, "describes a simulated system: leave one of them out")
     else:
@@ -194,7 +203,10 @@ def run(arguments: SimpleNamespace) -> int:
     check_places(arguments)  # before the attack, not after it
     if options.own_system:
         return finish(arguments, _attack_own(options))
-    return finish(arguments, _attack_simulated(options, settings_of(Simulation, arguments)))
+    exact = "exact" if options.recover == "suppressed" else None
+    return finish(
+        arguments, _attack_simulated(options, settings_of(Simulation, arguments, system=arguments.system or exact))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,13 +265,16 @@ def _run_attack(
     goal: Goal | None,
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
-) -> Histogram | Perturbation:
+) -> Found:
     """Run the attack on any system; `goal`: None for the perturbation parameter."""
     deadline = options.deadline()
     if goal is None:
         in_time = functools.partial(options.require_time, deadline, "--sums")
         sums = 200 if options.sums is None else options.sums
         return recover_perturbation(system, rng, options.column, sums, budget=options.budget, progress=in_time)
+    if options.recover == "suppressed":
+        plan = goal.plan
+        return recover_suppressed(system, rng, goal.attribute, plan.targets, where=goal.where, questions=plan.questions)
 
     def done(values: int, of: int) -> None:
         options.require_time(deadline, "--partitions")
@@ -273,9 +288,10 @@ def _attack_simulated(options: Options, simulation: Simulation) -> Result:
     """Attack a system that is simulated from the data, and compare the result with the data."""
     started, law, table, seed = time.monotonic(), simulation.law(), _load_table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
-    goal = Goal.of(options, table.values) if options.recover == "histogram" else None
+    goal = None if options.recover == "perturbation" else Goal.of(options, table.values)
     known = law if simulation.system in INDEPENDENT_SYSTEMS else None
-    if goal is not None and known is not None and goal.needs_no_other(table, simulation.suppressed):
+    alone = options.recover == "suppressed"
+    if goal is not None and (alone or (known is not None and goal.needs_no_other(table, simulation.suppressed))):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = SYSTEMS[simulation.system](table, noise=law, suppression=simulation.suppressed, rng=noise)
     with live(options) as bar:
@@ -288,6 +304,10 @@ def _attack_simulated(options: Options, simulation: Simulation) -> Result:
             seconds=seconds,
         )  # fmt: skip
     true = None if goal is None else goal.true_counts(table)
+    if isinstance(found, Differences):
+        return suppressed_result(
+            found, simulation, attack=options.attack, data=data, true=true, seed=seed, seconds=seconds
+        )
     return histogram_result(
         found, simulation, attack=options.attack, data=data, true=true, law=known, seed=seed, seconds=seconds
     )
@@ -297,10 +317,10 @@ def _attack_own(options: Options) -> Result | None:
     """Attack the user's system; None if its questions wait in a file."""
     table = _load_table(options) if options.data else None
     values = _own_values(options, table)
-    goal = Goal.of(options, values) if options.recover == "histogram" else None
+    goal = None if options.recover == "perturbation" else Goal.of(options, values)
     true = None if goal is None or table is None else goal.true_counts(table)
 
-    def attack(asking: Asking[Condition], seed: int) -> tuple[Histogram | Perturbation, str | None]:
+    def attack(asking: Asking[Condition], seed: int) -> tuple[Found, str | None]:
         try:
             found = _run_attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         except InvalidParameter as error:
@@ -318,6 +338,10 @@ def _attack_own(options: Options) -> Result | None:
             found, asked, attack=options.attack, data=options.data, law=None, noise_bound=None, seed=seed,
             seconds=seconds,
         )  # fmt: skip
+    if isinstance(found, Differences):
+        return suppressed_result(
+            found, asked, attack=options.attack, data=options.data, true=true, seed=seed, seconds=seconds
+        )
     return histogram_result(
         found, asked, attack=options.attack, data=options.data, true=true, law=None, seed=seed, seconds=seconds
     )

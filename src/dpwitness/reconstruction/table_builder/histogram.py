@@ -56,7 +56,7 @@ class Histogram:
     where: Where
     values: tuple[Value, ...]
     counts: tuple[int, ...]
-    noisy: tuple[int, ...]
+    published: tuple[int, ...]
     confidence: tuple[float, ...]
     base: tuple[Value, ...]
     base_kinds: Kinds
@@ -79,7 +79,7 @@ class Histogram:
             "where": {name: list(values) for name, values in self.where.items()},
             "attribute": self.attribute,
             "values": list(self.values),
-            "published": list(self.noisy),
+            "published": list(self.published),
             "base": list(self.base),
             "base_partitions": sum(k for _, k in self.base_kinds),
             "partitions": self.partitions,
@@ -137,7 +137,7 @@ def recover_histogram(
         where=where,
         values=tuple(known[i] for i in targets),
         counts=examined.counts,
-        noisy=tuple(noisy[targets].tolist()),
+        published=tuple(noisy[targets].tolist()),
         confidence=examined.confidence,
         base=tuple(known[i] for i in base),
         base_kinds=first.kinds,

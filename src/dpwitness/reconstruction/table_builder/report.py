@@ -1,7 +1,7 @@
 """Results of averaging attacks: their claims without the truth, and a comparison with the truth if it is known."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
+from dpwitness.reconstruction.table_builder.differencing import Differences
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, Simulation
+from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, SYSTEMS, Simulation
 from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 12
 
 Rows = list[tuple[str, str | None]]
+Counts = Histogram | Differences
 
 
 def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
@@ -30,10 +32,9 @@ def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict
         limits = {"budget": system.budget, "rate": system.rate}
         name = ", ".join([system.oracle, *(f"{k} {v:,}" for k, v in limits.items() if v is not None)])
         return {"data": data, **system.to_json()}, [("system", name), ("stopped", system.stopped), ("data", data)]
-    text = (
-        f"{system.system} noisy counts, {system.noise} noise within ±{system.perturbation}, "
-        f"counts of at most {system.suppressed} suppressed"
-    )
+    noise = f" noisy counts, {system.noise} noise within ±{system.perturbation}"
+    shown = f"{system.system}{noise if SYSTEMS[system.system].noises else ' counts'}"
+    text = f"{shown}, counts of at most {system.suppressed} suppressed"
     values = {"data": data, **asdict(system), "suppression": system.suppressed}
     return values, [("system", text), ("data", data)]
 
@@ -70,38 +71,18 @@ def histogram_result(
     """
     values, rows = _describe_system(system, data)
     finding, size = found.finding, len(found.values)
-    truth = None if true is None else np.array(true)
-    where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
-    of = f"{size} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
-    compared: dict[str, object] = {"true": true}
-    if truth is None:
-        heading = f"NOTHING CLAIMED: {of}; the answers do not tell how right they are"
-        if finding.claimed.any():
-            least = math.floor(finding.probability.min() * 1e4) / 1e4
-            heading = f"RECOVERED: {of}, each right with probability {least:.4f} or more"
-    else:
-        right, noisy = finding.right(truth), np.array(found.noisy)
-        published = int(np.sum(truth == noisy))
-        heading = f"RECOVERED: {right} of {of} exactly; {published} answers were right as published"
-        hidden = (truth > 0) & (truth <= system.suppressed if isinstance(system, Simulation) else noisy == 0)
-        recovered = int(np.sum(hidden & (truth == finding.guess)))
-        at_least, average = theory_of(law, found, truth.tolist())
-        compared |= {
-            "right_as_published": published,
-            "suppressed": int(hidden.sum()),
-            "suppressed_right": recovered,
-            "all_right_at_least": at_least,
-            "expected_right": average,
-        }
-        if hidden.any():
-            rows.append(("suppressed", f"{recovered} of {hidden.sum()} hidden counts recovered"))
+    heading, hidden, compared = _compare_counts(found, finding, system, true)
+    rows += hidden
     if finding.claimed.any():
         right_claims = f"{finding.probably_right:.2f} of {size} probably right, as the answers alone tell"
         rows.append(("confidence", f"{right_claims} (noise of variance {found.variance:.3g})"))
     rows += [("no claim", text) for text in finding.contradicted]
-    if truth is not None and average is not None:
-        sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
-        rows.append(("theory", f"{average:.2f} of {size} right on average{sure}"))
+    if true is not None:
+        at_least, average = theory_of(law, found, true)
+        compared |= {"all_right_at_least": at_least, "expected_right": average}
+        if average is not None:
+            sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
+            rows.append(("theory", f"{average:.2f} of {size} right on average{sure}"))
     queries = (
         f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
         f"{sum(k for _, k in found.base_kinds):,} once for the base set of {len(found.base)}"
@@ -109,17 +90,83 @@ def histogram_result(
     rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
     return Result(
         attack=attack,
-        values={"recover": "histogram", **values} | found.to_json() | finding_json(finding, truth) | compared,
+        values={"recover": "histogram", **values, **found.to_json(), **compared},
         heading=heading,
         rows=rows,
         table=list(_format_counts(found, finding, true)),
-        draw=partial(draw_claims, finding=finding, truth=truth, parts=f"value of {found.attribute}, in order"),
+        draw=_draw_counts(found, finding, true),
         seed=seed,
         seconds=seconds,
     )
 
 
-def _format_counts(found: Histogram, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
+def suppressed_result(
+    found: Differences,
+    system: Simulation | Asked,
+    *,
+    attack: str,
+    data: str | None,
+    true: Sequence[int] | None,
+    seed: int,
+    seconds: float,
+) -> Result:
+    """The result of the differencing attack: counts, their probabilities, and the number of right counts if known."""
+    values, rows = _describe_system(system, data)
+    finding = found.finding
+    heading, hidden, compared = _compare_counts(found, finding, system, true)
+    rows += hidden
+    if finding.claimed.any():
+        rows.append(
+            ("confidence", f"{found.checks:,} further answers agree with the counts, and none contradicts them")
+        )
+    rows += [("no claim", text) for text in (*finding.contradicted, found.note) if text]
+    return Result(
+        attack=attack,
+        values={"recover": "suppressed", **values, **found.to_json(), **compared},
+        heading=heading,
+        rows=[*rows, ("queries", f"{found.queries:,}")],
+        table=list(_format_counts(found, finding, true)),
+        draw=_draw_counts(found, finding, true),
+        seed=seed,
+        seconds=seconds,
+    )
+
+
+def _compare_counts(
+    found: Counts, finding: Finding, system: Simulation | Asked, true: Sequence[int] | None
+) -> tuple[str, Rows, dict[str, object]]:
+    """The heading, a row about suppressed counts, and the JSON values of a finding of counts."""
+    claimed = finding.claimed
+    where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
+    of = f"{len(found.values)} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
+    if true is None:
+        heading = f"NOTHING CLAIMED: {of}; the answers do not tell how right they are"
+        if claimed.any():
+            least = math.floor(finding.probability[claimed].min() * 1e4) / 1e4
+            some = "" if claimed.all() else f"{claimed.sum()} of "
+            heading = f"RECOVERED: {some}{of}, each right with probability {least:.4f} or more"
+        return heading, [], finding_json(finding) | {"true": None}
+    truth, published = np.array(true), np.array(found.published)
+    hidden = (truth > 0) & (truth <= system.suppressed if isinstance(system, Simulation) else published == 0)
+    recovered = int(np.sum(hidden & (truth == finding.guess)))
+    as_published = int(np.sum(truth == published))
+    rows: Rows = [("suppressed", f"{recovered} of {hidden.sum()} hidden counts recovered")] if hidden.any() else []
+    compared = {
+        "true": true,
+        "right_as_published": as_published,
+        "suppressed": int(hidden.sum()),
+        "suppressed_right": recovered,
+    }
+    heading = f"RECOVERED: {finding.right(truth)} of {of} exactly; {as_published} answers were right as published"
+    return heading, rows, finding_json(finding, truth) | compared
+
+
+def _draw_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> "Callable[[Axes], object]":
+    truth = None if true is None else np.array(true)
+    return partial(draw_claims, finding=finding, truth=truth, parts=f"value of {found.attribute}, in order")
+
+
+def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
     """The lines of a table of counts; of too many counts, wrong or doubtful counts are printed first."""
     size, sure = len(found.values), finding.probability
     wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
@@ -130,7 +177,7 @@ def _format_counts(found: Histogram, finding: Finding, true: Sequence[int] | Non
     yield f"  {found.attribute[:12]:>12}  published  recovered  probability{'' if true is None else '  true'}"
     for i in sorted(printed):
         claim = f"{sure[i]:.4f}" if finding.claimed[i] else ""
-        cells = f"  {found.values[i]!s:>12}  {found.noisy[i]:>9}  {found.counts[i]:>9}  {claim:>11}"
+        cells = f"  {found.values[i]!s:>12}  {found.published[i]:>9}  {found.counts[i]:>9}  {claim:>11}"
         yield f"{cells}{'' if true is None else f'  {true[i]:>4}'}{'  wrong' if i in wrong else ''}"
     if len(printed) < size:
         yield f"  … {size - len(printed)} more with --json"
