@@ -329,7 +329,8 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
     attribute = next(iter(table.values))
     system = SYSTEMS[name](table, rng, r)
     if goal == "perturbation":
-        return parameter(system, rng, attribute, getattr(system, "noise_bound", system.law.bound))
+        noises = getattr(system, "noises", 1)
+        return parameter(system, rng, attribute, None if noises is None else noises * system.law.bound)
     true = table.histogram(attribute)
     if goal == "suppressed":
         return suppressed(system, rng, attribute, true)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpwitness.errors import InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, settings_of
-from dpwitness.reconstruction.report import Asked, Finding, Result, finding_json
+from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, finding_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +41,11 @@ def toy(**more):
     asked = Asked(oracle="mine", questions=1200, unanswered=0, budget=None, rate=2.0, **more)
     finding = Finding(guess=np.arange(2), probability=np.array([0.5, 1.0]), up_to_factor=True)
     return Result(
-        attack="toy",
+        ended=EndedAttack(attack="toy", found=finding, asked=asked, seed=4, seconds=1.23),
         values={**asked.to_json(), **finding_json(finding)},
         heading="HEADING",
         rows=[("oracle", asked.text), ("stopped", asked.stopped)],
         draw=None,
-        seed=4,
-        seconds=1.23,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from dpwitness.cli import options
 from dpwitness.cli.command import Command, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, OracleFailed, UnknownTarget
-from dpwitness.reconstruction.command import AttackOptions, attack_own, oracle_options, settings_of
+from dpwitness.reconstruction.command import AttackOptions, oracle_options, run_attack, settings_of
 from dpwitness.reconstruction.questions import Asking, Clock, Limits, Waiting, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number, read_transcript
 
@@ -32,11 +32,12 @@ def parsed(*words):
 def run(*words, settings=None, attack=adaptive):
     arguments = parsed(*words)
     arguments.attack = "toy"
-    ended = attack_own(
+    ended = run_attack(
         settings_of(AttackOptions, arguments),
         FORM,
         settings or {"size": 3},
         lambda ask, seed: (attack(ask, seed), None),
+        lambda seed, progress: [],
     )
     return None if ended is None else ended.found
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import click
 
@@ -23,7 +23,7 @@ from dpwitness.mechanisms.catalog import load_object
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.alarm import Alarm
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
-from dpwitness.reconstruction.report import Asked, Result
+from dpwitness.reconstruction.report import Asked, EndedAttack, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 ONE_THREAD: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
+
+#: A function that shows the progress: the stage, the numbers of steps done and of all steps, and a text.
+Progress: TypeAlias = Callable[[str, int, int, str], None]
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -169,21 +172,12 @@ def add_attack_command(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedAttack(Generic[R]):
-    """The end of an attack on the user's system: its findings, its questions, its seed, and its time in seconds."""
-
-    found: R
-    asked: Asked
-    seed: int
-    seconds: float
-
-
-def attack_own(
+def run_attack(
     options: AttackOptions,
     form: Form[Q],
     settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], tuple[R, str | None]],
+    simulate: Callable[[int, Progress | None], R],
 ) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which a line says.
 
@@ -195,13 +189,23 @@ def attack_own(
         The settings that determine the questions, besides the seed, as JSON values. An attack that goes on may change
         them, except the settings that its form calls `of_system`.
     attack
-        A function of an `Asking` and the seed that returns its findings, and the reason for an early stop or None. It
-        must ask the same questions again when it gets the same answers; `Asking` says how it treats missing answers.
+        The attack on the user's system: a function of an `Asking` and the seed that returns its findings, and the
+        reason for an early stop or None. It must ask the same questions again when it gets the same answers; `Asking`
+        says how it treats missing answers.
+    simulate
+        The attack on a simulated system: a function of the seed and the progress that returns its findings. It needs no
+        `Asking`, which would ask one question after another.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. However
     the attack ends, --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
     """
     started = time.monotonic()
+    if not options.own_system:
+        seed = options.seed_or_fresh()
+        with live(options) as progress:
+            found = simulate(seed, progress)
+        seconds = time.monotonic() - started
+        return EndedAttack(attack=options.attack, found=found, asked=None, seed=seed, seconds=seconds)
     # A fifth of the time is kept for the computation after the last answer.
     asking_ends = options.deadline().earlier(0.2 * options.max_time)
     limits = settings_of(Limits, options, deadline=asking_ends)
@@ -252,7 +256,7 @@ def attack_own(
         rate=options.rate,
         stopped=stopped,
     )
-    return EndedAttack(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
+    return EndedAttack(attack=options.attack, found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
 def _replaceable(ask: str | None) -> bool:

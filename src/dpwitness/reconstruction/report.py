@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from dpwitness.report.plots import new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -113,6 +115,20 @@ class Asked:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedAttack(Generic[R]):
+    """The end of an attack: the family's name, the findings, the seed, and the time in seconds.
+
+    `asked`: the questions to the user's own system; None: the system was simulated.
+    """
+
+    attack: str
+    found: R
+    asked: Asked | None
+    seed: int
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Result:
     """The result of an attack as a command prints, saves and draws it.
@@ -127,23 +143,21 @@ class Result:
         The function that draws the plot on a pair of axes, as `draw_claims` does; None without a plot.
     """
 
-    attack: str
+    ended: EndedAttack[Any]
     values: Mapping[str, object]
     heading: str
     rows: Sequence[tuple[str, str | None]]
     table: Sequence[str] = ()
     draw: "Callable[[Axes], object] | None"
-    seed: int
-    seconds: float
 
     def to_json(self) -> dict[str, Any]:
         """The values, between the family's name and the seed."""
-        return {"attack": self.attack, **self.values, "seed": self.seed, "seconds": self.seconds}
+        return {"attack": self.ended.attack, **self.values, "seed": self.ended.seed, "seconds": self.ended.seconds}
 
     def text(self) -> str:
         """The heading, the rows, the table, and the seconds and the seed."""
         rows = [f"  {label:<12} {text}" for label, text in self.rows if text is not None]
-        return "\n".join([self.heading, *rows, *self.table, f"  {self.seconds:.1f} s; seed {self.seed}"])
+        return "\n".join([self.heading, *rows, *self.table, f"  {self.ended.seconds:.1f} s; seed {self.ended.seed}"])
 
     def plot(self, path: str) -> None:
         """Draw the plot into a file. Raises `InvalidParameter` for an unknown format."""

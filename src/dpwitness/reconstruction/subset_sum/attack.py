@@ -5,7 +5,6 @@ did not use.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -17,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # n
 
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.command import AttackOptions, attack_own
+from dpwitness.reconstruction.command import AttackOptions, run_attack
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Finding, Result
 from dpwitness.reconstruction.subset_sum import conditions, oracle
@@ -47,7 +46,6 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulated, result_of
-from dpwitness.reconstruction.transcript import Form
 
 #: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
 DEFAULT_SIZE: Final = 128
@@ -166,66 +164,49 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
     return used, fresh
 
 
-def attack_simulated(options: Options, truth: Bits | None) -> Result:
-    """Attack the answers of a bundled target about the secret bits `truth`, or about drawn bits without `truth`.
+def attack(options: Options, size: int, truth: Bits | None, attributes: Attributes | None = None) -> Result | None:
+    """Attack the user's system, or a bundled target about the secret bits `truth`, or about drawn bits without it.
 
-    Raises `InvalidParameter` for options that do not fit the adversary.
+    The result is None if the questions wait in a file. The attack on the user's system does not see `truth`. Raises
+    `InvalidParameter` for options that do not fit the adversary.
     """
-    size, law = DEFAULT_SIZE if options.size is None else options.size, options.law or DEFAULT_LAW
-    error = DEFAULT_ERROR if options.error is None else options.error
-    plan = Plan.of(replace(options, error=error, law=law), size, None)
-    if plan.every and law in NORMAL_LAWS:
-        raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
-    seed, deadline, started = options.seed_or_fresh(), options.deadline(), time.monotonic()
-    rng, queries = np.random.default_rng(seed), plan.used + plan.fresh
-    drawn = rng.integers(0, 2, size)
-    secret = drawn if truth is None else truth
-    family = -1 if plan.every else int(rng.integers(1 << 30))
-    # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
-    answers = oracle.ask(secret, error, queries, law, family, rng)
-    if plan.every:
-        outcome = _outcome_of_all_subsets(answers, plan, None)
+    law, error = options.law or DEFAULT_LAW, DEFAULT_ERROR if options.error is None else options.error
+    if not options.own_system:
+        options = replace(options, error=error, law=law)
+        if options.adversary == "exponential" and law in NORMAL_LAWS:
+            raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
+    plan = Plan.of(options, size, attributes)
+    simulation = Simulated(law=law, error=error, queries=plan.used + plan.fresh)
+    settings: dict[str, object] = {"size": size, "questions": simulation.queries}
+    if attributes is not None:
+        settings |= {"kind": "conditions", "attributes": list(attributes.columns)}
     else:
-        sample = Sample(oracle.subset_family(size, queries, family), answers)
+        settings["kind"] = "all subsets" if plan.every else "random subsets"
+
+    def secret_bits(rng: np.random.Generator) -> Bits:
+        drawn = rng.integers(0, 2, size)
+        return drawn if truth is None else truth
+
+    def simulate(seed: int, _: object) -> Outcome:
+        deadline, rng = options.deadline(), np.random.default_rng(seed)
+        secret, family = secret_bits(rng), -1 if plan.every else int(rng.integers(1 << 30))
+        # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
+        answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
+        if plan.every:
+            return _outcome_of_all_subsets(answers, plan, None)
         with threadpool_limits(limits=1, user_api="blas"):
-            outcome = _outcome_of(sample, plan, deadline, None)
-    return result_of(
-        outcome,
-        Simulated(law=law, error=error, queries=queries),
-        secret,
-        attack=options.attack,
-        told_apart=None,
-        seed=seed,
-        seconds=time.monotonic() - started,
-    )
+            sample = Sample(oracle.subset_family(size, simulation.queries, family), answers)
+            return _outcome_of(sample, plan, deadline, None)
 
-
-def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> Result | None:
-    """Attack the user's system by the plan; None if its questions wait in a file. Only the result uses `truth`."""
-    kind = "all subsets" if plan.every else "random subsets"
-    settings: dict[str, object] = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
-    form: Form[Any] = FORM
-    if plan.attributes is not None:
-        form = conditions.FORM
-        settings |= {"kind": "conditions", "attributes": list(plan.attributes.columns)}
-
-    def attack(asking: Asking[Any], seed: int) -> tuple[Outcome, str | None]:
+    def ask(asking: Asking[Any], seed: int) -> tuple[Outcome, str | None]:
         outcome = reconstruct(asking, seed, plan, options.deadline())
         return outcome, outcome.stopped
 
-    ended = attack_own(options, form, settings, attack)
+    ended = run_attack(options, FORM if attributes is None else conditions.FORM, settings, ask, simulate)
     if ended is None:
         return None
-    told_apart = None if plan.attributes is None else plan.attributes.told_apart
-    return result_of(
-        ended.found,
-        ended.asked,
-        truth,
-        attack=options.attack,
-        told_apart=told_apart,
-        seed=ended.seed,
-        seconds=ended.seconds,
-    )
+    secret = secret_bits(np.random.default_rng(ended.seed)) if ended.asked is None else truth
+    return result_of(ended, ended.asked or simulation, secret, None if attributes is None else attributes.told_apart)
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:

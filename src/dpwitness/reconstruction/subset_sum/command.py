@@ -5,7 +5,6 @@ that leave a bit private.
 """
 
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Final
 
@@ -26,7 +25,7 @@ from dpwitness.reconstruction.command import (
     oracle_options,
     settings_of,
 )
-from dpwitness.reconstruction.report import Result
+from dpwitness.reconstruction.report import EndedAttack, Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
 from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL_LAWS, Bits
@@ -133,13 +132,11 @@ def run(arguments: SimpleNamespace) -> int:
     column = arguments.column if arguments.data is not None or attributes is None else None
     truth = read_truth(arguments.data, column, arguments.size)
     size = arguments.size if truth is None else len(truth)
-    if not options.own_system:
-        return finish(arguments, attack.attack_simulated(replace(options, size=size), truth))
-    if size is None:
+    if size is None and options.own_system:
         if attributes is None:
             raise InvalidParameter("--size is needed: how many people the subsets are made of")
         size = attributes.people
-    return finish(arguments, attack.attack_own_system(attack.Plan.of(options, size, attributes), truth, options))
+    return finish(arguments, attack.attack(options, attack.DEFAULT_SIZE if size is None else size, truth, attributes))
 
 
 def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attributes | None:
@@ -193,8 +190,9 @@ def simulate_allowed_queries(options: attack.Options, delta: float, failure: flo
     allows = int(later[0]) if len(later) else None
     deviation, told_with = standard_deviation(law, error), f"{0.5 + delta:g}"
     title = f"{law} errors, standard deviation {deviation:g}"
+    ended = EndedAttack(attack=options.attack, found=told, asked=None, seed=seed, seconds=time.monotonic() - started)
     return Result(
-        attack=options.attack,
+        ended=ended,
         values={
             "law": law,
             "error": error,
@@ -227,6 +225,4 @@ def simulate_allowed_queries(options: attack.Options, delta: float, failure: flo
         draw=lambda axes: draw_walks(
             axes, confidences, limit=limit, told=f"told with {told_with}", allowed=number, title=title
         ),
-        seed=seed,
-        seconds=time.monotonic() - started,
     )

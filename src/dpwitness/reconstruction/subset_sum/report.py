@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
+from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.subset_sum.confidence import Scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bits, Floats, Reconstruction
 
@@ -80,19 +80,13 @@ class Simulated:
 
 
 def result_of(
-    outcome: Outcome,
-    system: Simulated | Asked,
-    truth: Bits | None,
-    *,
-    attack: str,
-    told_apart: int | None,
-    seed: int,
-    seconds: float,
+    ended: EndedAttack[Outcome], system: Simulated | Asked, truth: Bits | None, told_apart: int | None
 ) -> Result:
     """The result of an attack: the bits with their claims, and the number of right bits if the truth is known.
 
     `told_apart`: the number of people who differ from all others in the attributes of conditions; None: no conditions.
     """
+    outcome = ended.found
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
     right = 0 if truth is None else finding.right(truth)
     heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
@@ -123,7 +117,7 @@ def result_of(
     bits = "".join(map(str, finding.guess[:PRINTED_BITS].tolist()))
     rows += [("stopped", outcome.stopped), ("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}")]
     return Result(
-        attack=attack,
+        ended=ended,
         values=system.to_json()
         | {"adversary": outcome.adversary, "size": size}
         | finding_json(finding, truth)
@@ -143,8 +137,6 @@ def result_of(
         heading=heading,
         rows=rows,
         draw=partial(draw_claims, finding=finding, truth=truth, parts="person"),
-        seed=seed,
-        seconds=seconds,
     )
 
 

@@ -4,7 +4,6 @@ The attack sees a system's answers alone; the data make the bundled system, and 
 """
 
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ import click
 import numpy as np
 
 from dpwitness.cli.command import READ_FILE, VALUES, Option
-from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
@@ -22,21 +20,22 @@ from dpwitness.files import number_in, read_text, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     AttackOptions,
+    Progress,
     add_attack_command,
-    attack_own,
     finish,
     oracle_options,
+    run_attack,
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result
-from dpwitness.reconstruction.table_builder.differencing import Differences, recover_suppressed
-from dpwitness.reconstruction.table_builder.histogram import Histogram, recover_histogram
+from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
-from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
-from dpwitness.reconstruction.table_builder.report import histogram_result, perturbation_result, suppressed_result
+from dpwitness.reconstruction.table_builder.perturbation import recover_perturbation
+from dpwitness.reconstruction.table_builder.report import Found, result_of
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, LAWS, SYSTEMS, Simulation, System
+from dpwitness.reconstruction.table_builder.systems import LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
 
 #: Name of the table that is attacked without --data.
@@ -57,7 +56,6 @@ MAX_VALUES: Final = 1_000_000
 MAX_SUMS: Final = 100_000
 
 Values = Mapping[str, Sequence[Value]]
-Found = Histogram | Differences | Perturbation
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -201,12 +199,9 @@ def run(arguments: SimpleNamespace) -> int:
     if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
         raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
     check_places(arguments)  # before the attack, not after it
-    if options.own_system:
-        return finish(arguments, _attack_own(options))
     exact = "exact" if options.recover == "suppressed" else None
-    return finish(
-        arguments, _attack_simulated(options, settings_of(Simulation, arguments, system=arguments.system or exact))
-    )
+    simulation = settings_of(Simulation, arguments, system=arguments.system or exact)
+    return finish(arguments, _attack(options, simulation))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,10 +231,13 @@ class Goal:
         plan = settings_of(Plan, options, targets=targets, questions=options.budget)
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
-    def needs_no_other(self, table: Table, suppression: int) -> bool:
-        """Whether enough values are not suppressed for the attack to partition no other attribute."""
+    def needs_no_other(self, table: Table, simulation: Simulation) -> bool:
+        """Whether noises are independent, and enough values not suppressed, to partition no other attribute."""
+        if simulation.independent_law is None:
+            return False
         base = self.plan.base if isinstance(self.plan.base, int) else 0
-        return min(base, int(np.sum(table.histogram(self.attribute, self.where) > suppression)) - 1) >= BASE_SIZE
+        shown = int(np.sum(table.histogram(self.attribute, self.where) > simulation.suppressed))
+        return min(base, shown - 1) >= BASE_SIZE
 
     def true_counts(self, table: Table) -> list[int]:
         """The true count of each wanted value; 0 for a value that nobody in the table has.
@@ -284,41 +282,21 @@ def _run_attack(
     return recover_histogram(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
-def _attack_simulated(options: Options, simulation: Simulation) -> Result:
-    """Attack a system that is simulated from the data, and compare the result with the data."""
-    started, law, table, seed = time.monotonic(), simulation.law(), _load_table(options), options.seed_or_fresh()
-    noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
-    goal = None if options.recover == "perturbation" else Goal.of(options, table.values)
-    known = law if simulation.system in INDEPENDENT_SYSTEMS else None
-    alone = options.recover == "suppressed"
-    if goal is not None and (alone or (known is not None and goal.needs_no_other(table, simulation.suppressed))):
-        table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
-    system = SYSTEMS[simulation.system](table, noise=law, suppression=simulation.suppressed, rng=noise)
-    with live(options) as bar:
-        progress = None if bar is None else functools.partial(bar, "recover")
-        found = _run_attack(system, options, goal, choices, progress)
-    seconds, data = time.monotonic() - started, options.data or EMBEDDED_DATA
-    if isinstance(found, Perturbation):
-        return perturbation_result(
-            found, simulation, attack=options.attack, data=data, law=law, noise_bound=system.noise_bound, seed=seed,
-            seconds=seconds,
-        )  # fmt: skip
-    true = None if goal is None else goal.true_counts(table)
-    if isinstance(found, Differences):
-        return suppressed_result(
-            found, simulation, attack=options.attack, data=data, true=true, seed=seed, seconds=seconds
-        )
-    return histogram_result(
-        found, simulation, attack=options.attack, data=data, true=true, law=known, seed=seed, seconds=seconds
-    )
-
-
-def _attack_own(options: Options) -> Result | None:
-    """Attack the user's system; None if its questions wait in a file."""
-    table = _load_table(options) if options.data else None
-    values = _own_values(options, table)
+def _attack(options: Options, simulation: Simulation) -> Result | None:
+    """Attack the user's system, or a system simulated from the data; None if the questions wait in a file."""
+    law = simulation.law()
+    table = None if options.own_system and not options.data else _load_table(options)
+    values = _values(options, table)
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
-    true = None if goal is None or table is None else goal.true_counts(table)
+
+    def simulate(seed: int, bar: Progress | None) -> Found:
+        noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
+        assert table is not None
+        people = table
+        if goal is not None and (options.recover == "suppressed" or goal.needs_no_other(table, simulation)):
+            people = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
+        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
+        return _run_attack(system, options, goal, choices, None if bar is None else functools.partial(bar, "recover"))
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Found, str | None]:
         try:
@@ -329,22 +307,12 @@ def _attack_own(options: Options) -> Result | None:
             raise AttackStopped(f"{asking.stopped}; the answers until then are too few for a result") from error
         return found, asking.stopped
 
-    ended = attack_own(options, FORM, options.asks_for(values), attack)
+    true = None if goal is None or table is None else goal.true_counts(table)
+    ended = run_attack(options, FORM, options.asks_for(values), attack, simulate)
     if ended is None:
         return None
-    found, asked, seed, seconds = ended.found, ended.asked, ended.seed, ended.seconds
-    if isinstance(found, Perturbation):
-        return perturbation_result(
-            found, asked, attack=options.attack, data=options.data, law=None, noise_bound=None, seed=seed,
-            seconds=seconds,
-        )  # fmt: skip
-    if isinstance(found, Differences):
-        return suppressed_result(
-            found, asked, attack=options.attack, data=options.data, true=true, seed=seed, seconds=seconds
-        )
-    return histogram_result(
-        found, asked, attack=options.attack, data=options.data, true=true, law=None, seed=seed, seconds=seconds
-    )
+    data = options.data if options.own_system else options.data or EMBEDDED_DATA
+    return result_of(ended, ended.asked or simulation, data, true)
 
 
 def _load_table(options: Options) -> Table:
@@ -364,8 +332,8 @@ def _load_table(options: Options) -> Table:
     return table
 
 
-def _own_values(options: Options, table: Table | None) -> Values:
-    """The attributes of the user's system and their values: of --values, else of --data, else of the system itself."""
+def _values(options: Options, table: Table | None) -> Values:
+    """The attributes of the system and their values: of --values, else of --data, else of the system itself."""
     from dpwitness.mechanisms.catalog import load_object
 
     if options.values:

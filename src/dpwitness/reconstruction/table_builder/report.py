@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
+from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.table_builder.differencing import Differences
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
@@ -24,6 +24,7 @@ MAX_ROWS: Final = 12
 
 Rows = list[tuple[str, str | None]]
 Counts = Histogram | Differences
+Found = Counts | Perturbation
 
 
 def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
@@ -54,21 +55,26 @@ def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tu
     return histogram_bound(law, fewest, len(true)), expected
 
 
-def histogram_result(
+def result_of(
+    ended: EndedAttack[Found], system: Simulation | Asked, data: str | None, true: Sequence[int] | None
+) -> Result:
+    """The result of an attack; `true`: the true counts if they are known, and counts were attacked."""
+    found = ended.found
+    if isinstance(found, Perturbation):
+        return _perturbation_result(ended, found, system, data)
+    if isinstance(found, Differences):
+        return _suppressed_result(ended, found, system, data, true)
+    return _histogram_result(ended, found, system, data, true)
+
+
+def _histogram_result(
+    ended: EndedAttack[Found],
     found: Histogram,
     system: Simulation | Asked,
-    *,
-    attack: str,
     data: str | None,
     true: Sequence[int] | None,
-    law: NoiseLaw | None,
-    seed: int,
-    seconds: float,
 ) -> Result:
-    """The result of the histogram attack: counts, their probabilities, and the number of right counts if known.
-
-    `law`: the law of the noise if the theory of independent noises holds, see `theory_of`.
-    """
+    """The result of the histogram attack: counts, their probabilities, and the number of right counts if known."""
     values, rows = _describe_system(system, data)
     finding, size = found.finding, len(found.values)
     heading, hidden, compared = _compare_counts(found, finding, system, true)
@@ -78,6 +84,7 @@ def histogram_result(
         rows.append(("confidence", f"{right_claims} (noise of variance {found.variance:.3g})"))
     rows += [("no claim", text) for text in finding.contradicted]
     if true is not None:
+        law = system.independent_law if isinstance(system, Simulation) else None
         at_least, average = theory_of(law, found, true)
         compared |= {"all_right_at_least": at_least, "expected_right": average}
         if average is not None:
@@ -89,26 +96,21 @@ def histogram_result(
     )
     rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
     return Result(
-        attack=attack,
+        ended=ended,
         values={"recover": "histogram", **values, **found.to_json(), **compared},
         heading=heading,
         rows=rows,
         table=list(_format_counts(found, finding, true)),
         draw=_draw_counts(found, finding, true),
-        seed=seed,
-        seconds=seconds,
     )
 
 
-def suppressed_result(
+def _suppressed_result(
+    ended: EndedAttack[Found],
     found: Differences,
     system: Simulation | Asked,
-    *,
-    attack: str,
     data: str | None,
     true: Sequence[int] | None,
-    seed: int,
-    seconds: float,
 ) -> Result:
     """The result of the differencing attack: counts, their probabilities, and the number of right counts if known."""
     values, rows = _describe_system(system, data)
@@ -121,14 +123,12 @@ def suppressed_result(
         )
     rows += [("no claim", text) for text in (*finding.contradicted, found.note) if text]
     return Result(
-        attack=attack,
+        ended=ended,
         values={"recover": "suppressed", **values, **found.to_json(), **compared},
         heading=heading,
         rows=[*rows, ("queries", f"{found.queries:,}")],
         table=list(_format_counts(found, finding, true)),
         draw=_draw_counts(found, finding, true),
-        seed=seed,
-        seconds=seconds,
     )
 
 
@@ -183,25 +183,17 @@ def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) 
         yield f"  … {size - len(printed)} more with --json"
 
 
-def perturbation_result(
-    found: Perturbation,
-    system: Simulation | Asked,
-    *,
-    attack: str,
-    data: str | None,
-    law: NoiseLaw | None,
-    noise_bound: int | None,
-    seed: int,
-    seconds: float,
+def _perturbation_result(
+    ended: EndedAttack[Found], found: Perturbation, system: Simulation | Asked, data: str | None
 ) -> Result:
-    """The result of the perturbation finder: the guess for r in people, and the probability that it is right.
-
-    `law`, `noise_bound`: those of a simulated system, see `SimulatedSystem`; None for the user's own system.
-    """
+    """The result of the perturbation finder: the guess for r in people, and the probability that it is right."""
     values, rows = _describe_system(system, data)
     finding, sums = found.finding, len(found.sums)
-    independent = isinstance(system, Simulation) and system.system in (*INDEPENDENT_SYSTEMS, "without-totals")
-    known = law if independent else None  # where the theory holds for the system
+    noise_bound = known = None
+    if isinstance(system, Simulation):
+        noise_bound = system.noise_bound
+        # The theory also holds for the sums of systems without noise of totals.
+        known = system.law() if system.system in (*INDEPENDENT_SYSTEMS, "without-totals") else None
 
     def shows(noise: NoiseLaw | int, number: int) -> float:
         return perturbation_found(noise, number, plus=found.plus, minus=found.minus)
@@ -231,7 +223,7 @@ def perturbation_result(
     if isinstance(system, Simulation) and probability is not None:
         label = f"{system.noise} noise within ±{system.perturbation}"
     return Result(
-        attack=attack,
+        ended=ended,
         values={"recover": "perturbation", **values, "attribute": found.attribute}
         | finding_json(finding, None if noise_bound is None else np.array([noise_bound]))
         | {
@@ -247,8 +239,6 @@ def perturbation_result(
         heading=heading,
         rows=rows,
         draw=lambda axes: _draw_proposition(axes, found, single, label),
-        seed=seed,
-        seconds=seconds,
     )
 
 

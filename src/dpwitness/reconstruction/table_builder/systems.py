@@ -118,11 +118,6 @@ class SimulatedSystem(System):
         self._words = self._identities()
         self._cells: dict[object, tuple[IntArray, Words]] = {}
 
-    @property
-    def noise_bound(self) -> int | None:
-        """The largest error of the answer for one value among all people, in people; None without a limit."""
-        return None if self.noises is None else self.noises * self.law.bound
-
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
         fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
@@ -272,6 +267,17 @@ class Simulation:
     def suppressed(self) -> int:
         """The largest number of people whose count is answered by 0."""
         return max(self.perturbation, 4) if self.suppression is None else self.suppression
+
+    @property
+    def noise_bound(self) -> int | None:
+        """The largest error of the answer for one value among all people, in people; None without a limit."""
+        noises = SYSTEMS[self.system].noises
+        return None if noises is None else noises * self.perturbation
+
+    @property
+    def independent_law(self) -> NoiseLaw | None:
+        """The law of the noise if all noises are independent, so that the theory holds."""
+        return self.law() if self.system in INDEPENDENT_SYSTEMS else None
 
     def law(self) -> NoiseLaw:
         """The law of the system's noise. Raises `InvalidParameter` for a scale or bound that no law has."""

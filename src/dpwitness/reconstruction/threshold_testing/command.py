@@ -6,7 +6,6 @@ the same for both, and sees `Queries` alone.
 
 import math
 import os
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +17,6 @@ import numpy as np
 
 from dpwitness.cli import options as shared
 from dpwitness.cli.command import Option
-from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
@@ -26,14 +24,15 @@ from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     AttackOptions,
+    Progress,
     add_attack_command,
-    attack_own,
     finish,
     oracle_options,
+    run_attack,
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Result, draw_claims, finding_json
+from dpwitness.reconstruction.report import Asked, EndedAttack, Result, draw_claims, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
     adaptive_attack,
@@ -129,6 +128,16 @@ class Options(AttackOptions):
         """Whether the options mean the adaptive attack: on the user's own system, always unless --support is given."""
         return self.support is None if self.own_system else self.adaptive
 
+    @property
+    def threshold_share(self) -> float:
+        """The share of the simulated system's ε for the threshold; the totals have the rest."""
+        return self.share if self.support is None else 1.0
+
+    @property
+    def threshold_epsilon(self) -> float | None:
+        """ε₁ of the threshold's noise; None if that of the user's system is not known."""
+        return self.epsilon1 if self.own_system else self.threshold_share * self.epsilon
+
     def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
         """Run the attack that the options name, on a simulated system or the user's."""
         if self.is_adaptive:
@@ -148,27 +157,55 @@ def run(arguments: SimpleNamespace) -> int:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     check_places(arguments)  # before the attacks, not after them
     options.check(arguments)
-    return finish(arguments, attack_own_system(options) if options.own_system else attack_simulated(options))
+    return finish(arguments, attack_system(options))
 
 
-def attack_own_system(options: Options) -> Result | None:
-    """Attack the user's system; None where its questions wait in a file."""
+def attack_system(options: Options) -> Result | None:
+    """Attack the user's system, or simulated ones; None where the questions wait in a file.
+
+    Simulated systems are attacked once at least, and as often as --repeat says and the time allows. Attack k draws from
+    the stream [seed, k], on any thread.
+    """
     truth = _truth(options)
     cells = options.cells if truth is None else len(truth)
     assert cells is not None
+    if options.beta is not None:
+        options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
     theta = 0.0  # Algorithm 3 alone needs it: that of Lemma 5.10
-    if options.support is not None and options.epsilon1 is not None:
-        theta = float(attack_threshold(options.epsilon1, options.delta))
-    noise = Noise(epsilon1=options.epsilon1, epsilon2=options.epsilon2, threshold=theta)
-    carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
+    if not options.is_adaptive and options.threshold_epsilon is not None:
+        theta = float(attack_threshold(options.threshold_epsilon, options.delta))
+    noise = Noise(epsilon1=options.threshold_epsilon, epsilon2=options.epsilon2, threshold=theta)
 
-    def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None]:
+    def attack(asking: Asking[Signs], seed: int) -> tuple[list[Reconstruction], str | None]:
+        carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
         # Where a person answers in a file, a further round costs more than a further question.
         oracle = Queries(asking.ask, cells, noise, together=64 if carried else QUESTIONS_AT_ONCE)
         try:
-            return options.run_on(oracle, np.random.default_rng(seed)), None
+            return [options.run_on(oracle, np.random.default_rng(seed))], None
         except AttackStopped as stopped:
-            return None, str(stopped)
+            return [], str(stopped)
+
+    def simulate(seed: int, progress: Progress | None) -> list[Reconstruction]:
+        assert truth is not None
+        deadline, workers, found = options.deadline(), options.workers or os.cpu_count() or 1, list[Reconstruction]()
+
+        def attack_once(k: int) -> Reconstruction:
+            rng, epsilon1 = np.random.default_rng([seed, k]), options.threshold_share * options.epsilon
+            totals = (1 - options.threshold_share) * options.epsilon or None
+            oracle = ThresholdOracle(
+                truth, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta, epsilon_totals=totals
+            )
+            return options.run_on(oracle, rng)
+
+        with ThreadPoolExecutor(workers) as threads:
+            # Each thread runs one attack at a time, so an interruption waits for at most one attack a thread.
+            while not found or (len(found) < options.repeat and deadline.left):
+                numbers = range(len(found), min(len(found) + workers, options.repeat))
+                found += threads.map(attack_once, numbers)
+                if progress is not None:
+                    right, _ = score(truth, found[-1].guess, SMALL_COUNT)
+                    progress("attack", len(found), options.repeat, f"{right:.4f} right")
+        return found
 
     settings = {
         "cells": cells,
@@ -176,10 +213,20 @@ def attack_own_system(options: Options) -> Result | None:
         "support": options.support,
         "copies": options.copies,
     }
-    ended = attack_own(options, FORM, settings, attack)
+    ended = run_attack(options, FORM, settings, attack, simulate)
     if ended is None:
         return None
-    found, asked = ended.found, ended.asked
+    if ended.asked is not None:
+        return _own_result(ended, ended.asked, options, cells, truth)
+    assert truth is not None
+    return _simulated_result(ended, options, truth)
+
+
+def _own_result(
+    ended: EndedAttack[list[Reconstruction]], asked: Asked, options: Options, cells: int, truth: Counts | None
+) -> Result:
+    """The result of an attack on the user's system."""
+    found = ended.found[0] if ended.found else None
     finding = None if found is None else found.finding
     because = None if found is None else reason(found, options.support)
     values = {
@@ -202,19 +249,22 @@ def attack_own_system(options: Options) -> Result | None:
             rows.append(("truth", f"{right} of {cells} counts of --data are right{up_to_factor}"))
             values["right_up_to_factor"] = scaled
     return Result(
-        attack=options.attack,
+        ended=ended,
         values=values,
         heading=f"counts of {cells} cells through {asked.text}",
         rows=rows,
         draw=None if finding is None else partial(draw_claims, finding=finding, truth=truth, parts="cell"),
-        seed=ended.seed,
-        seconds=ended.seconds,
     )
 
 
 def _truth(options: Options) -> Counts | None:
-    """The counts of --data; None without it. Raises `InvalidParameter` or `InvalidData` for cells that do not fit."""
+    """The counts of --data, else those of the simulated system; None if the user's system is attacked without --data.
+
+    Raises `InvalidParameter` or `InvalidData` for cells that do not fit.
+    """
     if not options.data:
+        if not options.own_system:
+            return visits()
         if options.cells is None:
             raise InvalidParameter("--cells is needed: how many cells the histogram has")
         return None
@@ -231,47 +281,18 @@ def visits() -> Counts:
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
-def attack_simulated(options: Options) -> Result:
-    """Attack the simulated system, once at least, and as often as --repeat says and the time allows.
-
-    Attack k draws from the stream [seed, k], on any thread.
-    """
-    counts = check_histogram(read_column(options.data, options.column) if options.data else visits())
-    cells, seed = len(counts), options.seed_or_fresh()
-    if options.beta is not None:
-        options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
-    started, deadline, workers = time.monotonic(), options.deadline(), options.workers or os.cpu_count() or 1
-    share = options.share if options.support is None else 1.0
-    epsilon1 = share * options.epsilon
-    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta)
-
-    def attack(k: int) -> Reconstruction:
-        rng = np.random.default_rng([seed, k])
-        oracle = ThresholdOracle(
-            counts, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta,
-            epsilon_totals=(1 - share) * options.epsilon or None,
-        )  # fmt: skip
-        return options.run_on(oracle, rng)
-
-    scores, methods = list[tuple[float, float]](), Counter[str]()
-    claimed, wrong, queries = list[float](), 0, 0
-    with live(options) as progress, ThreadPoolExecutor(workers) as threads:
-        # Each thread runs one attack at a time, so an interruption waits for at most one attack a thread.
-        for first in range(0, options.repeat, workers):
-            if first and not deadline.left:
-                break
-            for found in threads.map(attack, range(first, min(first + workers, options.repeat))):
-                scores.append(score(counts, found.guess, SMALL_COUNT))
-                methods[found.method] += 1
-                claimed.append(float(found.known.mean()))
-                wrong += int(np.sum(found.known & (found.guess != counts)))
-                queries += found.queries
-            if progress is not None:
-                progress("attack", len(scores), options.repeat, f"{scores[-1][0]:.4f} right")
-    infinite, finding = math.isinf(options.epsilon2), found.finding
+def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options, counts: Counts) -> Result:
+    """The result of attacks on simulated systems, whose counts are known."""
+    found, cells, epsilon1 = ended.found[-1], len(counts), options.threshold_epsilon
+    finding, repeat = found.finding, len(ended.found)
+    scores = [score(counts, one.guess, SMALL_COUNT) for one in ended.found]
+    methods = Counter(one.method for one in ended.found)
+    share_claimed = float(np.mean([one.known.mean() for one in ended.found]))
+    wrong = sum(int(np.sum(one.known & (one.guess != counts))) for one in ended.found)
+    queries_per_cell = sum(one.queries for one in ended.found) / repeat / cells
     right, right_small = (Average.of(some) for some in zip(*scores, strict=True))
-    small, repeat, share_claimed = int((counts <= SMALL_COUNT).sum()), len(scores), float(np.mean(claimed))
-    data, queries_per_cell = options.data or "randhie mdvis", queries / repeat / cells
+    small, infinite = int((counts <= SMALL_COUNT).sum()), math.isinf(options.epsilon2)
+    data = options.data or "randhie mdvis"
     how = "ordered partition (Algorithms 3 and 4)"
     if options.adaptive:
         how = "adaptive weighing"
@@ -297,7 +318,7 @@ def attack_simulated(options: Options) -> Result:
         ("repeated", f"{repeat} attacks{', then the time was over' if out_of_time else ''}"),
     ]
     return Result(
-        attack=options.attack,
+        ended=ended,
         values={
             "data": data,
             "cells": cells,
@@ -322,8 +343,6 @@ def attack_simulated(options: Options) -> Result:
         heading=f"counts of {data} through private threshold testing: {how}",
         rows=rows,
         draw=partial(draw_claims, finding=finding, truth=counts, parts="cell"),
-        seed=seed,
-        seconds=time.monotonic() - started,
     )
 
 
