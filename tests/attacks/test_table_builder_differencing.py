@@ -64,6 +64,13 @@ def test_a_sub_population_and_a_budget():
     )  # fmt: skip
 
 
+def test_an_attribute_needs_two_values():
+    with pytest.raises(InvalidParameter, match="has 1 value: differences need at least 2"):
+        recovered(made(table=Table.from_counts([30])))
+    found = recovered(made(table=Table.from_counts([31, 2])))  # without the first value the answer is suppressed
+    assert (found.counts.tolist(), found.told.tolist()) == ([31, 2], [True, True])
+
+
 def test_nothing_is_claimed_where_totals_may_be_sums_of_published_answers():
     found = recovered(made(WithoutTotals))
     assert "no suppressed count is above 0" in found.note

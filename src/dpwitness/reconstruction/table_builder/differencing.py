@@ -83,10 +83,11 @@ def recover_suppressed(
     questions
         The largest number of questions in all, which limits `sets`; None: no limit.
 
-    Raises `InvalidParameter` where the answer for all people is suppressed or missing, and for too few questions.
+    Raises `InvalidParameter` for a suppressed or missing answer for all people, and for too few questions or values.
     """
     asked, known, where = oracle.asked, oracle.values(attribute), where or {}
-    size = len(known)
+    if (size := len(known)) < 2:
+        raise InvalidParameter(f"attribute {attribute!r} has 1 value: differences need at least 2")
     wanted = np.arange(size) if targets is None else value_positions(oracle, attribute, targets)
     if questions is not None:
         if questions < (needed := size + 1 + len(wanted)):
