@@ -15,7 +15,6 @@ import dpwitness as dpw
 from dpwitness.cli import console, main
 from dpwitness.cli.commands import program
 from dpwitness.cli.console import EXIT_CODES
-from dpwitness.options import FUNCTIONS, options_of
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
 #: What every command that runs something takes.
@@ -38,16 +37,6 @@ def test_every_command_that_runs_something_has_the_whole_option_set(name):
     own = {"--alpha", "--runs", "--column"} - ({"--alpha"} if name == "curve" else set())
     common = set(COMMON) - ({"--max-time"} if name == "sweep" else set())  # its --seconds are those of each case
     assert common | (own if name in OWN else set()) <= options
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_no_parameter_is_said_to_have_two_defaults(function):
-    options = options_of(function).items()
-    assert not [name for name, option in options if "(default" in option.text and "By default" in option.more]
-
-
-def test_a_value_that_is_a_text_stands_as_one_in_the_reference():
-    assert options_of("check")["bits"].reference.startswith('"strict": ')
 
 
 def test_one_word_for_one_thing():
@@ -82,18 +71,9 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
     assert examples
     for line in examples:
         assert parsed(shlex.split(line)).context.info_name == name.split()[-1]
-    assert {int(code) for code in re.findall(r"^  (\d+) ", text.partition("exit codes:")[2], re.MULTILINE)} >= {
-        0,
-        2,
-        70,
-    }
-    assert ("violated" in text.partition("exit codes:")[2]) == (
-        name in ("check", "profile", "replay", "compare", "sweep")
-    )
-    assert set(EXIT_CODES) == {
-        console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED,
-        console.TERMINATED,
-    }  # fmt: skip
+    codes = text.partition("exit codes:")[2]
+    assert {int(code) for code in re.findall(r"^  (\d+) ", codes, re.MULTILINE)} >= {0, 2, 70}
+    assert ("violated" in codes) == (name in ("check", "profile", "replay", "compare", "sweep"))
 
 
 def test_the_page_of_commands_has_the_exit_codes():
@@ -104,43 +84,17 @@ def test_the_page_of_commands_has_the_exit_codes():
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["check", "svt", "--nonsense"],
-        ["bound", "svt", "--epsilon", "1", "more"],
-        ["curve", "svt"],
-        ["replay"],
-        ["list", "--epsilon", "1"],
-    ],
-)
-def test_an_error_points_to_the_help_of_its_own_command(capsys, arguments):
-    assert main(arguments) == 2
-    assert capsys.readouterr().err.endswith(f"; see `dpwitness {arguments[0]} --help`\n")
-
-
-@pytest.mark.parametrize("columns", [60, 100])
-def test_help_wraps_at_the_width_of_the_terminal(capsys, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["check", "--help"]) == 0
-    prose = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  $")]
-    assert columns - 20 < max(map(len, prose)) <= columns
-
-
-@pytest.mark.parametrize(
     ("line", "said"),
     [
         (["check", "svt", "--epsilom", "1"], "--epsilon'?"),
-        (["check", "svt", "--out", "x"], "'--outcome'"),
         (["check", "svt", "--max=3"], "'--max'"),
         (["attack", "subset_sum", "--see", "1"], "'--seed'"),
-        (["--vers"], "'--vers'"),
         (["chekc", "svt"], "no such command 'chekc'; did you mean 'check'?"),
         (["check", "svt", "--save", "--json"], "option '--save' needs a value"),
-        (["check", "svt", "--pair", "[1]"], "option '--pair' needs 2 values"),
-        (["check", "svt", "--seed", "x"], "Invalid value for '--seed': 'x' must be a number"),
+        (["curve", "svt"], "see `dpwitness curve --help`"),
     ],
 )
-def test_a_slip_is_one_line_that_names_it_and_an_option_is_given_by_its_whole_name(capsys, line, said):
+def test_a_slip_is_one_line_that_names_it_and_the_help(capsys, line, said):
     assert main(line) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert said in told
@@ -169,68 +123,21 @@ def terminal(monkeypatch):
 
 
 COMMAND = ["dpwitness", "check", "x" * 80, "--pair", "[1, 2]", "it's", "--epsilon", "1.0", "--seed", "123456789"]
-WHERE = f"{'':15}(an explanation from 20 recorded pairs of runs with the same seeds, no evidence)"
-REPORT = "\n".join(
-    [
-        "VIOLATED: f(epsilon=1) is not 1-DP",
-        "  input D      " + "1.0, " * 30,
-        WHERE,
-        f"  reproduce: {shlex.join(COMMAND)}",
-    ]
-)
+REPORT = f"VIOLATED: f(epsilon=1) is not 1-DP\n  input D      {'1.0, ' * 30}\n  reproduce: {shlex.join(COMMAND)}"
 
 
-def test_a_report_wraps_on_a_terminal_only(terminal, monkeypatch):
+def test_a_report_wraps_on_a_terminal_only_and_its_command_can_be_copied(terminal, monkeypatch):
     seen = terminal()
     console.show(REPORT, wrap=True)
-    lines = re.sub(r"\x1b\[[\d;]*m", "", seen.getvalue()).splitlines()
-    (at,) = [k for k, line in enumerate(lines) if line.startswith("  reproduce: ")]
-    assert all(len(line) <= 60 for line in lines[1:] if "xxx" not in line)
-    assert lines[2].startswith(" " * 15 + "1.0, ")
-    assert all(line.startswith(" " * 15) for line in lines[2:at])
-    assert " ".join(" ".join(lines[:at]).split()) == " ".join(REPORT.partition("\n  reproduce")[0].split())
-    command = "\n".join(lines[at:]).removeprefix("  reproduce: ")
-    assert len(lines[at:]) > 2
+    text = re.sub(r"\x1b\[[\d;]*m", "", seen.getvalue())
+    assert all(len(line) <= 60 for line in text.splitlines()[1:] if "xxx" not in line)
+    command = text.partition("  reproduce: ")[2]
+    assert command.count("\n") > 2
     said = subprocess.run(["sh", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines() == COMMAND  # as a shell reads what was copied
+    assert said.stdout.splitlines() == COMMAND
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     console.show(REPORT, wrap=True)
     assert sys.stdout.getvalue() == REPORT + "\n"
-
-
-def test_an_error_wraps_on_a_terminal_only(monkeypatch):
-    for stream, lines in ((Terminal(), 3), (io.StringIO(), 1)):
-        monkeypatch.setattr(sys, "stderr", stream)
-        monkeypatch.setenv("COLUMNS", "60")
-        console.say("word " * 30)
-        assert stream.getvalue().count("\n") == lines
-        assert lines == 1 or max(map(len, stream.getvalue().splitlines())) <= 60
-
-
-@pytest.mark.parametrize(
-    ("done", "spent", "limit", "shown"),
-    [
-        (500, 1.0, 60.0, (0.5, "500 of 1,000")),
-        (500, 45.0, 60.0, (0.75, "45 of 60 s")),
-        (500, 90.0, 60.0, (1.0, "60 of 60 s")),
-        (500, 90.0, None, (0.5, "500 of 1,000")),
-        (2_000, 1.0, 60.0, (1.0, "2,000 of 1,000")),
-    ],
-)
-def test_progress_is_in_terms_of_the_limit_that_is_nearer(done, spent, limit, shown):
-    assert console.share_done(done, 1_000, spent, limit) == shown
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("function", [dpw.check, dpw.bound])
-def test_progress_has_the_bound_so_far(function):
-    told = []
-    found = function("isvt1", epsilon=0.7, seed=1, runs=200_000, progress=lambda *said: told.append(said))
-    notes = [note for stage, _, _, note in told if stage == "confirm"]
-    assert notes
-    assert all(note.startswith("ε ≥ ") for note in notes)
-    shown = float(notes[-1].partition("≥ ")[2].partition(",")[0])
-    assert 0 < shown <= found.lower_bound * 1.01
 
 
 def test_colour_only_where_it_is_wanted(terminal, monkeypatch):
@@ -288,10 +195,3 @@ def test_help_imports_nothing_that_takes_time():
     script = f"import sys; from dpwitness.cli import main; main([]); print({heavy})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_the_package_is_imported_without_its_command_line():
-    heavy = "[name for name in ('click', 'rich') if name in sys.modules]"
-    script = f"import sys, dpwitness; dpwitness.check; print({heavy})"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
