@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -65,18 +64,20 @@ def test_compare_says_what_is_newly_refuted_and_what_no_longer(verdicts):
 
 def test_compare_of_reports_goes_test_by_test(verdicts):
     passed, violated, _ = verdicts
-    refused = {"verdict": "unhealthy", "reason": "too slow"}
-    assert kinds(report(passed, passed), report(passed, violated)) == ["newly refuted"]
-    assert kinds(report(passed), report(passed, violated)) == ["newly refuted"]  # a new assertion that is refuted
-    assert kinds(report(passed), report(passed, passed)) == ["added"]
-    assert kinds(report(passed, passed), report(passed)) == ["removed"]
-    assert kinds(report(passed), report(refused)) == ["no verdict any more"]
-    assert kinds(report(violated), report(refused)) == ["no verdict any more"]
-    assert kinds(report(refused), report(refused)) == []
-    assert kinds(report(refused), report(violated)) == ["newly refuted"]
-    other = report(passed)
+    refused, other = report({"verdict": "unhealthy", "reason": "too slow"}), report(passed)
     other["assertions"][0]["claim"] = "ε = 2"
-    assert kinds(report(passed), other) == ["other claim or mechanism"]
+    for old, new, expected in (
+        (report(passed, passed), report(passed, violated), ["newly refuted"]),
+        (report(passed), report(passed, violated), ["newly refuted"]),  # a new assertion that is refuted
+        (report(passed), report(passed, passed), ["added"]),
+        (report(passed, passed), report(passed), ["removed"]),
+        (report(violated), refused, ["no verdict any more"]),
+        (refused, refused, []),
+        (refused, report(violated), ["newly refuted"]),
+        (refused, report(passed), ["now with a verdict"]),
+        (report(passed), other, ["other claim or mechanism"]),
+    ):
+        assert kinds(old, new) == expected
     shown = str(compare(report(passed, passed), report(passed, violated)))
     assert shown.startswith("newly refuted: test_it.py::test (assertion 2)\n")
     assert shown.endswith("1 newly refuted, 1 unchanged")
@@ -109,20 +110,17 @@ def test_compare_calls_what_an_interrupted_session_lacks_not_run(verdicts):
     assert kinds(report(passed, passed), {**report(violated), "interrupted": True}) == ["newly refuted", "not run"]
 
 
-def test_compare_sees_lost_power_new_verdicts_and_last_bits(verdicts):
+def test_compare_sees_lost_power_and_last_bits(verdicts):
     passed, violated, _ = verdicts
     nothing = {**passed, "detectable": None, "detectable_epsilon": None}
     for old, new, how in ((passed, nothing, "worse"), (nothing, passed, "better")):
-        for found in (compare(old, new), compare(report(old), report(new))):
-            (change,) = found.changes
-            assert change.kind == "other values"
-            assert re.fullmatch(rf"would have caught .*\bnothing\b.*: {how}", change.details[-1])
-    assert kinds(report({"verdict": "unhealthy", "reason": "too slow"}), report(passed)) == ["now with a verdict"]
+        (change,) = compare(old, new).changes
+        assert change.kind == "other values"
+        assert re.fullmatch(rf"would have caught .*\bnothing\b.*: {how}", change.details[-1])
     leaks = {**passed, "floating_point": violated}
     for old, new in ((passed, leaks), (report(passed), report(leaks)), (passed, {**passed, "others": [leaks]})):
         (change,) = compare(old, new).changes
         assert change.kind == "newly refuted by last bits"
-        assert change.details[-1].startswith("refuted by the last bits: ε ≥ ")
         (change,) = compare(new, old).changes
         assert change.details == ("not refuted by the last bits any more",)
         assert not compare(old, new).newly_refuted
@@ -194,16 +192,6 @@ def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
     text = capsys.readouterr().out
     assert "slow: DPWITNESS_CACHE_DIR=" in text
     assert "others can write to it" in " ".join(text.split())
-
-
-@pytest.mark.campaign
-def test_doctor_says_that_nothing_is_compiled():
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "dpwitness", "doctor"], capture_output=True, text=True, check=True, env=environment
-    )
-    assert "compiler     numba is switched off (NUMBA_DISABLE_JIT)" in done.stdout
-    assert "slow: mechanisms run as plain Python" in done.stdout
 
 
 SOURCES = {
@@ -284,7 +272,6 @@ def test_init_for_a_package_and_another_folder(folder):
         (["mine.py:noisy_sun"], "mine.py has no function 'noisy_sun' at its top; did you mean 'noisy_sum'?"),
         (["none.py:f"], "there is no Python source none.py that can be read"),
         (["isvt3"], "'isvt3' must be FILE.py:FUNCTION"),
-        ([], "Missing argument 'FILE.py:FUNCTION'"),
         (["mine.py:noisy_sum", "--output", "no/such/test.py"], "cannot write no/such/test.py"),
         (["my-own.py:f"], "cannot be imported by its name"),
         (["my-own.py:no_data"], "my-own.py:no_data has no parameter for the input: give it one, such as `data`"),
@@ -295,31 +282,6 @@ def test_what_init_refuses(folder, capsys, arguments, said):
     assert main(["init", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not Path("test_privacy.py").exists()
-
-
-@pytest.mark.parametrize("source", ["def f(*given): return 0\n", "import own\n@own.made\ndef f(rng): return 0\n"])
-def test_init_takes_a_function_whose_input_has_no_name_in_the_source(folder, source):
-    Path("mine.py").write_text(source)
-    assert main(["init", "mine.py:f"]) == 0
-
-
-@pytest.mark.parametrize(
-    "source", ["def f(rng, data): ...", "def f(rng, df, epsilon): ...", "def f(data, delta, bound): ..."]
-)
-def test_what_init_has_guessed_fails_until_it_is_edited(folder, monkeypatch, source):
-    Path("mine.py").write_text(source)
-    assert main(["init", "mine.py:f"]) == 0
-    text, calls = Path("test_privacy.py").read_text(), []
-    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(f=len))
-    for written in (text, edited(text)):
-        names = {}
-        exec(written, names)
-        if written == text:
-            with pytest.raises(pytest.fail.Exception, match=r"^TODO: set each value of f below, .*line$"):
-                names["test_f_is_private"](None)
-        else:
-            names["test_f_is_private"](lambda *given, **more: calls.append(given))
-    assert calls == [(len,)]
 
 
 def completions(*words):

@@ -276,14 +276,6 @@ def test_names_in_the_text_exist(page):
         assert hasattr(dpw, name), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_block_that_uses_numpy_imports_it(page):
-    """Blocks share their names here, but a reader may copy one alone."""
-    for block in blocks_of(page):
-        if block.language == "python" and re.search(r"\bnp\.", block.text):
-            assert "import numpy as np\n" in block.text, block.first_line
-
-
 def test_a_difference_of_one_line_is_seen():
     assert_shown("a …\n…\nz\n", "a 1\nb\nc\nz\n", "")
     for printed in ("a 1\nb\n", "b\nz\n", "a 1\nz\nz1\n"):

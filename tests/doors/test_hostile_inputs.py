@@ -20,7 +20,6 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
-from dpwitness.mechanisms.catalog import load
 from dpwitness.plugin.asserter import Database
 
 CASES = int(os.environ.get("DPWITNESS_FUZZ", "10"))
@@ -125,20 +124,7 @@ TARGETS = [
     *("mine:noisy", "mine:", ":noisy", "mine.py:", "a:b:c", "..:f", "os:getcwd", "math:pi", "json:loads", "numpy:sum"),
     *("laplace_mechanism", "histogram", "bounded_subset_sums", "svt33", "damaged.py:f", "cwd.py:f", "builtins:print"),
 ]
-PAIRS = [
-    "[1]",
-    "[2]",
-    "1",
-    "2",
-    "[1,2]",
-    "[1,3]",
-    "[[1,2],[3,4]]",
-    "[[1,2],[3,5]]",
-    "[true]",
-    "[1.5]",
-    "[1e308]",
-    "[-1e308]",
-]
+PAIRS = ["[1]", "[2]", "1", "2", "[1,2]", "[1,3]", "[[1,2],[3,4]]", "[[1,2],[3,5]]", "[true]", "[1.5]", "[1e308]"]
 
 
 def pick(rng, *pools):
@@ -156,11 +142,7 @@ def options_of_a_check(rng, command):
         "--alpha": [["1e-6", "0.5"], ["0", "1", "1e-300", "1e-320", "0.9999999999999999"], TEXTS],
         "--claims": [["1", "0.5:1:0.5", "1,2"], ["1:0:1", "0:1:0", "::", "0:1e308:1e-308", "-1", "1,,2"], TEXTS],
         "--method": [["exact", "score"], TEXTS],
-        "--set": [
-            ["epsilon=1", "shift=1", "size=3", "rng=1", "data=2", "=", "x=1"],
-            [f"shift={t}" for t in TEXTS],
-            TEXTS,
-        ],
+        "--set": [["epsilon=1", "shift=1", "size=3", "rng=1", "data=2", "="], [f"shift={t}" for t in TEXTS], TEXTS],
         "--outcome": [["mine.py:value", "mine.py:raises", "mine:number", "canary"], TEXTS],
         "--queries": [["1", "3"], refused],
         "--may-move": [["one", "all"], TEXTS],
@@ -179,17 +161,8 @@ def options_of_a_check(rng, command):
         "bound": ["--epsilon", "--delta", "--alpha", "--set", "--outcome", "--runs"],
         "curve": ["--epsilon", "--claims", "--delta", "--method", "--set", "--outcome", "--runs", "--plot"],
     }[command]
-    shared = [
-        "--queries",
-        "--may-move",
-        "--direction",
-        "--data",
-        "--column",
-        "--seed",
-        "--workers",
-        "--save",
-        "--max-time",
-    ]
+    shared = ["--queries", "--may-move", "--direction", "--data", "--column", "--seed", "--workers", "--save"]
+    shared.append("--max-time")
     arguments = ["--epsilon", "1", "--runs", "100", "--max-time", "2s"]
     if command == "curve":
         arguments += ["--claims", "1"]
@@ -219,34 +192,11 @@ def command_line(rng, place):
 
 
 INPUTS = [
-    '"a"',
-    '""',
-    "[]",
-    "[null]",
-    "{}",
-    '{"age": 1}',
-    '[{"age": 1}, {"age": null}]',
-    '[{"age": 1}]',
-    "[[1], [1, 2]]",
-    "null",
-    '{"list": [1]}',
-    '{"dataframe": [["a", "int64", [1]]], "index": [0]}',
-    '{"object": "os.system"}',
-    "true",
-    '"a b"',
-    '{"bytes": "AA=="}',
-    '{"": {"": [""]}}',
-    '"\\ud800"',
-    '["\\u001b[2J", 1]',
-    '{"tuple": [1, 2]}',
-    '{"float": "nan"}',
-    "[" * 40 + "]" * 40,
-    '{"a": ' * 40 + "1" + "}" * 40,
-    "[1e400]",
-    '{"a": NaN}',
-    '{"a": 1e999}',
-    "[" + "9" * 20 + "]",
-]
+    '"a"', '""', "[]", "[null]", "{}", '{"age": 1}', '[{"age": 1}, {"age": null}]', '[{"age": 1}]', "[[1], [1, 2]]",
+    "null", '{"list": [1]}', '{"dataframe": [["a", "int64", [1]]], "index": [0]}', '{"object": "os.system"}', "true",
+    '"a b"', '{"bytes": "AA=="}', '{"": {"": [""]}}', '"\\ud800"', '["\\u001b[2J", 1]', '{"tuple": [1, 2]}',
+    '{"float": "nan"}', "[" * 40 + "]" * 40, '{"a": ' * 40 + "1" + "}" * 40, "[1e400]", '{"a": NaN}', '{"a": 1e999}',
+]  # fmt: skip
 
 
 def real_line(rng, place):
@@ -282,71 +232,50 @@ def real_line(rng, place):
     return arguments
 
 
+NO_NUMBERS = ["0", "-1", "nan", "x", "", "1e400", "0.5", "1e-320"]
+NO_COUNTS = ["0", "-1", "x", "1.5", "1e9", "1e400"]
+SEEDS, PLOTS = ["1", "-1", "x", "9" * 60], ["saved.svg", "no/such.svg", "saved.gif"]
+DATA = ["counts.csv", "damaged.csv", "folder", *TEXTS]
+#: Options of attacks with small values, refused ones, and texts.
+ATTACKS = {
+    "threshold_testing": {
+        "--epsilon": ["1", "0.1", "50", *NO_NUMBERS], "--epsilon2": ["inf", "1", "∞", *NO_NUMBERS],
+        "--copies": ["1", "2", *NO_NUMBERS], "--delta": ["0.05", *NO_NUMBERS], "--repeat": ["1", "2", *NO_COUNTS],
+        "--seed": SEEDS, "--data": DATA, "--column": ["count", *TEXTS], "--plot": PLOTS,
+    },
+    "subset_sum": {
+        "--size": ["8", "16", *NO_COUNTS], "--error": ["1", "4", *NO_NUMBERS], "--failure": ["0.05", *NO_NUMBERS],
+        "--law": ["uniform", "adversarial", "rounding", "binomial", "gaussian", *TEXTS], "--plot": PLOTS,
+        "--adversary": ["polynomial", "least-squares", "least-absolute", "exponential", *TEXTS], "--seed": SEEDS,
+        "--allowed-queries": ["0.25", *NO_NUMBERS], "--oracle": ["mine.py:noisy", "no.py:f", *TEXTS],
+        "--ask": ["asked.csv", "folder", "counts.csv", *TEXTS], "--answers": ["asked.csv", *DATA],
+        "--conditions": DATA, "--allow": ["values", "range", "remainders", *TEXTS], "--budget": ["40", *NO_COUNTS],
+        "--rate": ["1e9", "0", "-1", "nan", "x"], "--queries": ["20", "0", "-1", "x", "1e12"],
+    },
+    "table_builder": {
+        "--column": ["a", "count", *TEXTS], "--perturbation": ["1", "3", *NO_COUNTS], "--scale": ["1", *NO_NUMBERS],
+        "--suppression": ["4", "9", *NO_COUNTS], "--noise": ["uniform", "maximum-entropy", "normal", "laplace", *TEXTS],
+        "--system": ["bounded", "keyed", "exact", "fresh", "without-totals", *TEXTS], "--seed": SEEDS,
+    },
+}  # fmt: skip
+FIXED = {
+    "threshold_testing": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"],
+    "subset_sum": ["--size", "8"],
+    "table_builder": ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"],
+    "perturbation": ["--recover", "perturbation", "--data", "table.csv", "--sums", "5"],
+}
+
+
 def attack_line(rng, place):
     """Arguments of an attack; its work stays small, unless it is refused."""
-    name = rng.choice(["threshold_testing", "subset_sum", "table_builder", "perturbation"])
-    numbers = ["0", "-1", "nan", "x", "", "1e400", "0.5", "1e-320"]
-    known = {
-        "threshold_testing": {
-            "--epsilon": [["1", "0.1", "50"], numbers],
-            "--epsilon2": [["inf", "1", "∞"], numbers],
-            "--copies": [["1", "2"], numbers],
-            "--delta": [["0.05"], numbers],
-            "--repeat": [["1", "2"], ["0", "-1", "1e9", "x"]],
-            "--seed": [["1"], ["-1", "x", "9" * 60]],
-            "--data": [["counts.csv", "damaged.csv", "folder"], TEXTS],
-            "--column": [["count"], TEXTS],
-            "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
-        },
-        "subset_sum": {
-            "--size": [["8", "16"], ["0", "-1", "x", "1.5", "1e9", "1e400"]],
-            "--error": [["1", "4"], numbers],
-            "--law": [["uniform", "adversarial", "rounding", "binomial", "gaussian"], TEXTS],
-            "--adversary": [["polynomial", "least-squares", "least-absolute", "exponential"], TEXTS],
-            "--allowed-queries": [["0.25"], numbers],
-            "--failure": [["0.05"], numbers],
-            "--oracle": [["mine.py:noisy", "no.py:f"], TEXTS],
-            "--ask": [["asked.csv", "folder", "counts.csv"], TEXTS],
-            "--answers": [["asked.csv", "damaged.csv", "counts.csv"], TEXTS],
-            "--conditions": [["counts.csv", "damaged.csv", "folder"], TEXTS],
-            "--allow": [["values", "range", "remainders"], TEXTS],
-            "--budget": [["40"], ["0", "-1", "x"]],
-            "--rate": [["1e9"], ["0", "-1", "nan", "x"]],
-            "--queries": [["20"], ["0", "-1", "x", "1e12"]],
-            "--seed": [["1"], ["-1", "x", "9" * 60]],
-            "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
-        },
-        "table_builder": {
-            "--column": [["a", "count"], TEXTS],
-            "--perturbation": [["1", "3"], ["0", "-1", "x", "1e9"]],
-            "--suppression": [["4", "9"], ["0", "-1", "x", "1e300"]],
-            "--system": [["bounded", "keyed", "exact", "fresh", "without-totals"], TEXTS],
-            "--noise": [["uniform", "maximum-entropy", "normal", "laplace"], TEXTS],
-            "--scale": [["1"], numbers, ["1e308"]],
-            "--partitions": [["5"], ["0", "-1", "x"]],
-            "--base": [["3", "11"], ["0", "-1", "1e9", "x"]],
-            "--base-partitions": [["5"], ["0", "-1", "x"]],
-            "--where": [["a=1", "a=", "=1", "count=1"], TEXTS],
-            "--seed": [["1"], ["-1", "x", "9" * 60]],
-        },
-    }
-    known["perturbation"] = {
-        k: v
-        for k, v in known["table_builder"].items()
-        if k not in ("--partitions", "--base", "--base-partitions", "--where")
-    } | {"--sums": [["5"], ["0", "-1", "x", "1e9"]]}
-    fixed = {
-        "threshold_testing": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"],
-        "subset_sum": ["--size", "8"],
-    }
-    fixed["table_builder"] = ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"]
-    fixed["perturbation"] = ["--recover", "perturbation", "--data", "table.csv", "--sums", "5"]
+    name = rng.choice(list(FIXED))
+    family = "table_builder" if name == "perturbation" else name
+    arguments = ["attack", family, *FIXED[name]]
     if rng.random() < 0.3 and name != "subset_sum":
         (place / "given.csv").write_bytes(csv_bytes(rng))
-        fixed[name] = [text if not text.endswith(".csv") else "given.csv" for text in fixed[name]]
-    arguments = ["attack", "table_builder" if name == "perturbation" else name, *fixed[name]]
-    options = rng.sample(sorted(known[name]), rng.randint(0, 3))
-    return [*arguments, *(f"{option}={pick(rng, *known[name][option])}" for option in options)]
+        arguments = ["given.csv" if text.endswith(".csv") else text for text in arguments]
+    known = ATTACKS[family]
+    return [*arguments, *(f"{option}={rng.choice(known[option])}" for option in rng.sample(sorted(known), 2))]
 
 
 def csv_bytes(rng):
@@ -376,34 +305,17 @@ VALUES = [
     "\x1b", "os:system", "canary:f", "canary.py:f", "mine.py:noisy", "__class__", [], {}, [[]], [None], ["a"], [1, [2]],
     [[1], [1, 2]], {"a": {}}, [[[[1]]]], list(range(500)), {"__class__": "Marks"}, {"kind": "box"}, "x" * 3000,
 ]  # fmt: skip
-#: Objects that stand for values in a file, and damaged ones.
 TAGGED = [
-    {"list": [1]},
-    {"list": {}},
-    {"tuple": [[]]},
-    {"set": [[]]},
-    {"float": "nan"},
-    {"float": 1},
-    {"bytes": "!"},
-    {"items": [[1]]},
-    {"items": [[[], 1]]},
-    {"dict": {"a": None}},
-    {"object": "os"},
-    {"array": [1, "a"], "dtype": "int64"},
-    {"array": [1], "dtype": "O"},
-    {"array": [], "dtype": "float64", "shape": [0, 10**9]},
-    {"array": [[1], [1, 2]], "dtype": "float64"},
-    {"dataframe": []},
-    {"dataframe": [], "index": []},
-    {"dataframe": [["age", "int64", [1]]], "index": [0, 1]},
-    {"series": [], "dtype": "int64"},
-    {"dataframe": [["age", "int64", [1]], ["age", "int64", [2]]], "index": [0]},
-    {"dataframe": [["age", "O", [1]]], "index": [0]},
-    {"kind": "outside", "interval": {"kind": "box"}},
+    {"list": [1]}, {"list": {}}, {"tuple": [[]]}, {"set": [[]]}, {"float": "nan"}, {"float": 1}, {"bytes": "!"},
+    {"items": [[1]]}, {"items": [[[], 1]]}, {"dict": {"a": None}}, {"object": "os"}, {"kind": "records"},
+    {"array": [1, "a"], "dtype": "int64"}, {"array": [1], "dtype": "O"}, {"dataframe": []},
+    {"array": [], "dtype": "float64", "shape": [0, 10**9]}, {"array": [[1], [1, 2]], "dtype": "float64"},
+    {"dataframe": [], "index": []}, {"dataframe": [["age", "int64", [1]]], "index": [0, 1]},
+    {"dataframe": [["age", "int64", [1]], ["age", "int64", [2]]], "index": [0]}, {"series": [], "dtype": "int64"},
+    {"dataframe": [["age", "O", [1]]], "index": [0]}, {"kind": "outside", "interval": {"kind": "box"}},
     {"kind": "feature", "feature": {}, "within": {"kind": "feature"}},
     {"kind": "records", "domain": {}, "adjacency": "either", "size": [3, 1], "form": "xy"},
-    {"kind": "records"},
-]
+]  # fmt: skip
 VALUES += TAGGED
 
 
@@ -462,14 +374,10 @@ def place(tmp_path_factory):
     (folder / "folder").mkdir()
     (folder / "folder.svg").mkdir()
     (folder / "link").symlink_to("linked")
-    found = dpw.check(
-        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, runs=20_000, reference="laplace_mechanism"
-    )
-    assert isinstance(found, dpw.Violation)
-    found.witness.save(folder / "witness.json")
+    few = {"seed": 1, "runs": 400, "search_runs": 200, "workers": 1}
+    dpw.check("laplace_mechanism", epsilon=1.0, **few).witness.save(folder / "witness.json")
     people = dpw.records({"age": dpw.integers(0, 9)}, form="dataframe", size=(0, 2))
-    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, runs=20_000, search_runs=2_000, workers=1)
-    frames.witness.save(folder / "frames.json")
+    dpw.check(counted, claim=1.0, neighbours=people, **few).witness.save(folder / "frames.json")
     before = Path.cwd()
     os.chdir(folder)
     yield folder
@@ -550,20 +458,10 @@ def test_no_damaged_database_crashes(place):
     assert not Path("executed").exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("outcome", [None, "value", "raises"])
+@pytest.mark.parametrize(
+    ("name", "outcome"), [*((name, None) for name in NAMES), ("plain", "value"), ("noisy", "raises")]
+)
 def test_no_mechanism_crashes_a_check(place, name, outcome):
     given = [] if outcome is None else ["--outcome", f"mine.py:{outcome}"]
-    arguments = [
-        "check",
-        f"mine.py:{name}",
-        "--epsilon",
-        "1",
-        "--runs",
-        "100",
-        "--max-time",
-        "2s",
-        "--queries",
-        "1",
-    ]
-    assert complaint([*arguments, *given]) is None
+    few = ["--epsilon", "1", "--runs", "100", "--max-time", "2s", "--queries", "1"]
+    assert complaint(["check", f"mine.py:{name}", *few, *given]) is None

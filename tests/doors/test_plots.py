@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from report_pages import HOSTILE, hostile, results
 
 import dpwitness as dpw
-from dpwitness.report.plots import plot_profile
 
 mpl.use("agg")
 
@@ -55,22 +54,6 @@ def test_what_a_claim_allows_is_shown_where_one_was_tested():
         assert labels == ([f"allowed on D at the rate seen on D′: {allowed:.4g}"] if tested is found else [])
         assert (f"the claim allows {allowed:.4g} on D" in given.to_html()) == (tested is found)
         assert ("allow" in str(given)) == (tested is found)
-
-
-@pytest.mark.campaign
-def test_a_profile_of_a_name_with_dollars_is_drawn(tmp_path):
-    plot_profile(replace(results()["profile"], mechanism="$a_{$"), tmp_path / "profile.svg")
-    assert (tmp_path / "profile.svg").stat().st_size
-
-
-def test_every_line_of_a_curve_is_in_the_legend_and_the_title_has_runs_and_parameters():
-    found = results()["curve"]
-    axes = found.plot(Figure().add_subplot())
-    named = {text.get_text() for text in axes.get_legend().get_texts()}
-    assert named == {line.get_label() for line in axes.lines}
-    assert {"ε₀ = 0.5", "test ε = 0.5", "ε₀ = 1", "test ε = 1", "p = 0.05"} == named
-    assert found.call in axes.get_title()
-    assert "50,000 runs" in axes.get_title()
 
 
 def test_a_hostile_name_is_drawn_as_text():

@@ -87,25 +87,72 @@ def alphas(path):
     return [entry["alpha"] for entry in json.loads(path.read_text())["assertions"]]
 
 
-def test_a_correct_mechanism_passes_and_the_verdict_comes_back(project):
-    run = project(
-        PASSES,
-        """
-    def test_verdict(assert_private):
-        verdict = assert_private(good, epsilon=1.0, neighbours=one)
-        assert isinstance(verdict, dpw.NotRefuted)
-        assert verdict.claim.epsilon == 1
-    """,
-    )
-    result = run()
-    result.assert_outcomes(passed=2)
+@pytest.fixture
+def edit(pytester):
+    """Replaces a text in the test file of the inner session."""
+
+    def replace_text(old, new):
+        test = pytester.path / "test_it.py"
+        assert old in test.read_text()
+        test.write_text(test.read_text().replace(old, new))
+
+    return replace_text
+
+
+ASSERTIONS = """
+    from dpwitness.plugin import PrivacyViolation
+
+    pytestmark = pytest.mark.dp(neighbours=one, epsilon=4.0)
+
+    @pytest.mark.dp(epsilon=1.0)
+    class TestClass:
+        def test_class(self, assert_private):
+            verdict = assert_private(good)
+            assert isinstance(verdict, dpw.NotRefuted) and verdict.claim.epsilon == 1
+
+        @pytest.mark.dp(epsilon=1.5)
+        def test_function(self, assert_private):
+            assert assert_private(good).claim.epsilon == 1.5
+            assert assert_private(good, epsilon=2.0).claim.epsilon == 2
+
+    def test_module(assert_private):
+        assert assert_private(good, claim=4.5).claim.epsilon == 4.5
+
+    def test_violation(assert_private):
+        with pytest.raises(AssertionError) as caught:
+            assert_private(bad, epsilon=1.0)
+        assert isinstance(caught.value, PrivacyViolation) and isinstance(caught.value.verdict, dpw.Violation)
+
+    class Randomiser:
+        epsilon, delta, sensitivity = 1.5, 0.0, 1
+
+        def randomise(self, value):
+            assert isinstance(value, int)
+            return value + np.random.laplace(0, 1 / 1.5)
+
+    def test_claim_of_an_object(assert_private):
+        verdict = assert_private(Randomiser(), epsilon=None, neighbours=None, runs=5_000, search_runs=1_000)
+        assert verdict.claim.epsilon == 1.5 and verdict.witness.pair.data.item() in (0, 1)
+
+    def thirds(rng, q, epsilon, size):
+        return np.where((q[0] > 0) ^ (rng.random(size) < 1 / (1 + np.exp(epsilon))), 1 / 3, 2 / 3)
+
+    def test_two_outcomes_are_no_stuck_generator(assert_private):
+        assert_private(thirds, epsilon=1.0, neighbours=dpw.pairs(([0.0], [1.0])))
+"""
+
+
+@pytest.mark.usefixtures("asked_here")  # the subject is what an assertion is given and gives back
+def test_an_assertion_takes_settings_of_markers_and_gives_its_verdict_back(project):
+    result = project(ASSERTIONS)("-o", "dp_suppress=low_power too_slow")
+    result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(
         [
             "dpwitness: profile dev, --dp-seed=1, α = 1e-06 for the session",
             "*= dpwitness =*",
-            "2 assertions in 2 tests: 2 not refuted; α spent 6.08e-07 of 1e-06",
-            "smallest margin: * nats of evidence short of an alarm, test_it.py::test_*",
-            "  test_it.py::test_good: ε = 1, would have caught ε ≥ * with 95 % power",
+            "7 assertions in 6 tests: 1 violated, 6 not refuted; α spent 6.3*e-07 of 1e-06",
+            "smallest margin: * nats of evidence short of an alarm, test_it.py::*",
+            "  test_it.py::TestClass::test_class: ε = 1, would have caught ε ≥ * with 95 % power",
         ]
     )
 
@@ -148,26 +195,6 @@ def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
 
 
 @pytest.mark.campaign
-def test_a_mechanism_with_its_own_randomness_says_so(project):
-    result = project(
-        """
-    own = np.random.default_rng()
-
-    def test_own(assert_private):
-        assert_private(lambda q, size: q[0] + own.laplace(0, 0.5, size=size), epsilon=1.0, neighbours=one)
-    """
-    )()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "E *the mechanism draws its own randomness*",
-            "E *replay: pytest test_it.py::test_own",
-            "E *saved in .dpwitness*",
-        ]
-    )
-
-
-@pytest.mark.campaign
 def test_alpha_is_divided_over_all_dp_tests_before_any_deselection(project, tmp_path):
     run = project(PASSES, FAILS, "    def test_other(): pass\n")
     report = tmp_path / "r.json"
@@ -205,30 +232,20 @@ def test_several_assertions_of_a_test_spend_a_convergent_series(project, tmp_pat
     assert sum(6 / (np.pi * k) ** 2 for k in range(1, 1000)) < 1
 
 
-def test_a_family_smaller_than_the_collection_is_refused(project):
-    result = project(PASSES, FAILS)("-o", "dp_family_size=1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: dp_family_size=1 is too small: 2 dp tests were collected*"])
-
-
 @pytest.mark.parametrize(
     ("option", "message"),
     [
         ("--dp-alpha=2", "dp_alpha='2' must be a number between 0 and 1, at least 1e-300"),
-        ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1, at least 1e-300"),
         ("--dp-alpha=5e-324", "dp_alpha='5e-324' must be a number between 0 and 1, at least 1e-300"),
-        ("--dp-runs=0", "dp_runs='0' must be a whole number of at least 1"),
         ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
         ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds, or a time such as 30s or 2m"),
-        ("--dp-seed=-1", "dp_seed='-1' must be a whole number of at least 0"),
-        ("--dp-bits=", "dp_bits='' must be one of report, strict, off"),
         ("--dp-report=", "dp_report='' must be a file"),
-        ("--dp-detectable-ratio=0.5", "dp_detectable_ratio='0.5' must be a number between 1 and 2"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
+        ("-odp_family_size=1", "dp_family_size=1 is too small: 2 dp tests were collected*"),
     ],
 )
 def test_bad_options_are_refused_in_a_line(project, option, message):
-    result = project(PASSES)(option)
+    result = project(PASSES, FAILS)(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
@@ -256,20 +273,6 @@ def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
     monkeypatch.setenv("CI", "true")
     run().stdout.fnmatch_lines(["dpwitness: profile ci, *"])
     run("--dp-profile=nightly").stdout.fnmatch_lines(["dpwitness: profile nightly, *"])
-
-
-@pytest.mark.campaign
-def test_the_limits_of_options_hold(project, pytester, tmp_path):
-    project(PASSES)
-    report = tmp_path / "r.json"
-    pytester.runpytest_inprocess("--dp-runs=5e4", "--dp-seed=3", f"--dp-report={report}").assert_outcomes(passed=1)
-    value = json.loads(report.read_text())
-    assert value["seed"] == 3
-    assert value["profile"] == "dev"
-    (entry,) = value["assertions"]
-    assert entry["runs"]["confirm"] == 50_000
-    assert entry["verdict"] == "not-refuted"
-    assert value["alpha_spent"] == entry["alpha"] < value["alpha"] == 1e-6
 
 
 PLAIN = """
@@ -347,45 +350,10 @@ def test_without_a_seed_each_session_draws_one(pytester):
     assert len(lines) == 3
 
 
-@pytest.mark.campaign
-def test_markers_of_test_class_and_module_are_merged(project, tmp_path):
-    run = project(
-        """
-    pytestmark = pytest.mark.dp(neighbours=one, epsilon=4.0)
-
-    @pytest.mark.dp(epsilon=1.0)
-    class TestClass:
-        def test_class(self, assert_private):
-            assert assert_private(good).claim.epsilon == 1
-
-        @pytest.mark.dp(epsilon=1.5)
-        def test_function(self, assert_private):
-            assert assert_private(good).claim.epsilon == 1.5
-            assert assert_private(good, epsilon=2.0).claim.epsilon == 2
-
-    def test_module(assert_private):
-        assert assert_private(good, claim=4.5).claim.epsilon == 4.5
-    """
-    )
-    run().assert_outcomes(passed=3)
-
-
 def test_unknown_settings_are_errors(project):
     marked = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")()
     assert marked.ret == pytest.ExitCode.USAGE_ERROR
     marked.stderr.fnmatch_lines(["ERROR: test_it.py::test_typo: the marker dp has unknown key 'epsilom'; it takes *"])
-    called = project("    def test_typo(assert_private): assert_private(good, epsilom=1.0)\n")()
-    called.assert_outcomes(failed=1)
-    called.stdout.fnmatch_lines(["E *InvalidParameter: assert_private has no setting 'epsilom'; it takes *"])
-    late = project(
-        """
-    def test_late(request, assert_private):
-        request.node.add_marker(pytest.mark.dp(cluster="local"))
-        assert_private(good, epsilon=1.0)
-    """
-    )()
-    late.assert_outcomes(failed=1)
-    late.stdout.fnmatch_lines(["E *InvalidParameter: assert_private has no setting 'cluster'; it takes *"])
 
 
 def test_the_fixture_asked_for_while_a_test_runs_is_refused(project):
@@ -499,13 +467,6 @@ def test_retries_of_other_tests_are_none_of_our_business(project):
 
 
 @pytest.mark.campaign
-def test_stop_at_the_first_failure(project):
-    result = project(FAILS, PASSES)("-x")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 violated; *"])
-
-
-@pytest.mark.campaign
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
 def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     path = tmp_path / "junit.xml"
@@ -513,17 +474,12 @@ def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
     assert cases["test_good"].find("failure") is None
     assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    told = {name: {one.get("name"): one.get("value") for one in case.iter("property")} for name, case in cases.items()}
-    for name, verdict, shown in (
-        ("test_good", "not-refuted", "would have caught ε ≥ "),
-        ("test_bad", "violated", "ε ≥ "),
-    ):
-        assert told[name]["dpwitness.verdict"] == verdict
-        assert told[name]["dpwitness.shown"].startswith(shown)
-        assert told[name]["dpwitness.claim"] == "ε = 1"
-        assert float(told[name]["dpwitness.alpha"]) == pytest.approx(1e-6 / 2 * 6 / math.pi**2, rel=0.01)
-        assert int(told[name]["dpwitness.runs"]) > 0
-        assert int(told[name]["dpwitness.seed"]) >= 0
+    for name, verdict, shown in (("good", "not-refuted", "would have caught ε ≥ "), ("bad", "violated", "ε ≥ ")):
+        told = {one.get("name"): one.get("value") for one in cases[f"test_{name}"].iter("property")}
+        assert (told["dpwitness.verdict"], told["dpwitness.claim"]) == (verdict, "ε = 1")
+        assert told["dpwitness.shown"].startswith(shown)
+        assert float(told["dpwitness.alpha"]) == pytest.approx(1e-6 / 2 * 6 / math.pi**2, rel=0.01)
+        assert int(told["dpwitness.runs"]) > 0 <= int(told["dpwitness.seed"])
 
 
 @pytest.mark.campaign
@@ -733,97 +689,29 @@ def test_the_alpha_of_any_number_of_assertions_is_at_most_that_of_the_test(first
 
 
 def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
+    """Passes of one test and one claim share a line, unless there is a note."""
     passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-7, "note": None}
-    passed["power"] = "with 95 % power"
+    passed |= {"power": "with 95 % power", "margin": 20.0, "detectable": 1.25}
+    bits = {"floating_point": {"parameter": "ε", "lower_bound": 5.5}}
     records = [
-        {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable": 1.25},
-        {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable": None, "note": "seen"},
-        {"test": "b", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "parameter": "ε", "alpha": 3e-7}
-        | {"margin": -5.0, "lower_bound": 2.5, "exceeded": "ε ≥ 2.5"},
-        {"test": "c", "assertion": 1, "verdict": "unhealthy", "claim": None, "alpha": 1e-7, "reason": "too slow"},
+        {**passed, "test": "a", "assertion": 1, "margin": 9.04},
+        {**passed, "test": "a", "assertion": 2, "detectable": None, "note": "seen"},
+        {**passed, "test": "a", "assertion": 3, "detectable": 1.3},
+        {**passed, "test": "b", "assertion": 1, "others": [passed, {**passed, **bits}]},
+        {**passed, "test": "c", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "exceeded": "ε ≥ 2.5"},
+        {**passed, "test": "d", "assertion": 1, "verdict": "unhealthy", "claim": None, "reason": "too slow"},
     ]
-    session = SimpleNamespace(records=records, alpha=1e-6)
-    assert dpwitness.plugin.ledger.lines(session) == [
-        "4 assertions in 3 tests: 1 violated, 2 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
-        "smallest margin: 9.0 nats of evidence short of an alarm, a (assertion 2)",
-        "  a: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+    assert dpwitness.plugin.ledger.lines(SimpleNamespace(records=records, alpha=1e-6)) == [
+        "6 assertions in 4 tests: 1 violated, 4 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
+        "smallest margin: 9.0 nats of evidence short of an alarm, a",
+        "  a: 2 assertions: ε = 1, would have caught ε ≥ 1.25–1.3 with 95 % power",
         "  a (assertion 2): ε = 1, would have caught nothing with 95 % power",
         "    seen",
-        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
-        "  c: too slow",
+        "  b: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+        "    floating point: refuted by the last bits, ε ≥ 5.5",
+        "  c: ε = 2 VIOLATED, ε ≥ 2.5",
+        "  d: too slow",
     ]
-    session.records = records[2:3]
-    assert dpwitness.plugin.ledger.lines(session) == [
-        "1 assertion in 1 test: 1 violated; α spent 3e-07 of 1e-06",
-        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
-    ]
-
-
-def test_the_ledger_says_passes_of_one_test_and_claim_in_one_line():
-    passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-8, "note": None, "margin": 20.0}
-    passed["power"] = "with 95 % power"
-    caught = [1.0261, 1.0379, 1.03, 1.03]
-    records = [{"test": "a", "assertion": k, **passed, "detectable": least} for k, least in enumerate(caught, 1)]
-    records[2] |= {"note": "seen"}  # a line of its own
-    others = [
-        {
-            "test": "a",
-            "assertion": 5,
-            **passed,
-            "claim": "ε(8) = 2",
-            "power": "with about 95 % power",
-            "detectable": 2.1,
-        }
-    ]
-    others += [{"test": "b", "assertion": k, **passed, "detectable": 1.1} for k in (1, 2)]
-    session = SimpleNamespace(records=records + others, alpha=1e-6)
-    assert dpwitness.plugin.ledger.lines(session)[2:] == [
-        "  a: 3 assertions: ε = 1, would have caught ε ≥ 1.027–1.038 with 95 % power",
-        "  a (assertion 3): ε = 1, would have caught ε ≥ 1.03 with 95 % power",
-        "    seen",
-        "  a (assertion 5): ε(8) = 2, would have caught ε ≥ 2.1 with about 95 % power",
-        "  b: 2 assertions: ε = 1, would have caught ε ≥ 1.1 with 95 % power",
-    ]
-
-
-def test_the_ledger_says_what_bits_show_of_alike_passes_in_one_line():
-    passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-8, "margin": 20.0}
-    passed["power"] = "with 95 % power"
-    records = [
-        {
-            "test": "a",
-            "assertion": k,
-            **passed,
-            "detectable": 1.02,
-            "floating_point": {"parameter": "ε", "lower_bound": b},
-        }
-        for k, b in enumerate((5.5, 5.75), 1)
-    ]
-    records.append({"test": "a", "assertion": 3, **passed, "detectable": 1.02})
-    assert dpwitness.plugin.ledger.lines(SimpleNamespace(records=records, alpha=1e-6))[2:] == [
-        "  a: 2 assertions: ε = 1, would have caught ε ≥ 1.02 with 95 % power",
-        "    floating point: refuted by the last bits, ε ≥ 5.5–5.75",
-        "  a (assertion 3): ε = 1, would have caught ε ≥ 1.02 with 95 % power",
-    ]
-
-
-def test_lines_of_the_summary_wrap_between_words_on_a_terminal_only(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    line = "  test_it.py::test_refused: " + "word " * 30
-    fitted = _dpwitness_pytest._fit_line(line, SimpleNamespace(isatty=True)).splitlines()
-    assert max(map(len, fitted)) <= 80
-    assert all(one.startswith("      word") for one in fitted[1:])
-    assert _dpwitness_pytest._fit_line(line, SimpleNamespace(isatty=False)) == line
-
-
-def test_the_ledger_says_what_bits_show_under_any_adjacency():
-    """The verdict that stands first may be the one whose bits show nothing."""
-    passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-7, "detectable": 1.25}
-    passed["power"] = "with 95 % power"
-    other = {**passed, "floating_point": {"parameter": "ε", "lower_bound": 5.5}}
-    record = {"test": "a", "assertion": 1, **passed, "margin": 20.0, "note": None, "others": [passed, other]}
-    session = SimpleNamespace(records=[record], alpha=1e-6)
-    assert dpwitness.plugin.ledger.lines(session)[-1] == "    floating point: refuted by the last bits, ε ≥ 5.5"
 
 
 @pytest.mark.campaign
@@ -841,7 +729,7 @@ def saved(pytester):
 
 
 @pytest.mark.usefixtures("asked_here")  # the subject is what pytest prints and keeps
-def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester):
+def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester, edit):
     run = project(FAILS)
     run().assert_outcomes(failed=1)
     (path,) = saved(pytester)
@@ -855,14 +743,13 @@ def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["E *runs: 0 search, *", "E *saved in .dpwitness/*: seen again on fresh runs"])
 
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    edit("0.5 / epsilon", "1 / epsilon")
     fixed = run("--dp-seed=3")
     fixed.assert_outcomes(passed=1)
     fixed.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
     assert json.loads(path.read_text()) == {**value, "status": "fixed"}
 
-    test.write_text(test.read_text().replace("1 / epsilon", "0.5 / epsilon"))
+    edit("1 / epsilon", "0.5 / epsilon")
     run("--dp-seed=4").stdout.fnmatch_lines(["E *saved in .dpwitness/*: seen again on fresh runs"])
     assert json.loads(path.read_text())["status"] == "refutes"
 
@@ -872,40 +759,40 @@ OF_BITS = FeatureEvent(
 )  # fmt: skip
 
 
+#: What has changed since a witness was saved: entries of the file, the test, whether it passes, and what is said.
+CHANGED = {
+    "bits": ({"event": OF_BITS.to_json()}, ("0.5 /", "1 /"), True, 'was saved with bits="strict" and was not replayed'),
+    "no neighbours": (
+        {"relation": None, "input": [0.0], "neighbour": [50.0]}, ("0.5 /", "1 /"), True,
+        "holds inputs that are not neighbours; it was not replayed",
+    ),
+    # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
+    "half the sensitivity": (
+        {}, ("queries(1)", "queries(1, sensitivity=0.5)"), True, "was saved for another relation and was not replayed",
+    ),
+    "twice the sensitivity": (
+        {}, ("queries(1)", "queries(1, sensitivity=2)"), False, "was saved for another relation and was not replayed*",
+    ),
+    "data": ({"data": [3.0]}, ("0.5 /", "1 /"), True, "was saved for another relation and was not replayed"),
+    # The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim.
+    "claim": ({}, ("bad, epsilon=1.0,", "bad, epsilon=1.0, claim=2.0,"), True, "refuted ε = 1, and does not refute*"),
+}  # fmt: skip
+
+
 @pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"event": OF_BITS.to_json()}, 'was saved with bits="strict" and was not replayed'),
-    ],
-)
-def test_a_witness_of_other_settings_is_left_out_and_that_is_said(project, pytester, changes, why):
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_witness_of_another_question_accuses_nobody_and_that_is_said(project, pytester, edit, what):
+    changes, (old, new), passes, why = CHANGED[what]
     run = project(FAILS)
-    run()
+    run().assert_outcomes(failed=1)
     (path,) = saved(pytester)
     value = json.loads(path.read_text())
     value["witness"] |= changes
     path.write_text(json.dumps(value))
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
-    result = run()
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines([f"    .dpwitness/*.json {why}"])
-
-
-@pytest.mark.campaign
-def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, pytester):
-    run = project(FAILS.replace("neighbours=one", "neighbours=one, bits=False"))
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "0.93 / epsilon"))
-    run("--dp-runs=4000000", "--dp-detectable-ratio=1.01").assert_outcomes(failed=1)
-    (path,) = saved(pytester)
-    few = run("--dp-seed=2", "--dp-runs=5000")
-    few.assert_outcomes(passed=1)
-    few.stdout.fnmatch_lines(
-        ["    the witness in .dpwitness/* was not seen again, in too few runs to say that it is fixed: they would *"]
-    )
-    assert json.loads(path.read_text())["status"] == "refutes"
+    edit(old, new)
+    result = run("--dp-seed=2")
+    result.assert_outcomes(**{"passed" if passes else "failed": 1})
+    result.stdout.fnmatch_lines([f"* .dpwitness/*.json {why}" if passes else f"E *.json {why}"])
 
 
 @pytest.mark.campaign
@@ -934,11 +821,10 @@ def test_what_a_replay_leaves_open():
 
 
 @pytest.mark.campaign
-def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, monkeypatch):
+def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, edit, monkeypatch):
     run = project(FAILS)
     run().assert_outcomes(failed=1)
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    edit("0.5 / epsilon", "1 / epsilon")
 
     def too_slow(*arguments, **settings):
         raise MechanismTimeout("bad took too long")
@@ -1001,26 +887,6 @@ def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
     assert entry["witness"]["alpha"] == pytest.approx(entry["alpha"] / 2)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("sensitivity", "outcome", "note"),
-    [
-        # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
-        (0.5, "passed", "    {}"),
-        (2, "failed", "E *{}; saved in *"),
-    ],
-)
-def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester, sensitivity, outcome, note):
-    run = project(FAILS)
-    run()
-    test = pytester.path / "test_it.py"
-    other = f"one = dpw.queries(1, sensitivity={sensitivity})"
-    test.write_text(test.read_text().replace("one = dpw.queries(1)", other))
-    result = run("--dp-seed=2")
-    result.assert_outcomes(**{outcome: 1})
-    result.stdout.fnmatch_lines([note.format(".dpwitness/* was saved for another relation and was not replayed")])
-
-
 MEAN = """
     def mean(rng, bits, size):
         return bits.sum() / len(bits) + rng.laplace(0, 0.03, size=size)
@@ -1031,68 +897,15 @@ MEAN = """
 
 
 @pytest.mark.campaign
-def test_a_witness_never_accuses_the_repaired_mechanism(project, pytester):
+def test_a_witness_never_accuses_the_repaired_mechanism(project, pytester, edit):
     """1/(10ε) is enough noise for ten bits, not for one: shrunk to fewer bits, the witness would lie for ever."""
     run = project(MEAN)
     run().assert_outcomes(failed=1)
     (path,) = saved(pytester)
     assert len(json.loads(path.read_text())["witness"]["input"]) == 10
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.03", "0.1"))
+    edit("0.03", "0.1")
     for seed in (2, 3):
         run(f"--dp-seed={seed}").assert_outcomes(passed=1)
-
-
-COUNTED = """
-    def counted(rng, counts, size):
-        return counts[0] + rng.laplace(0, 0.5, size=size)
-
-    def test_counted(assert_private):
-        assert_private(counted, epsilon=1.0, neighbours=dpw.histogram(2), data=[10, 3])
-"""
-
-
-@pytest.mark.campaign
-def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester):
-    run = project(COUNTED)
-    run().assert_outcomes(failed=1)
-    (path,) = saved(pytester)
-    value = json.loads(path.read_text())["witness"]
-    assert value["data"] == [10, 3]
-    assert [10, 3] in (value["input"], value["neighbour"])
-    run("--dp-seed=2").stdout.fnmatch_lines(["E *saved in .dpwitness/*: seen again on fresh runs"])
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("[10, 3]", "[9, 3]").replace("0, 0.5,", "0, 1.0,"))
-    passed = run("--dp-seed=3")
-    passed.assert_outcomes(passed=1)
-    passed.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
-
-
-@pytest.mark.campaign
-def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
-    run = project(FAILS)
-    run()
-    (path,) = saved(pytester)
-    value = json.loads(path.read_text())
-    value["witness"] |= {"relation": None, "input": [0.0], "neighbour": [50.0]}
-    path.write_text(json.dumps(value))
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
-    result = run("--dp-seed=2")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are not neighbours; it was not replayed"])
-
-
-@pytest.mark.campaign
-def test_the_claim_of_today_is_replayed(project, pytester):
-    """The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim."""
-    run = project(FAILS)
-    run().assert_outcomes(failed=1)
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("bad, epsilon=1.0, neighbours", "bad, epsilon=1.0, claim=2.0, neighbours"))
-    result = run("--dp-seed=2")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    the witness in .dpwitness/* refuted ε = 1, and does not refute ε = 2"])
 
 
 @pytest.mark.campaign
@@ -1114,10 +927,6 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     again = run("--dp-seed=2")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["E *saved in .dpwitness/*could not be marked as refutes: OSError: *No space left*"])
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
-    path.write_text(path.read_text().replace('"fixed"', '"refutes"'))
-    run("--dp-seed=3").assert_outcomes(passed=1)
 
 
 @pytest.mark.campaign
@@ -1158,17 +967,46 @@ def test_a_violation_is_saved_before_it_is_shrunk(project, pytester, monkeypatch
     assert len(before) == 1
 
 
-@pytest.mark.parametrize(("ends", "told"), [("skip", "Skipped"), ("fail", "Failed")])
-def test_what_pytest_raises_within_a_mechanism_is_recorded(project, ends, told):
+#: What a mechanism does, its errors as pytest shows them, and what the ledger says.
+ENDS = {
+    'pytest.skip("no GPU")': ("skipped", "*no GPU*", "Skipped: no GPU"),
+    'pytest.fail("no GPU")': ("failed", "*no GPU*", "Failed: no GPU"),
+    "raise SystemExit(3)": (
+        "failed", "E *MechanismCrashed: ends called sys.exit(3): take that out, it ends the check", "ends called sys.*",
+    ),
+    'return {}["missing"]': ("failed", "E *MechanismRaised: ends raised KeyError*", "ends raised KeyError*"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("does", ENDS)
+def test_what_a_mechanism_does_to_its_test_is_recorded(project, does):
+    outcome, shown, recorded = ENDS[does]
     result = project(f"""
     def ends(rng, data):
-        pytest.{ends}("no GPU")
+        {does}
 
     def test_it(assert_private):
         assert_private(ends, epsilon=1.0, neighbours=one)
     """)()
-    result.assert_outcomes(**{{"skip": "skipped", "fail": "failed"}[ends]: 1})
-    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 error; α spent *", f"  *test_it: {told}: no GPU"])
+    result.assert_outcomes(**{outcome: 1})
+    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 error; α spent *", f"  *test_it: {recorded}"])
+    result.stdout.fnmatch_lines([shown])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "InvalidClaim: no claim to test: give epsilon=*"),
+        ("epsilon=1.0, suppress=5", "InvalidParameter: suppress=5 must be the name of a check, or a list of names"),
+        ("epsilon=1.0, suppress='slow'", "InvalidParameter: suppress='slow' must be the name of a health check: *"),
+        ("epsilom=1.0", "InvalidParameter: assert_private has no setting 'epsilom'; it takes *"),
+    ],
+)
+def test_bad_input_is_one_line_without_our_frames(project, given, said):
+    result = project(f"    def test_it(assert_private): assert_private(good, neighbours=one, {given})\n")()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"E *{said}"])
+    result.stdout.no_fnmatch_line("*asserter.py*")
 
 
 @pytest.mark.campaign
@@ -1188,37 +1026,6 @@ def test_the_database_can_be_moved_and_disabled(project, pytester):
     assert len(list((pytester.path / "build" / "witnesses").glob("*.json"))) == 1
 
 
-OWN_RELATION = """
-    from dpwitness.neighbours import Pair, Relation, as_finite_numbers as numbers
-
-    class Failing(Relation):
-        def candidates(self, data=None, *, centre=0.0, scale=1.0):
-            yield Pair(numbers([1.0]), numbers([0.0]))
-
-        def to_json(self):
-            raise ZeroDivisionError("no luck")
-
-    def test_bad(assert_private):
-        assert_private(bad, epsilon=1.0, neighbours=Failing())
-"""
-
-
-@pytest.mark.campaign
-def test_a_violation_outlives_a_relation_that_cannot_write_itself(project, pytester):
-    result = project(OWN_RELATION)("--dp-report=dp.json")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "E *PrivacyViolation: VIOLATED: bad(epsilon=1) is not 1-DP",
-            "E *the witness could not be saved: neighbours=*: its to_json raised ZeroDivisionError: no luck",
-            "1 assertion in 1 test: 1 violated; *",
-        ]
-    )
-    (record,) = json.loads((pytester.path / "dp.json").read_text())["assertions"]
-    assert (record["verdict"], record["witness"]["relation"]) == ("violated", None)
-    assert saved(pytester) == []
-
-
 @pytest.mark.campaign
 def test_a_verdict_that_cannot_be_written_down_is_one_still(project, monkeypatch):
     monkeypatch.setattr(dpw.Violation, "to_json", lambda self: 1 / 0)
@@ -1230,26 +1037,6 @@ def test_a_verdict_that_cannot_be_written_down_is_one_still(project, monkeypatch
             "1 assertion in 1 test: 1 error; *",
             "*violated, but it could not be written down: ZeroDivisionError: division by zero",
         ]
-    )
-
-
-LEAVES = """
-    import sys
-
-    def leaves(rng, q, epsilon):
-        sys.exit(3)
-
-    def test_it(assert_private):
-        assert_private(leaves, epsilon=1.0, neighbours=one)
-"""
-
-
-def test_a_mechanism_that_leaves_is_told_in_one_line_and_recorded(project):
-    result = project(LEAVES)()
-    result.assert_outcomes(failed=1)
-    said = "leaves called sys.exit(3): take that out, it ends the check"
-    result.stdout.fnmatch_lines(
-        [f"E *MechanismCrashed: {said}", "1 assertion in 1 test: 1 error; *", f"  *test_it: {said}"]
     )
 
 
@@ -1315,82 +1102,6 @@ def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
         project(SAME, call)("-o", f"dp_suppress={name}"),
     ):
         suppressed.stdout.no_fnmatch_line(f"*HealthCheckFailed: {name}*")
-
-
-def test_what_is_suppressed_is_a_name_or_names(project):
-    result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress=5)\n")()
-    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress=5 must be the name of a check, or a list of names"])
-
-
-def test_an_unknown_health_check_is_an_error(project):
-    result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress='slow')\n")()
-    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress='slow' must be the name of a health check: *"])
-
-
-def test_discrete_mechanisms_are_not_taken_for_stuck(project):
-    project(
-        """
-    def thirds(rng, q, epsilon, size):
-        flip = rng.random(size) < 1 / (1 + np.exp(epsilon))
-        return np.where((q[0] > 0) ^ flip, 1 / 3, 2 / 3)
-
-    def test_thirds(assert_private):
-        assert_private(thirds, epsilon=1.0, neighbours=dpw.pairs(([0.0], [1.0])))
-    """
-    )().assert_outcomes(passed=1)
-
-
-def test_bad_input_is_one_line_without_our_frames(project):
-    result = project("    def test_it(assert_private): assert_private(good, neighbours=one)\n")()
-    result.stdout.fnmatch_lines(["E *InvalidClaim: no claim to test: give epsilon=*"])
-    result.stdout.no_fnmatch_line("*asserter.py*")
-
-
-def test_an_error_of_the_mechanism_is_shown_where_it_happened(project):
-    result = project(
-        """
-    def broken(rng, q, size):
-        return [{}["missing"]] * size
-
-    def test_it(assert_private):
-        assert_private(broken, epsilon=1.0, neighbours=one)
-    """
-    )()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E *KeyError: 'missing'", "E *MechanismRaised: broken raised KeyError*"])
-    result.stdout.no_fnmatch_line("*adapters.py*")
-
-
-def test_claim_and_neighbours_are_read_from_objects(project):
-    project(
-        """
-    class Randomiser:
-        epsilon, delta, sensitivity = 1.5, 0.0, 1
-
-        def randomise(self, value):
-            assert isinstance(value, int)
-            return value + np.random.laplace(0, 1 / 1.5)
-
-    def test_it(assert_private):
-        verdict = assert_private(Randomiser(), runs=5_000, search_runs=1_000)
-        assert verdict.claim.epsilon == 1.5
-        assert verdict.witness.pair.data.item() in (0, 1)
-    """
-    )().assert_outcomes(passed=1)
-
-
-def test_violation_is_an_assertion_error_with_the_verdict(project):
-    project(
-        """
-    from dpwitness.plugin import PrivacyViolation
-
-    def test_it(assert_private):
-        with pytest.raises(AssertionError) as caught:
-            assert_private(bad, epsilon=1.0, neighbours=one)
-        assert isinstance(caught.value, PrivacyViolation)
-        assert isinstance(caught.value.verdict, dpw.Violation)
-    """
-    )().assert_outcomes(passed=1)
 
 
 def test_power_against_a_slightly_wrong_scale():

@@ -15,7 +15,6 @@ from command_lines import parsed
 
 import dpwitness as dpw
 from dpwitness import checks
-from dpwitness.claims import ZCDP
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
 from dpwitness.problem import Effort, Statement
@@ -44,24 +43,6 @@ def test_a_verdict_has_no_truth_value_and_says_whether_it_is_refuted(violation):
 
 
 @pytest.mark.campaign
-def test_of_several_adjacencies_one_refuted_is_enough():
-    either = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 2))
-    verdict = dpw.check(lambda rng, data, size: np.full(size, len(data)) + rng.random(size) / 2, claim=1.0,
-                        neighbours=either, **FEW)  # fmt: skip
-    assert verdict.others
-    assert verdict.refuted
-    assert [other.refuted for other in verdict.others] == [False]  # the number of records stays where one is replaced
-
-
-@pytest.mark.campaign
-def test_a_profile_of_a_claim_has_no_truth_value():
-    found = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
-    assert not found.refuted
-    with pytest.raises(TypeError, match=r"profile\.refuted"):
-        bool(found)
-
-
-@pytest.mark.campaign
 def test_a_witness_may_be_given_in_any_form(violation, tmp_path):
     place = tmp_path / "w.json"
     violation.witness.save(place)
@@ -81,43 +62,28 @@ def test_a_witness_may_be_given_in_any_form(violation, tmp_path):
         dpw.replay(3)
 
 
-@pytest.mark.campaign
-def test_a_witness_is_replayed_before_it_is_shrunk(violation):
-    small = dpw.shrink(violation.witness, runs=100_000, workers=1, max_time="2s")
-    assert small.refuted
-    assert small.seed != violation.seed
-    with pytest.raises(dpw.InvalidWitness, match="fresh runs did not refute"):
-        dpw.shrink(violation.witness, "svt", workers=1)
-
-
-@pytest.mark.campaign
-def test_claims_and_times_are_texts_in_python_too(tmp_path, monkeypatch):
-    verdict = dpw.check(noisy, claim="zcdp:0.001", neighbours=ONE, max_time="60s", **FEW)
-    assert verdict.refuted
-    assert verdict.claim == ZCDP(0.001)
+def test_claims_and_times_are_texts_in_python_too():
     for text, found in (("90", 90.0), ("90s", 90.0), ("500ms", 0.5), ("2m", 120.0), ("1h", 3600.0)):
         assert checks.seconds("max_time", text) == found
-    for text in ("", "s", "1 minute", "-1s", "nan", "0"):
-        with pytest.raises(dpw.InvalidParameter, match="max_time="):
-            dpw.check(noisy, claim=1, neighbours=ONE, max_time=text)
-    with pytest.raises(dpw.InvalidClaim, match=r"claim='zcpd:0\.5' must be .*did you mean 'zcdp'"):
-        dpw.check(noisy, claim="zcpd:0.5", neighbours=ONE)
-    with pytest.raises(dpw.InvalidClaim, match=r"claim=':1' must be .* or tradeoff:FILE$"):
-        dpw.check(noisy, claim=":1", neighbours=ONE)
-    (tmp_path / "mine.py").write_text("def noisy(rng, data, size):\n    return data[0] + rng.laplace(0, 0.3, size)\n")
-    monkeypatch.chdir(tmp_path)
-    assert dpw.check("mine.py:noisy", claim=1, neighbours=ONE, **FEW).refuted
-    with pytest.raises(dpw.UnknownTarget, match=r"there is no file mina\.py"):
-        dpw.check("mina.py:noisy", claim=1)
+    for given, error, said in (
+        ({"claim": 1, "max_time": "1 minute"}, dpw.InvalidParameter, "max_time='1 minute' must be"),
+        ({"claim": "zcpd:0.5"}, dpw.InvalidClaim, r"claim='zcpd:0\.5' must be .*did you mean 'zcdp'"),
+        ({"claim": 1, "mechanism": "mina.py:noisy"}, dpw.UnknownTarget, r"there is no file mina\.py"),
+        ({"claim": 1, "parameters": {}, "mechanism": needs}, dpw.InvalidParameter, r"\(command line: --set scale=…\)"),
+    ):
+        with pytest.raises(error, match=said):
+            dpw.check(given.pop("mechanism", noisy), neighbours=ONE, **given)
+
+
+def needs(rng, data, scale):
+    return 0.0
 
 
 WRONG = {
     "check": ({"max_runs": 3}, "check has no parameter 'max_runs'; did you mean 'runs'"),
     "replay": ({"max_runs": 3}, "replay has no parameter 'max_runs'; did you mean 'runs'?"),
-    "shrink": ({"max_runs": 3}, "shrink has no parameter 'max_runs'; did you mean 'runs'?"),
     "bound": ({"confidence": 0.9}, "bound has no parameter 'confidence'; it takes mechanism, epsilon,"),
     "curve": ({"epsilons": [1]}, "curve has no parameter 'epsilons'; did you mean 'epsilon'?"),
-    "profile": ({"neighbors": ONE}, "profile has no parameter 'neighbors'; did you mean 'neighbours'?"),
 }
 
 
@@ -128,18 +94,6 @@ def test_an_unknown_parameter_is_refused_by_what_is_meant(name):
         getattr(dpw, name)(noisy, **given)
     with pytest.raises(dpw.InvalidParameter, match=re.escape("noisy has: give parameters={'scale': 2.0}")):
         getattr(dpw, name)(noisy, scale=2.0)
-
-
-def test_a_missing_parameter_is_asked_for_where_it_can_be_given():
-    def needs(rng, data, scale):
-        return 0.0
-
-    with pytest.raises(dpw.InvalidParameter, match=r"give parameters=\{'scale': …\} \(command line: --set scale=…\)"):
-        dpw.check(needs, claim=1, neighbours=ONE)
-    with pytest.raises(dpw.InvalidParameter, match=r"1\.0 needs its name, as epsilon=1\.0"):
-        dpw.check(noisy, 1.0)
-    with pytest.raises(TypeError, match=r"^curve\(\) missing a required argument: 'claims'"):
-        dpw.curve(noisy, epsilon=1.0, neighbours=ONE)
 
 
 #: Of each command the function, and the options that have other names there or are none of its.
@@ -164,17 +118,15 @@ def test_an_option_has_the_name_of_the_parameter(name):
 
 @pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
 def test_a_parameter_is_said_once_and_known_everywhere(name):
-    """In the signature with its default, in the reference, and, where it has an option, in the help."""
+    """In the signature with its default and its type, and in the reference."""
     function, options = getattr(dpw, name), options_of(name)
     signature, reference = inspect.signature(function), inspect.getdoc(function)
-    assert "options" not in signature.parameters
     for one, option in options.items():
         assert signature.parameters[one].default == option.default
         assert f"\n{one}\n    {option.reference[:40]}" in reference
-    if name in COMMANDS:
-        actions = {one.name: one for one in parsed([name, "x", *MUST.get(name, ())]).context.command.params}
-        for one in [one for one, option in options.items() if option.metavar or option.choices]:
-            assert options[one].text[:20].replace("`", "--") in actions[one].help
+    hints = typing.get_type_hints(function)
+    assert list(hints) == [*signature.parameters, "return"]
+    assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
 
 
 def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
@@ -187,15 +139,6 @@ def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
     given = inspect.signature(dpw.check).parameters
     for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
         assert field.name == "given" or field.default == given[field.name].default
-
-
-@pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
-def test_the_types_of_all_parameters_can_be_asked_for(name):
-    function = getattr(dpw, name)
-    hints = typing.get_type_hints(function)
-    assert list(hints) == [*inspect.signature(function).parameters, "return"]
-    assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
-    assert {dpw.neighbours.Relation, type(None)} < set(typing.get_args(hints["neighbours"]))
 
 
 CALLS = """
@@ -224,18 +167,6 @@ def test_a_type_checker_knows_the_parameters(tmp_path):
 # Mechanisms as they are written.
 
 
-@pytest.mark.campaign
-def test_parameters_without_a_name():
-    def positional(rng, data, /, scale=0.2):
-        return data[0] + rng.laplace(0, scale)
-
-    def vectorised(rng, data, size, /):
-        return data[0] + rng.laplace(0, 0.2, size)
-
-    for mechanism, outcome in ((positional, None), (positional, float), (vectorised, None)):
-        assert dpw.check(mechanism, claim=1, neighbours=ONE, outcome=outcome, **{**FEW, "runs": 2_000}).refuted
-
-
 def handing_on(function):
     @functools.wraps(function)
     def wrapper(*given, **named):
@@ -259,16 +190,6 @@ def looking_at_the_input(function):
         return function(rng, data, **named)
 
     return wrapper
-
-
-@pytest.mark.parametrize("wrap", [handing_on, by_position])
-def test_a_wrapper_gets_the_parameters_up_to_the_input_by_their_places(wrap):
-    @wrap
-    def mechanism(data, scale=0.2, rng=None):
-        return data[0] + rng.laplace(0, scale)
-
-    signature = Signature.of(mechanism, {"scale": 0.0})
-    assert signature.call([1.0], np.random.default_rng(1)) == 1.0
 
 
 def without_generator(function):
@@ -310,37 +231,7 @@ def test_an_async_function_has_to_be_run():
         dpw.check(later, claim=1, neighbours=ONE)
 
 
-class Model:
-    """As scikit-learn has them, without a claim of its own."""
-
-    def fit(self, X, y):
-        self.coef_ = [X.sum() + np.sum(y) + np.random.default_rng().laplace(0, 0.1)]
-        return self
-
-
-@pytest.mark.campaign
-def test_an_estimator_is_fitted_and_its_attributes_are_released():
-    relation = dpw.records(((dpw.numbers(0, 1),), dpw.flags()), form="xy")
-    few = {**FEW, "runs": 500, "search_runs": 200}
-    assert dpw.check(Model(), claim=1, neighbours=relation, outcome="coef_", **few).refuted
-    with pytest.raises(dpw.InvalidOutcome, match=r"returned <.*Model object> on run 0: name the attributes"):
-        dpw.check(Model(), claim=1, neighbours=relation, **few)
-
-
 # Messages.
-
-
-def test_messages_name_what_and_the_mend():
-    for given, said in (
-        (([1, 1], [2, 1]), "pairs(([1, 1], [2, 1]))"),
-        (([1, 2, 3], [1, 2, 4]), "pairs(([1, 2, 3], [1, 2, 4]))"),
-        ((1, 2), "pairs((1, 2))"),
-    ):
-        with pytest.raises(dpw.InvalidNeighbours, match=re.escape(f"for one pair of two inputs give {said}")):
-            dpw.pairs(*given)
-    with pytest.raises(dpw.InvalidNeighbours, match=re.escape("domain of 'age' (0, 120) must be a domain: for a")):
-        dpw.records({"age": (0, 120)})
-    assert checks.brief(object()) == "<object object>"
 
 
 def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
@@ -353,15 +244,7 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
             made(10**7)
 
 
-def test_only_a_check_is_said_to_go_without_search_runs():
-    assert "0: it bets from the first run on" in (dpw.check.__doc__ or "")
-    for function in (dpw.bound, dpw.profile, dpw.curve):
-        assert "from the first run on" not in (function.__doc__ or "")
+def test_only_a_check_goes_without_search_runs():
+    for function, more in ((dpw.bound, {}), (dpw.profile, {}), (dpw.curve, {"claims": [1.0]})):
         with pytest.raises(dpw.BudgetTooSmall, match="search_runs=0 is for check alone"):
-            function(
-                noisy,
-                **({"claims": [1.0]} if function is dpw.curve else {}),
-                epsilon=1.0,
-                neighbours=ONE,
-                search_runs=0,
-            )
+            function(noisy, epsilon=1.0, neighbours=ONE, search_runs=0, **more)

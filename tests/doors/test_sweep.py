@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import textwrap
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
@@ -22,7 +21,7 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
+from dpwitness.sweeps.describers import Recipe, describer_of, registered
 from dpwitness.sweeps.sweep import Case, Sweep
 from dpwitness.sweeps.worker import CaseResult, check_case, try_attempt
 from dpwitness.targets import target_of
@@ -165,11 +164,10 @@ def seeds_in(lines):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--alpha", "1e-3"], "with alpha=1e-06, and not 0.001: give the same, or choose another --output"),
-        (["--max-time", "3"], "with max_time=30.0, and not 3.0: give the same, or choose another --output"),
-        (["--seed", "5"], "with seed=1, and not 5: give the same, or choose another --output"),
-        (["--records", "people.csv"], "with other records: give the same, or choose another --output"),
-        (["json"], "with modules=('mine.py',), and not ('mine.py', 'json'): give the same, or choose another --output"),
+        ("--alpha 1e-3", "with alpha=1e-06, and not 0.001"),
+        ("--seed 5", "with seed=1, and not 5"),
+        ("--records people.csv", "with other records"),
+        ("json", "with modules=('mine.py',), and not ('mine.py', 'json')"),
     ],
 )
 def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, options, said, capsys):
@@ -178,10 +176,10 @@ def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monke
     ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
     command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
-    assert main([*command, *options]) == 2
+    assert main([*command, *options.split()]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dpwitness: error: other.jsonl is of a sweep ")
-    assert said in line
+    assert f"{said}: give the same, or choose another --output" in line
     assert (folder / "other.jsonl").read_text() == before
 
 
@@ -268,40 +266,19 @@ def test_what_hangs_is_killed(body, tmp_path):
     assert found.why.startswith("it did not answer within 2 s, and was ended")
 
 
-@pytest.mark.campaign
-def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path):
-    (tmp_path / "loud.py").write_text(
-        "import os\ndef loud(data, epsilon):\n    print('a' * 999)\n    print('the end', flush=True)\n    os._exit(3)\n"
-    )
-    (case,) = dpw.sweep(str(tmp_path / "loud.py"), max_time=1, seed=1)
-    assert re.fullmatch(r"it ended with exit code 3 \(a+ / the end\)", case.run().why)
-    with pytest.raises(dpw.MechanismCrashed, match=r"loud\.loud: it ended"):
-        case.check()
-
-
 @pytest.mark.parametrize(
-    ("answer", "error", "why"),
+    ("answer", "error"),
     [
-        (
-            {"case": "mine.other", "adjacency": "", "verdict": None, "error": "ValueError", "why": "no"},
-            "ValueError",
-            "no",
-        ),
-        ({"verdict": None}, "InvalidWitness", "the answer lacks 'case'"),
-        ([], "InvalidWitness", "the answer is damaged: answer=[] must be an object"),
+        ({"case": "mine.other", "adjacency": "", "verdict": None, "error": "ValueError", "why": "no"}, "ValueError"),
+        ({"verdict": None}, "InvalidWitness"),
+        ([], "InvalidWitness"),
     ],
 )
-def test_what_a_process_answers_is_data(answer, error, why, folder, monkeypatch):
+def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
     monkeypatch.setattr("dpwitness.sweeps.sweep.Child.ask", lambda *given: [answer])
-    case = dpw.sweep(str(folder / "mine.py"), seed=1)[-1]
-    assert case.run() == CaseResult(case="mine.wrong", error=error, why=why)
-
-
-def test_one_case_is_no_plural(folder):
-    sweep = listed(str(folder / "mine.py"))
-    one = replace(sweep, cases=sweep.cases[:1])
-    assert sweeps.text_of(one, []).startswith("1 case of ")
+    found = dpw.sweep(str(folder / "mine.py"), seed=1)[-1].run()
+    assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
 
 
 def test_cases_are_for_parametrize(folder):
@@ -323,76 +300,57 @@ def written(tmp_path, name, text):
     return str(tmp_path / f"{name}.py")
 
 
-def test_a_file_that_is_named_twice_is_swept_once(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    once = dpw.sweep("./mine.py", alpha=1e-6, seed=1)
-    assert dpw.sweep("./mine.py", "./mine.py", alpha=1e-6, seed=1) == once
+#: Modules, and the cases that are made of them.
+SWEPT = {
+    "imported and private names": (
+        "from other_of_mine import borrowed\ndef own(data, epsilon): ...\ndef _private(data, epsilon): ...\n"
+        "again = own",
+        ["again"],
+    ),
+    "a list of names": (
+        "__all__ = ['borrowed', 'gone', 3]\nfrom other_of_mine import borrowed\ndef own(data, epsilon): ...",
+        ["borrowed"],
+    ),
+    "things that cannot be looked at": (
+        "class Proxy:\n    def __getattr__(self, name): raise RuntimeError('outside of its context')\n"
+        "class Stubborn(Proxy):\n    @property\n    def __class__(self): raise RuntimeError('outside')\n"
+        "proxy, stubborn = Proxy(), Stubborn()\ndef own(data, epsilon): ...",
+        ["own"],
+    ),
+}
 
 
-def test_names_that_a_module_only_imports_are_not_swept(tmp_path):
-    text = """
-        from functools import lru_cache
-        from other_of_mine import borrowed
-        def own(data, epsilon): ...
-        def _private(data, epsilon): ...
-        again = own
-        """
+@pytest.mark.parametrize("what", SWEPT)
+def test_what_of_a_module_is_swept(tmp_path, what):
+    text, names = SWEPT[what]
     (tmp_path / "other_of_mine.py").write_text("def borrowed(data, epsilon): ...\n")
-    place = written(tmp_path, "imports", text)
-    assert [str(case) for case in dpw.sweep(place)] == ["imports.again"]
-    (tmp_path / "imports.py").write_text("__all__ = ['borrowed', 'gone', 3]\n" + (tmp_path / "imports.py").read_text())
-    assert [str(case) for case in dpw.sweep(place)] == ["imports.borrowed"]
-
-
-def test_a_thing_that_cannot_be_looked_at_is_not_swept(tmp_path):
-    """As a proxy is without what it stands for."""
-    text = """
-        class Proxy:
-            def __getattr__(self, name): raise RuntimeError("outside of its context")
-        class Stubborn(Proxy):
-            @property
-            def __class__(self): raise RuntimeError("outside of its context")
-        proxy, stubborn = Proxy(), Stubborn()
-        def own(data, epsilon): ...
-        """
-    assert [str(case) for case in dpw.sweep(written(tmp_path, "proxies", text))] == ["proxies.own"]
-
-
-def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
-    assert main(["sweep", written(tmp_path, "empty", "def f(data): ...")]) == 2
-    assert "no name that it defines carries a claim" in capsys.readouterr().err
-    assert main(["sweep", "xml.dom"]) == 2
-    assert "; modules within: xml.dom." in capsys.readouterr().err
-    for wrong in (["sweep", "no_such_module_here"], ["sweep", str(tmp_path / "gone.py")]):
-        assert main(wrong) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("place", [".", "..", "./", ".foo", "a..b", "folder/", "folder/module"])
-def test_what_names_neither_a_file_nor_a_module_is_refused(place, capsys):
-    said = (
-        f"{place!r} is not the name of a module: give a file, such as path/file.py, or a module, such as package.module"
-    )
-    assert main(["sweep", place]) == 2
-    assert capsys.readouterr().err == f"dpwitness: error: {said}\n"
-    with pytest.raises(dpw.UnknownTarget, match=f"^{re.escape(said)}$"):
-        dpw.sweep(place)
+    place = written(tmp_path, "swept", text)
+    assert [str(case) for case in dpw.sweep(place, place)] == [f"swept.{name}" for name in names]
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("place", "said"),
     [
-        ({"alpha": 0}, "alpha=0"),
-        ({"alpha": float("nan")}, "alpha=nan"),
-        ({"max_time": -1}, "max_time=-1"),
-        ({"seed": -3}, "seed=-3"),
-        ({"records": "gone.csv"}, "gone.csv"),
-        ({"records": 9}, "records=9 must be the path"),
+        ("empty.py", "no name that it defines carries a claim"),
+        ("xml.dom", "; modules within: xml.dom."),
+        ("no_such_module_here", "no_such_module_here"),
+        ("gone.py", "gone.py"),
+        *((place, f"{place!r} is not the name of a module: give a file") for place in (".", ".foo", "a..b", "folder/")),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, said, folder):
+def test_a_module_that_claims_nothing_or_is_none_is_refused(tmp_path, monkeypatch, place, said, capsys):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "empty", "def f(data): ...")
+    assert main(["sweep", place]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+@pytest.mark.parametrize("said", ["alpha=nan", "max_time=-1", "seed=-3", "records=9"])
+def test_settings_that_make_no_sense_are_refused(said, folder):
+    name, value = said.split("=")
     with pytest.raises(dpw.BadInput, match=re.escape(said)):
-        dpw.sweep(str(folder / "mine.py"), **settings)
+        dpw.sweep(str(folder / "mine.py"), **{name: float(value) if value == "nan" else int(value)})
 
 
 def attempts_of(thing, place="some.module:thing", records=None):
@@ -405,25 +363,6 @@ def attempts_of(thing, place="some.module:thing", records=None):
 
 def first_running(thing, **given):
     return next(attempt for attempt in attempts_of(thing, **given) if not try_attempt(attempt))
-
-
-def test_noise_on_each_record_is_no_mechanism_of_a_dataset():
-    def noisy(data, epsilon):
-        return np.asarray(data) + np.random.default_rng().laplace(0, 1 / epsilon)
-
-    of_arrays = [try_attempt(attempt) for attempt in attempts_of(noisy) if attempt.of_records]
-    assert "it returns an entry for each record" in of_arrays[0]
-
-
-def test_what_answers_for_each_record_is_run_on_one():
-    def response(data, epsilon, categories):
-        """Each record must be one of the categories."""
-        chosen = np.random.default_rng().random(len(data)) < 0.5
-        return [one if keep else categories[categories.index(one) - 1] for one, keep in zip(data, chosen, strict=True)]
-
-    attempt = first_running(response)
-    assert attempt.adjacency == "any two values of one record"
-    assert [len(side) for pair in attempt.relations[0].candidates() for side in pair.sides] == [1] * 6
 
 
 @pytest.mark.campaign
@@ -454,28 +393,6 @@ def test_the_shape_is_what_it_runs_on():
     assert set(fitted.mechanism(data)) == {"mean_"}
 
 
-def test_a_sensitivity_means_numbers_that_far_apart():
-    class Noise:
-        def __init__(self, epsilon, delta, sensitivity):
-            self.scale = sensitivity / epsilon
-
-        def randomise(self, value):
-            return value + self.scale
-
-    attempt = first_running(Noise)
-    assert attempt.claim == dpw.ApproxDP(1.0, 1e-3)
-    for pair in attempt.relations[0].candidates():
-        assert abs(pair.data - pair.neighbour) == 1
-
-
-def half(value, epsilon, sensitivity=0.5):
-    return value + sensitivity / epsilon
-
-
-def unsaid(value, epsilon, sensitivity=None):
-    return value + (sensitivity or 0.5) / epsilon
-
-
 class OfMethod:
     """Adds a scale, whose sensitivity the method takes."""
 
@@ -486,7 +403,24 @@ class OfMethod:
         return value + sensitivity / self.epsilon
 
 
-@pytest.mark.parametrize("thing", [half, unsaid, OfMethod])
+class OfObject:
+    def __init__(self, epsilon, sensitivity):
+        self.scale = sensitivity / epsilon
+
+    def randomise(self, value):
+        return value + self.scale
+
+
+def half(value, epsilon, sensitivity=0.5):
+    return value + sensitivity / epsilon
+
+
+def of_whole(value, epsilon, sensitivity=1):
+    """As diffprivlib's Geometric, which takes no 1.0."""
+    return value + [0, 1][sensitivity]
+
+
+@pytest.mark.parametrize("thing", [half, of_whole, OfMethod, OfObject])
 def test_the_sensitivity_is_what_the_numbers_differ_by_whatever_its_default(thing):
     attempt = first_running(thing)
     assert attempt.adjacency == "numbers that differ by the sensitivity"
@@ -499,17 +433,13 @@ def of_whole(value, epsilon, sensitivity=1):
     return value + [0, 1][sensitivity]
 
 
-def test_a_sensitivity_that_is_a_whole_number_stays_one():
-    assert first_running(of_whole).mechanism(0) == 1
-
-
 def refused(function):
     """Why the first recipe of a function is not run; empty where it is."""
     _, describer = describer_of(function, "some.module:function")
     return describer.recipes(function, "some.module:function")[0].refused
 
 
-@pytest.mark.parametrize("name", ["l1_norm", "max_change", "upper_bound", "epsilon_select", "eps", "budget", "sens_f"])
+@pytest.mark.parametrize("name", ["l1_norm", "upper_bound", "epsilon_select", "budget", "sens_f"])
 def test_a_parameter_that_may_restrict_the_claim_gets_no_value(name):
     """Neither by its annotation nor by its default: an input of the sweep may be one that the claim leaves out."""
     names = {}
@@ -526,18 +456,7 @@ def test_limits_of_the_mechanism_itself_have_their_defaults():
     assert refused(of_its_own) == refused(of_other_words) == ""
 
 
-@pytest.mark.parametrize(
-    "documented",
-    [
-        "Neighbours differ by adding or removing one record.",
-        "Before it, an element is padded: adding or removing one row keeps the shape even.",
-        "Unbounded DP.",
-        "Bounded DP. Neighbours replace a record.",
-        "The data must lie within the bounds.",
-        "Missing values are ignored.",
-    ],
-)
-def test_prose_changes_nothing(documented):
+def test_prose_changes_nothing():
     """A docstring only mentions adjacencies and ranges: whether it claims them, no pattern can tell."""
 
     def total(data, epsilon, bounds):
@@ -547,8 +466,8 @@ def test_prose_changes_nothing(documented):
         return [(str(one.relations), one.adjacency) for one in attempts_of(total)]
 
     silent = relations()
-    total.__doc__ = documented
-    assert relations() == silent
+    for total.__doc__ in ("Bounded DP. Neighbours replace a record.", "The data must lie within the bounds."):
+        assert relations() == silent
     assert all("add-remove and replace-one" in adjacency for _, adjacency in silent if "any two" not in adjacency)
 
 
@@ -595,14 +514,6 @@ def test_targets_say_all_of_themselves():
     attempt = first_running(load_registered("svt"))
     assert attempt.relations == (target_of(load_registered("svt")).neighbours,)
     assert attempt.parameters == {"epsilon": 1.0}
-    cases = dpw.sweep("dpwitness.algorithms.noise_addition")
-    assert "dpwitness.algorithms.noise_addition.histogram" in [str(case) for case in cases]
-
-
-def test_describers_are_found_by_their_entry_points():
-    assert [*registered()][-1] == "signatures"
-    assert {"opendp", "diffprivlib"} <= set(registered())
-    assert isinstance(first_running(lambda data, epsilon: len(data)), Attempt)
 
 
 @pytest.fixture
@@ -630,13 +541,9 @@ def knowing(describes=lambda thing, place: True, recipes=lambda thing, place: [R
 @pytest.mark.parametrize(
     ("broken", "warning"),
     [
-        (ImportError("no module x"), "'broken' (broken:D) cannot be loaded: ImportError: no module x; it is left out"),
         (SystemExit(3), "cannot be loaded: SystemExit: 3; it is left out"),
         (object(), "cannot be loaded: AttributeError: 'object' object has no attribute"),
-        (
-            knowing(lambda thing, place: {"xml.dom:g": 0}[place]),
-            "its describes raised at xml.dom:f: KeyError: 'xml.dom:f'; it is",
-        ),
+        (knowing(lambda thing, place: {"xml.dom:g": 0}[place]), "its describes raised at xml.dom:f: KeyError"),
     ],
 )
 def test_a_broken_describer_hides_nothing(of_packages, broken, warning):
@@ -694,16 +601,6 @@ def test_numbers_beyond_the_bounds_are_a_relation_of_their_own():
         assert [one.adjacency for one in attempt.relations] == ["add-remove", "replace-one"] * (len(beyond) // 2)
 
 
-def test_a_number_is_tried_beyond_its_bounds():
-    def local(value, epsilon, lower, upper):
-        return min(max(value, lower), upper)
-
-    relations = first_running(local).relations
-    beyond, within = ({(float(pair.data), float(pair.neighbour)) for pair in one.candidates()} for one in relations)
-    assert (-5.0, 10.0) in beyond - within
-    assert within < beyond
-
-
 class Fitted:
     """An estimator that learns how many there are."""
 
@@ -720,10 +617,6 @@ class Fitted:
         return self
 
 
-class OfSeveral(Fitted):
-    refused = 3
-
-
 class OfBoth(Fitted):
     def fit(self, X, y):
         if len(set(y)) < 2:
@@ -734,12 +627,6 @@ class OfBoth(Fitted):
 class Regression(Fitted):
     def __init__(self, epsilon, bounds_X, bounds_y):
         self.bounds, self.bounds_y = bounds_X, bounds_y
-
-
-@pytest.mark.campaign
-def test_an_estimator_is_run_on_as_few_records_as_it_takes():
-    assert first_running(Fitted).relations[0].size == (1, 20)
-    assert first_running(OfSeveral).relations[0].size == (4, 20)
 
 
 def test_a_classifier_that_refuses_one_class_gets_public_records_of_both():
@@ -763,39 +650,12 @@ def choosing(
     data,
     epsilon,
     law: Literal["laplace", "gauss"],
-    times: int | None,
+    times: "int | None",
     part: Optional[float],  # noqa: UP045  # the older form is an annotation too
 ):
     assert (law, times, part) == ("laplace", 2, 1.0)
     return len(data)
 
 
-def later(data, epsilon, law: "Literal['laplace']", times: "int | None"):
-    assert (law, times) == ("laplace", 2)
-    return len(data)
-
-
-@pytest.mark.parametrize("function", [choosing, later])
-def test_annotations_give_values(function):
-    _, describer = describer_of(function, "some.module:choosing")
-    recipe = describer.recipes(function, "some.module:choosing")[0]
-    assert json.dumps(recipe.settings)
-    assert first_running(function)
-
-
-@pytest.mark.campaign
-def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_path, monkeypatch):
-    folder = tmp_path / "site-packages" / "leaky_of_mine"
-    folder.mkdir(parents=True)
-    text = """
-        import numpy as np
-        def total(data, epsilon):
-            '''The sum of numbers, of which one may be added or removed.'''
-            scale = max(np.max(data, initial=0.0), 0.01) / epsilon
-            return np.sum(data) + np.random.default_rng().laplace(0, scale)
-        """
-    written(folder, "__init__", text)
-    monkeypatch.syspath_prepend(str(folder.parent))
-    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=20, seed=1)
-    explanation = check_case(case.to_json()).verdict.witness.explanation
-    assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)
+def test_annotations_give_values():
+    assert first_running(choosing)
