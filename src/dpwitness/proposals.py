@@ -100,7 +100,7 @@ def family_named(name: str) -> AttackFamily:
     whose = f"attack family {name!r} ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
     try:
         found = point.load()
-    except Exception as error:  # another package's code: it may raise anything
+    except (Exception, SystemExit) as error:  # another package's code: it may raise anything
         raise UnknownAttack(f"{whose} cannot be loaded: {class_and_text(error)}") from error
     if not isinstance(found, AttackFamily):
         raise UnknownAttack(f"{whose} is {type(found).__name__}: register an AttackFamily")
@@ -142,7 +142,7 @@ def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
             continue
         try:
             family.add_command(commands)
-        except Exception as error:  # another package's code: it may raise anything
+        except (Exception, SystemExit) as error:  # another package's code: it may raise anything
             warn(f"attack family {name!r} has a command that cannot be declared: {class_and_text(error)}")
 
 
