@@ -773,7 +773,6 @@ CHANGED = {
     "twice the sensitivity": (
         {}, ("queries(1)", "queries(1, sensitivity=2)"), False, "was saved for another relation and was not replayed*",
     ),
-    "data": ({"data": [3.0]}, ("0.5 /", "1 /"), True, "was saved for another relation and was not replayed"),
     # The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim.
     "claim": ({}, ("bad, epsilon=1.0,", "bad, epsilon=1.0, claim=2.0,"), True, "refuted ε = 1, and does not refute*"),
 }  # fmt: skip
@@ -793,6 +792,31 @@ def test_a_witness_of_another_question_accuses_nobody_and_that_is_said(project, 
     result = run("--dp-seed=2")
     result.assert_outcomes(**{"passed" if passes else "failed": 1})
     result.stdout.fnmatch_lines([f"* .dpwitness/*.json {why}" if passes else f"E *.json {why}"])
+
+
+COUNTED = """
+    def counted(rng, counts, size):
+        return counts[0] + rng.laplace(0, 0.5, size=size)
+
+    def test_counted(assert_private):
+        assert_private(counted, epsilon=1.0, neighbours=dpw.histogram(2), data=[10, 3])
+"""
+
+
+@pytest.mark.campaign
+def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester, edit):
+    run = project(COUNTED)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())["witness"]
+    assert value["data"] == [10, 3]
+    assert [10, 3] in (value["input"], value["neighbour"])
+    run("--dp-seed=2").stdout.fnmatch_lines(["E *saved in .dpwitness/*: seen again on fresh runs"])
+    edit("[10, 3]", "[9, 3]")
+    edit("0, 0.5,", "0, 1.0,")
+    passed = run("--dp-seed=3")
+    passed.assert_outcomes(passed=1)
+    passed.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
 @pytest.mark.campaign
