@@ -24,28 +24,12 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation, pairs
 from dpwitness.problem import Effort, Statement
-from dpwitness.runs import Runner
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import Search
 from running import ordered, sample, search
 
 PAIR = pairs((0.0, 1.0)).given[0]
 PAIRS = pairs(([0.0], [1.0]))
 LAST = 3600.0  # so long that nothing here waits for it
-
-
-def test_a_stopwatch_counts_overlapping_activities_once():
-    times = iter([1.0, 3.0, 10.0, 20.0, 24.0, 30.0, 31.0, 31.5])
-    watch = Stopwatch(lambda: next(times))
-    watch.start()  # at 1
-    watch.start()  # within: no look at the clock
-    assert watch.seconds == 2.0  # at 3
-    watch.stop()
-    watch.stop()  # at 10
-    assert watch.seconds == 9.0  # nothing runs: no look at the clock
-    watch.start()  # at 20
-    watch.stop()  # at 24
-    assert watch.seconds == 13.0
 
 
 def test_numba_compiling_is_counted_and_running_is_not():
@@ -122,15 +106,6 @@ def test_at_the_deadline_a_search_keeps_the_shards_that_were_done():
         free.set()
 
 
-def test_search_runs_that_are_all_needed_and_end_at_the_deadline_are_no_sample():
-    ready, free = hanging(12)
-    try:
-        with pytest.raises(MechanismTimeout, match="did not finish 100 search runs in time: give more time, or fewer"):
-            sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3)
-    finally:
-        free.set()
-
-
 @pytest.mark.parametrize("given", [1, 3])
 def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
     ready, free = hanging(40)
@@ -177,16 +152,6 @@ def test_making_the_pairs_of_a_search_leaves_time_to_run_them():
     assert found
     assert spent > 0
     assert set(relation.made) == {"usual", "unusual"}
-
-
-def test_a_search_without_a_run_says_how_long_its_pairs_took_to_make():
-    ready = PythonMechanism(Signature.of(lambda rng, value: value, {}))
-    state = Search(runner=Runner(mechanism=ready, seed=1), objective=GrowthAt(claim=ApproxDP(1.0)), budget=8)
-    with pytest.raises(MechanismTimeout, match="did not finish the first runs of the search in time: give"):
-        state.seen([])
-    state.making = 1e6
-    with pytest.raises(MechanismTimeout, match=r"in time \(making pairs of inputs took 1e\+06 s of it\): give"):
-        state.seen([])
 
 
 def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error():
@@ -303,20 +268,6 @@ def test_a_kind_of_output_that_first_comes_in_confirm_runs_is_another_outcome():
     assert (last.n11, last.n00) == (first.n11, 2 * first.runs)
 
 
-def test_an_infinite_time_is_a_long_one():
-    verdict = dpw.check(
-        lambda rng, q: q[0] + rng.laplace(),
-        claim=1.0,
-        neighbours=dpw.queries(1),
-        max_time=math.inf,
-        runs=200,
-        search_runs=200,
-        outcome=float,
-        seed=1,
-    )
-    assert verdict.counts.runs == 200
-
-
 def nested(rng, data):
     """A list of another type after each step: numba's types never end, and its compiler takes a minute to see that."""
     x = []
@@ -354,16 +305,6 @@ def test_an_overdue_compiler_that_is_python_ends():
     with pytest.raises(ZeroDivisionError):
         compiled_within(LAST, lambda: 1 / 0)
     assert compiled_within(LAST, lambda: "done") == "done"
-
-
-def test_only_the_first_seconds_of_preparing_are_not_taken_from_the_runs():
-    """A check returns 10 s after its `max_time` at most, whatever its first runs take."""
-    now, first = time.monotonic(), problem.FIRST_RUNS_SECONDS
-    assert problem._deadline(now, 60.0).at <= time.monotonic() + 60.0
-    assert problem._deadline(now - 2 * first, 60.0).at == now - first + 60.0
-    late = problem._deadline(now - 1000.0, 60.0)
-    assert now + first <= late.at <= time.monotonic() + first
-    assert problem._deadline(now - 1000.0, 0.5).at <= time.monotonic() + 0.5
 
 
 @pytest.mark.parametrize("name", ["kept", "noisy"])

@@ -13,7 +13,6 @@ import dpwitness as dpw
 from dpwitness.api import curve, loop
 from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised, MechanismTimeout
 from dpwitness.health import new_process, refutation
-from dpwitness.mechanisms.compiled.reach import constants, digest
 from dpwitness.results.curve import curve_from_json
 from dpwitness.results.verdict import verdict_from_json
 
@@ -85,15 +84,7 @@ def test_a_function_that_no_other_process_can_load_is_a_violation_with_a_note(me
     assert "VIOLATED" in str(verdict)
 
 
-def test_the_numbers_in_a_function_of_no_module_are_read():
-    made = of_exec(NOISY, SCALE=0.2, g=of_exec(NOISY))
-    assert constants(made) == constants(of_exec(NOISY, SCALE=0.2)) != constants(of_exec(NOISY, SCALE=0.3))
-    assert (
-        digest(of_exec("def f(data): return g(data)", g=made))[1] is False
-    )  # a plain function, of which nothing is known
-    assert digest(of_exec("def f(data): return C(data)", C=type("C", (), {"__module__": None})))[1] is False
-
-
+@pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_a_parameter_without_a_text_loses_nothing():
     def scaled(rng, data, size, by):
         return data[0] + rng.laplace(0, 0.2, size)
@@ -153,6 +144,7 @@ class Panic(BaseException):
     """As Rust's, which Polars raises: no `Exception`."""
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 @pytest.mark.parametrize(
     "error",
     [Panic(), SystemExit(3), GeneratorExit(), asyncio.CancelledError(), pytest.fail.Exception("no")],
@@ -222,6 +214,7 @@ def fails_late(claimed):
     return late
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_a_run_that_fails_behind_the_evidence_ends_the_runs():
     few = FEW | {"search_runs": 20_000}
     calls = count()
@@ -272,6 +265,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
         dpw.curve(leaks, epsilon=[2.0], **LINE)
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
     made = curve._line
 
@@ -285,6 +279,7 @@ def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
         dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
     def stop(*_):
         signal.raise_signal(signal.SIGINT)

