@@ -3,6 +3,8 @@
 import gc
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,15 +68,24 @@ def told_here(question: new_process.Request | new_process.Place, further: new_pr
     return [new_process.answer(question), *(new_process.answer(replace(question, number=k), further) for k in numbers)]
 
 
-@pytest.fixture
-def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms.
+@contextmanager
+def without_processes() -> Iterator[None]:
+    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(new_process, "_ask_processes", told_here)
+        patched.setattr(dependence, "SERIES_RUNS", dependence.SERIES_RUNS // 8)
+        yield
 
-    Without it a refutation takes a second or more. Only tests that ask for it by name have it: those that refute many
-    times, and are about what comes after the health check. All others run what users run.
+
+@pytest.fixture
+def asked_here() -> Iterator[None]:
+    """The health check of `without_processes`, since a refutation takes a second or more with another one.
+
+    Only tests that ask for it by name have it: those that refute many times, or are about what comes after the health
+    check. All others run what users run. Fixtures of whole files that make results use `without_processes`.
     """
-    monkeypatch.setattr(new_process, "_ask_processes", told_here)
-    monkeypatch.setattr(dependence, "SERIES_RUNS", dependence.SERIES_RUNS // 8)
+    with without_processes():
+        yield
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 import dpwitness as dpw
+from conftest import without_processes
 
 PAIR = dpw.pairs(([1, 1], [2, 1]))
 #: What must not become part of a page, be it markup, a control character or a mark of direction.
@@ -20,14 +21,15 @@ def noisy_sum(rng, data, epsilon):
 @cache
 def results():
     """One result of each kind, by name."""
-    return {
-        "violation": dpw.check(noisy_sum, epsilon=1.0, **EFFORT),
-        "pass": dpw.check(noisy_sum, epsilon=1.0, claim=dpw.PureDP(3), **EFFORT),
-        "cells": dpw.check("gaussian_mechanism", epsilon=1.0, claim=dpw.ZCDP(0.05), runs=50_000, seed=1),
-        "bound": dpw.bound(noisy_sum, epsilon=1.0, **EFFORT),
-        "curve": dpw.curve(noisy_sum, epsilon=[0.5, 1.0], claims=[0.5, 1.0, 2.0], **EFFORT),
-        "profile": dpw.profile(noisy_sum, epsilon=1.0, claim=dpw.PureDP(1), **EFFORT),
-    }
+    with without_processes():
+        return {
+            "violation": dpw.check(noisy_sum, epsilon=1.0, **EFFORT),
+            "pass": dpw.check(noisy_sum, epsilon=1.0, claim=dpw.PureDP(3), **EFFORT),
+            "cells": dpw.check("gaussian_mechanism", epsilon=1.0, claim=dpw.ZCDP(0.05), runs=50_000, seed=1),
+            "bound": dpw.bound(noisy_sum, epsilon=1.0, **EFFORT),
+            "curve": dpw.curve(noisy_sum, epsilon=[0.5, 1.0], claims=[0.5, 1.0, 2.0], **EFFORT),
+            "profile": dpw.profile(noisy_sum, epsilon=1.0, claim=dpw.PureDP(1), **EFFORT),
+        }
 
 
 def hostile():

@@ -10,6 +10,7 @@ import pytest
 from command_lines import parsed
 
 import dpwitness as dpw
+from conftest import without_processes
 from dpwitness.cli import main
 from dpwitness.cli.commands import program, repeating
 from dpwitness.cli.output import hand_over
@@ -213,7 +214,8 @@ def refuted(tmp_path_factory):
     """The file of a violation of isvt1 by ten answers."""
     saved = tmp_path_factory.mktemp("saved") / "result.json"
     pair = dpw.pairs(([0.0] * 10, [1.0] + [-1.0] * 9))
-    found = dpw.check("isvt1", epsilon=0.7, neighbours=pair, seed=1, runs=50_000, search_runs=5_000)
+    with without_processes():
+        found = dpw.check("isvt1", epsilon=0.7, neighbours=pair, seed=1, runs=50_000, search_runs=5_000)
     saved.write_text(json.dumps(found.to_json()))
     return saved
 
@@ -301,7 +303,8 @@ def violation_of_mine():
     names = {}
     exec(MINE, names)
     pair = {"neighbours": [([0.0], [5.0])], "reference": "mine.py:noisy_sum"}
-    return dpw.check(names["noisy_sum"], epsilon=1.0, outcome=float, runs=5_000, seed=1, **pair).to_json()
+    with without_processes():
+        return dpw.check(names["noisy_sum"], epsilon=1.0, outcome=float, runs=5_000, seed=1, **pair).to_json()
 
 
 @pytest.fixture

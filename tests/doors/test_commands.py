@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dpwitness as dpw
+from conftest import without_processes
 from dpwitness.cli import main
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.comparison import compare
@@ -34,7 +35,8 @@ def checked(function, **settings):
 @pytest.fixture(scope="module")
 def verdicts():
     """A pass, a violation, and a pass of fewer runs, as JSON."""
-    return [found.to_json() for found in (checked(good), checked(bad), checked(good, runs=8_000))]
+    with without_processes():
+        return [found.to_json() for found in (checked(good), checked(bad), checked(good, runs=8_000))]
 
 
 def report(*verdicts, name="test_it.py::test"):

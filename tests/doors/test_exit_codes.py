@@ -20,6 +20,7 @@ import pytest
 from command_lines import commands
 
 import dpwitness as dpw
+from conftest import without_processes
 from dpwitness.cli import console, main
 from dpwitness.cli import output as results_of_commands
 from dpwitness.cli.command import FileType
@@ -91,11 +92,13 @@ def mine(tmp_path, monkeypatch):
 def results():
     """One of each kind, from few runs; a curve and a bound too."""
     given = {"epsilon": 1.0, "seed": 1, "runs": 20_000}
-    violation = dpw.check(load("laplace_mechanism"), claim=0.1, **given)
-    passed = dpw.check(load("laplace_mechanism"), **given)
-    bound = dpw.bound(load("laplace_mechanism"), epsilon=1.0, runs=20_000, seed=1)
-    curve = dpw.curve(load("laplace_mechanism"), epsilon=[1.0], claims=[0.5, 1.5], runs=20_000, seed=1)
-    profile = dpw.profile(load("laplace_mechanism"), epsilon=1.0, claim=0.1, runs=20_000, seed=1)
+    laplace = load("laplace_mechanism")
+    with without_processes():
+        violation = dpw.check(laplace, claim=0.1, **given)
+        passed = dpw.check(laplace, **given)
+        bound = dpw.bound(laplace, **given)
+        curve = dpw.curve(laplace, **given | {"epsilon": [1.0]}, claims=[0.5, 1.5])
+        profile = dpw.profile(laplace, claim=0.1, **given)
     assert isinstance(violation, dpw.Violation)
     assert isinstance(passed, dpw.NotRefuted)
     return {"violated": violation, "passed": passed, "bound": bound, "curve": curve, "profile": profile}

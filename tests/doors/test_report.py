@@ -19,7 +19,7 @@ from dpwitness.report.page import TEXT_CHARACTERS, Entry, page, replay_line
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
-from running import sampled
+from running import soon
 
 KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")
 #: Elements of pages that have no end tag in HTML, or that end themselves in SVG.
@@ -190,7 +190,7 @@ def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page():
     assert "violated, claim own claim; the rest cannot be shown" in text
 
 
-@pytest.mark.parametrize("odd", sampled([{"a": 1}, None, True, -1, 1e308, "x", [], {}, [None]], 3))
+@pytest.mark.parametrize("odd", soon([{"a": 1}, None, True, -1, 1e308, "x", [], {}, [None]], 1))
 @pytest.mark.parametrize(
     "kind", ["bound", *(pytest.param(kind, marks=pytest.mark.campaign) for kind in ("violation", "curve", "profile"))]
 )
