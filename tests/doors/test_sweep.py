@@ -160,25 +160,22 @@ def seeds_in(lines):
     return {one["name"]: one["seed"] for one in json.loads(lines[0])["sweep"]["cases"]}
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--alpha 1e-3", "with alpha=1e-06, and not 0.001"),
-        ("--seed 5", "with seed=1, and not 5"),
-        ("--records people.csv", "with other records"),
-        ("json", "with modules=('mine.py',), and not ('mine.py', 'json')"),
-    ],
-)
-def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, options, said, capsys):
+def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     (folder / "people.csv").write_text("age\n30\n40\n")
     ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
-    command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
-    assert main([*command, *options.split()]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("dpwitness: error: other.jsonl is of a sweep ")
-    assert f"{said}: give the same, or choose another --output" in line
+    for options, said in (
+        ("--alpha 1e-3", "with alpha=1e-06, and not 0.001"),
+        ("--seed 5", "with seed=1, and not 5"),
+        ("--records people.csv", "with other records"),
+        ("json", "with modules=('mine.py',), and not ('mine.py', 'json')"),
+    ):
+        command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
+        assert main([*command, *options.split()]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("dpwitness: error: other.jsonl is of a sweep ")
+        assert f"{said}: give the same, or choose another --output" in line
     assert (folder / "other.jsonl").read_text() == before
 
 
