@@ -480,11 +480,7 @@ def test_as_processes(tmp_path):
     cases = [
         ([*script, "dpwitness.cli.values", "seen"], 130, "dpwitness: interrupted before there was a result"),
         ([*script, "numpy", "hidden"], 130, "dpwitness: interrupted before there was a result"),
-        (
-            ["sh", "-c", f"{' '.join(module)} >&-"],
-            70,
-            "the result could not be printed: standard output is closed",
-        ),
+        (["sh", "-c", f"{' '.join(module)} >&-"], 70, "the result could not be printed: standard output is closed"),
     ]
     text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
     cases.append((text, 143, "dpwitness: interrupted before there was a result"))

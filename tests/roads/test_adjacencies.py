@@ -14,13 +14,7 @@ from conftest import without_processes
 from dpwitness.api.check import check_each_adjacency
 from dpwitness.candidate import Candidate
 from dpwitness.cli import main
-from dpwitness.errors import (
-    ClusterLost,
-    CompiledDisagrees,
-    DependentRuns,
-    InvalidNeighbours,
-    MechanismRaised,
-)
+from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.neighbours import make_pair
 from dpwitness.problem import Effort, Statement, prepare

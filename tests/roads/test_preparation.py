@@ -9,12 +9,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.claims import ApproxDP
-from dpwitness.errors import (
-    BudgetTooSmall,
-    InvalidClaim,
-    InvalidNeighbours,
-    InvalidParameter,
-)
+from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
 from dpwitness.health.new_process import answer, request
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import stated_claim

@@ -8,16 +8,7 @@ import numpy as np
 import pytest
 
 import dpwitness
-from dpwitness import (
-    Interval,
-    NotRefuted,
-    Violation,
-    bits,
-    check,
-    histogram,
-    pairs,
-    queries,
-)
+from dpwitness import Interval, NotRefuted, Violation, bits, check, histogram, pairs, queries
 from dpwitness.algorithms.sparse_vector import isvt2
 from dpwitness.api import replay as shrinking
 from dpwitness.api.replay import _shrinking_seed, replay, shrink
