@@ -1,5 +1,6 @@
 """The commands of the program, and command lines as they are parsed."""
 
+from dpwitness.cli import main
 from dpwitness.cli.command import arguments_of
 from dpwitness.cli.commands import program
 
@@ -19,3 +20,10 @@ def parsed(line):
     found = dict(commands())
     words = tuple(line[:2]) if line[0] == "attack" else (line[0],)
     return arguments_of(found[words].make_context(words[-1], [*line[len(words) :]]))
+
+
+def run(capsys, *arguments):
+    """The exit code, the output and the messages of a command."""
+    code = main([*map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err

@@ -7,11 +7,10 @@ from xml.etree import ElementTree
 
 import click
 import pytest
-from command_lines import parsed
+from command_lines import parsed, run
 
 import dpwitness as dpw
 from conftest import without_processes
-from dpwitness.cli import main
 from dpwitness.cli.commands import program, repeating
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import settings
@@ -41,12 +40,6 @@ def mine(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(capsys, *arguments):
-    code = main([*map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_a_claim_is_read_before_the_users_code_is_loaded(mine, capsys):

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_lines import commands
+from command_lines import commands, run
 
 import dpwitness as dpw
 from conftest import without_processes
@@ -115,12 +115,6 @@ def give(results, monkeypatch):
         return [name, "laplace_mechanism", "--epsilon", "1", *(["--claims", "0.5,1.5"] if name == "curve" else [])]
 
     return arrange
-
-
-def run(capsys, *arguments):
-    code = main([*map(str, arguments)])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
 
 
 def run_on(monkeypatch, capsys, stream, *arguments):

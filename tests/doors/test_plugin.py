@@ -410,11 +410,10 @@ def test_where_each_worker_runs_each_test_they_share_the_level(project):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("ini", ["reruns = 0", "reruns ="])
-def test_no_retries_in_an_ini_file_are_none(project, pytester, ini):
+def test_no_retries_and_those_of_other_tests_are_none_of_our_business(project, pytester):
     pytest.importorskip("pytest_rerunfailures")
-    pytester.makeini(f"[pytest]\n{ini}\n")
-    project(PASSES)().assert_outcomes(passed=1)
+    pytester.makeini("[pytest]\nreruns = 0\n")
+    project(PASSES, "    @pytest.mark.flaky(reruns=3)\n    def test_other(): pass\n")().assert_outcomes(passed=2)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_first_test(project, tmp_path):
@@ -441,12 +440,6 @@ def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*would have caught*"])
     result.stdout.fnmatch_lines(["ERROR: --dp-report: cannot write /dev/full: No space left on device*"])
-
-
-@pytest.mark.campaign
-def test_retries_of_other_tests_are_none_of_our_business(project):
-    pytest.importorskip("pytest_rerunfailures")
-    project(PASSES, "    @pytest.mark.flaky(reruns=3)\n    def test_other(): pass\n")().assert_outcomes(passed=2)
 
 
 @pytest.mark.campaign
@@ -1064,14 +1057,3 @@ def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
         project(call)("-o", f"dp_suppress={name}"),
     ):
         suppressed.stdout.no_fnmatch_line(f"*HealthCheckFailed: {name}*")
-
-
-def test_power_against_a_slightly_wrong_scale():
-    """10 % too little noise: the growth rate at the claim gives the runs that are needed, and ci has ten times more."""
-    from dpwitness.claims import HalfPlane
-    from dpwitness.evidence import growth_rate
-
-    p, q = 1 - np.exp(-1 / 0.9) / 2, 0.5
-    best = max(float(growth_rate(p, q, HalfPlane(math.e))), float(growth_rate(q, 1 - p, HalfPlane(math.e))))
-    assert np.log(1e6 * 200) / best < 4_000_000 / 10
-    assert dpw.ApproxDP(epsilon=1.0).ratio < q / (1 - p)

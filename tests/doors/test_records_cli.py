@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from command_lines import run
 
 import dpwitness as dpw
-from dpwitness.cli import main
 from dpwitness.cli.inputs import relation_of_records
 from dpwitness.cli.options import inputs
 from dpwitness.cli.values import given_input
@@ -34,12 +34,6 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "infinite.csv").write_text("age\n1\ninf\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(capsys, *arguments):
-    code = main([*map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.mark.campaign
