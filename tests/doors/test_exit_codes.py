@@ -162,6 +162,7 @@ def test_no_standard_output_hides_a_violation_or_invents_one(give, monkeypatch, 
         if stream in ("broken pipe", "full"):
             stack.enter_context(out)
         code, err = run_on(monkeypatch, capsys, out, *give(kind))
+        assert stream != "whole" or out.getvalue()
     assert code == (EXPECTED[kind] if whole else EXPECTED[kind] or 70)
     assert (err == "") == whole
     if not whole:
