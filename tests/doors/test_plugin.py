@@ -1017,13 +1017,21 @@ def test_a_verdict_that_cannot_be_written_down_is_one_still(project, monkeypatch
     )
 
 
-def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch):
-    monkeypatch.setattr(dpwitness.plugin.asserter.findings, "check_names", lambda _: 1 / 0)
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (ZeroDivisionError("no luck"), "ZeroDivisionError: no luck"),
+        (SystemExit(3), "good called sys.exit(3): take that out, it ends the check"),
+    ],
+)
+def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch, error, shown):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr(dpwitness.plugin.asserter.findings, "check_names", fails)
     result = project(PASSES)()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["E *ZeroDivisionError: division by zero", "  *test_good: ZeroDivisionError: division by zero"]
-    )
+    result.stdout.fnmatch_lines([f"E *{shown}", f"  *test_good: {shown}"])
 
 
 @pytest.mark.campaign
