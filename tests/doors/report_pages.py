@@ -25,7 +25,7 @@ def results():
         return {
             "violation": dpw.check(noisy_sum, epsilon=1.0, **EFFORT),
             "pass": dpw.check(noisy_sum, epsilon=1.0, claim=dpw.PureDP(3), **EFFORT),
-            "cells": dpw.check(noisy_sum, epsilon=1.0, claim=dpw.ZCDP(0.8), **EFFORT),
+            "cells": dpw.check(noisy_sum, epsilon=1.0, claim=dpw.ZCDP(1.5), **EFFORT),
             "bound": dpw.bound(noisy_sum, epsilon=1.0, **EFFORT),
             "curve": dpw.curve(noisy_sum, epsilon=[0.5, 1.0], claims=[0.5, 1.0, 2.0], **EFFORT),
             "profile": dpw.profile(noisy_sum, epsilon=1.0, claim=dpw.PureDP(1), **EFFORT),

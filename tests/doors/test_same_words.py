@@ -14,6 +14,7 @@ import pytest
 from command_lines import parsed
 
 import dpwitness as dpw
+from conftest import without_processes
 from dpwitness import checks
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
@@ -32,13 +33,15 @@ def violation():
     return dpw.check("isvt1", epsilon=0.7, **{**FEW, "runs": 100_000})
 
 
-@pytest.mark.campaign
-def test_a_verdict_has_no_truth_value_and_says_whether_it_is_refuted(violation):
-    passed = dpw.check(noisy, claim=2.0, neighbours=ONE, max_time="30s", **FEW)
-    assert (violation.refuted, passed.refuted) == (True, False)
-    for verdict in (violation, passed):
-        with pytest.raises(TypeError, match=r"ask verdict\.refuted, or isinstance\(verdict, Violation\)"):
-            bool(verdict)
+def test_a_verdict_and_a_profile_of_a_claim_have_no_truth_value():
+    with without_processes():
+        violation = dpw.check("isvt1", epsilon=0.7, **FEW)
+    passed = dpw.check(noisy, claim=2.0, neighbours=ONE, **FEW)
+    profile = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
+    assert [found.refuted for found in (violation, passed, profile)] == [True, False, False]
+    for found in (violation, passed, profile):
+        with pytest.raises(TypeError, match=r"ask (verdict|profile)\.refuted"):
+            bool(found)
     assert violation.witness.mechanism == "isvt1"  # so that a file of it can be replayed by that name
 
 
