@@ -213,7 +213,7 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
         thread.join(0.1)
     end = time.monotonic() + 5.0  # the task may catch the exception, and gets it again
     while thread.is_alive() and time.monotonic() < end:
-        if not _is_within_llvm(thread):
+        if not _loses_exceptions(thread):
             set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
             set_exception(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Overdue))
         thread.join(0.1)
@@ -226,11 +226,12 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]  # a T where there is no error
 
 
-def _is_within_llvm(thread: threading.Thread) -> bool:
-    """Whether a thread waits for LLVM, whose callbacks into Python lose exceptions."""
+def _loses_exceptions(thread: threading.Thread) -> bool:
+    """Whether a thread waits for LLVM, whose callbacks lose exceptions, or finalizes an object: Python prints them."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("llvmlite."):
+        module = frame.f_globals.get("__name__", "")
+        if module == "weakref" or module.startswith("llvmlite.") or frame.f_code.co_name == "__del__":
             return True
         frame = frame.f_back
     return False

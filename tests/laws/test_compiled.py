@@ -10,6 +10,7 @@ import sys
 import types
 from collections import namedtuple
 from contextlib import nullcontext
+from itertools import count
 
 import numba
 import numpy as np
@@ -27,7 +28,7 @@ from dpwitness.jit import kernel
 from dpwitness.machine import cache_folder, is_user_owned, private_folder
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
-from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many, differing
+from dpwitness.mechanisms.compiled.compare import Agreement, difference_in_event, difference_in_many, differing
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
@@ -693,6 +694,16 @@ def test_what_python_raises_on_some_pair_is_not_hidden_by_machine_code():
         pytest.raises(MechanismRaised, match="math domain error"),
     ):
         check(log_of_length, claim=2.0, neighbours=inputs, runs=2_000, search_runs=2_000, seed=1, bits=False)
+
+
+def test_pairs_are_compared_with_python_on_a_busy_machine_too(monkeypatch):
+    """Seconds that other processes take are not those of a comparison."""
+    clock = count(0.0, 1.0)
+    monkeypatch.setattr("dpwitness.mechanisms.compiled.compare.time.perf_counter", lambda: next(clock))
+    mechanism, agreement = as_mechanism(log_of_length, np.ones(2)), Agreement()
+    agreement.require(mechanism, Pair(np.ones(2), np.ones(1)))
+    with pytest.raises(CompiledDisagrees, match=r"on the input \[\] gave"):
+        agreement.require(mechanism, Pair(np.ones(1), np.ones(0)))
 
 
 @pytest.mark.parametrize(("counts", "compared"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])

@@ -307,6 +307,32 @@ def test_an_overdue_compiler_that_is_python_ends():
     assert compiled_within(LAST, lambda: "done") == "done"
 
 
+class Finalized:
+    """An object whose finalizer takes as long as all else that its thread does."""
+
+    def __del__(self):
+        for _ in range(2_000):
+            pass
+
+
+def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
+    """Python prints what a finalizer raises, and goes on: pytest makes an error of it."""
+
+    def compiles():
+        COMPILING.start()
+        try:
+            while True:
+                Finalized()
+                for _ in range(2_000):
+                    pass
+        finally:
+            COMPILING.stop()
+
+    for _ in range(8):
+        with pytest.raises(Overdue):
+            compiled_within(0.01, compiles)
+
+
 @pytest.mark.parametrize("name", ["kept", "noisy"])
 def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_that_time_was_missing(name, monkeypatch):
     """It imports for an hour; without a limit this test would wait for a minute."""
