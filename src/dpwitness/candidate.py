@@ -136,7 +136,7 @@ class Tally(PairedCounts):
 
     @property
     def estimate(self) -> Estimate:
-        """The estimate from the shares of the runs, at least one run."""
+        """The estimated probabilities of the event: its shares of the runs, of which there must be at least one."""
         n = self.runs
         return Estimate(p=self.hits / n, q=self.neighbour_hits / n, both=self.n11 / n)
 

@@ -26,7 +26,7 @@ PLUGIN_SETTINGS: Final[dict[str, str]] = {
 
 
 def between(low: float, high: float, *, open_: bool) -> Callable[[str, object], float]:
-    """A reader of numbers in a range, without its ends where it is open."""
+    """A function that reads a number in [low, high], or in (low, high) if `open_`. It raises `InvalidParameter`."""
 
     def read(name: str, value: object) -> float:
         found = number(name, value)

@@ -50,7 +50,7 @@ TESTED_PAIRS: Final = 20
 
 
 def _naming_class(what: str) -> Callable[[F], F]:
-    """A decorator that adds the name of the checked object to errors; `what`: its kind."""
+    """A decorator that adds the name of the checked object to errors; `what`: the kind of the object."""
 
     def naming_it(check: F) -> F:
         @wraps(check)
@@ -137,7 +137,7 @@ def _boundary(claim: Claim) -> Floats:
 
 
 def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tuple[int, ...] = ()) -> HalfPlane:
-    """The half-planes of a claim, as arrays of a shape; each contains the region of the claim at `RATES`."""
+    """The half-planes of a claim, as arrays of shape `shape`. Raises if one cuts the region `allowed` at `RATES`."""
     given = _ask(what, ask)
     slope = _numbers(f"the slope of {what}", lambda: given.slope, shape)
     intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)

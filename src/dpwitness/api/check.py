@@ -168,7 +168,7 @@ def _most_telling(verdicts: list[Verdict]) -> Verdict:
 
 
 def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
-    """Search, then confirm, in one relation."""
+    """The verdict on a claim under one relation: search, then confirm."""
     runner = replace(runner, tried=Tried())
     if in_epochs(problem.mechanism.cost, effort):
         return check_in_epochs(problem, runner, effort, notes)

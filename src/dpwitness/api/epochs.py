@@ -261,7 +261,7 @@ class Epochs:
 
     @property
     def _free(self) -> int:
-        """Places without a pair."""
+        """The number of places without a pair."""
         return self.places - len(self.courses)
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
@@ -337,7 +337,7 @@ class Epochs:
         return self._verdict(candidate, done, self.wealth, self.runs)
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
-        """The candidate, or a bet on cells of the outcomes so far if that looks better."""
+        """The candidate, or a bet on cells of the outcomes so far if the cells promise faster growth."""
         claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         if not bounds_divergences(claim):
             return candidate

@@ -220,11 +220,11 @@ def _violation(
 
 #: Runs of a pair that are looked at, at most.
 MOST_RUNS: Final = 256
-#: Pairs that are looked at, at most.
+#: The largest number of pairs tested.
 MOST_PAIRS: Final = 12
-#: Columns of an outcome that are looked at.
+#: The largest number of columns of an outcome that are tested.
 MOST_COLUMNS: Final = 64
-#: Columns of which every cut is tried: those in which the bits differ most.
+#: The number of columns of which every cut is tried: those in which the bits differ most.
 CUT_COLUMNS: Final = 4
 #: Bits by which a grid of rounding is finer than typical outcomes: a coarser grid is the mechanism's, and is left
 #: to the learners.

@@ -124,7 +124,7 @@ class Confirmation:
     def unless_interrupted(self, questions: Callable[[], tuple[str, ...]], *, proved: bool = True) -> "Confirmation":
         """The confirmation with the notes of health checks; Ctrl-C ends the checks and keeps the counts.
 
-        `proved`: whether the counts refute a claim, which is not lost to the end of a test by pytest-timeout either.
+        `proved`: whether the counts refute a claim; a refutation is kept even if pytest-timeout ends the test.
         """
         notes: tuple[str, ...] = ()
         ended = self.ended

@@ -349,7 +349,7 @@ class _Shrinker:
         return value_of(estimate, self.objective, self.runs), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
-        """Outcomes of both sides of a pair."""
+        """The outcomes of both sides of a pair, from fresh runs."""
         self.steps += 1
         return self.runner.sample(pair, self.runs, Role.SHRINK, self.steps)
 

@@ -42,7 +42,7 @@ from dpwitness.runs import Runner
 FIRST_ASKED: Final = 64
 #: The same number of runs for compiled and vectorised code, which makes as many in a tenth of a second.
 FIRST_ASKED_IF_CHEAP: Final = 1 << 20
-#: The factor by which the runs grow until a pass is asked again whether its runs are enough.
+#: The factor by which the runs grow between two tests of whether a pass has enough runs.
 ASKING_GROWTH: Final = 1.1
 
 
@@ -180,7 +180,7 @@ def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tupl
 
 
 def with_notes(verdict: Verdict, *notes: str) -> Verdict:
-    """The verdict with further notes behind its own."""
+    """The verdict with `notes` added after its own."""
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 

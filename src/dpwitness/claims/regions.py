@@ -239,7 +239,7 @@ class PolygonClaim(CurvedClaim):
             return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
     def contacts(self) -> Contacts:
-        """Points of the boundary; the hints are slopes and intercepts at an excess of 0."""
+        """The contact points of half-planes with the boundary; hints are slopes and intercepts at an excess of 0."""
         contacts = _contacts(type(self), self.points)
         return replace(contacts, q=contacts.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 

@@ -1,4 +1,4 @@
-"""Writes a result to stdout and files: files are checked before the runs, and written after the result is printed."""
+"""The output of a command: files are checked before the runs, and written after the result is printed on stdout."""
 
 import contextlib
 import os

@@ -84,7 +84,7 @@ class OutcomeSet(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """One outcome: level 0 and how many entries; several: level 2 and how many outcomes."""
+        """The level and the size: 0 and the entries of a single outcome, or 2 and the number of outcomes."""
         return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
 
     @override

@@ -303,7 +303,7 @@ def _answer_of(question: Path, further: Further, number: int) -> object:
 
 
 def answer(question: Request | Place, further: Further | None = None) -> object:
-    """Load the function, run it on both inputs and count; or for a `Place`, read its constants.
+    """The answer to a question: the counts of a function's runs on both inputs, or the constants of a `Place`.
 
     `further`: the limits of a further process, which makes fewer runs.
     """

@@ -194,7 +194,7 @@ def _ask_processes(question: new_process.Request | str, further: Further, runner
 
 
 def _in_time(further: Further, runner: Runner) -> Further:
-    """The processes with limits by which they answer before the result of the check is due."""
+    """The further processes, with time limits (s) that end before the result of the check is due."""
     limit = min(further.limit, runner.seconds_until_due)
     return replace(further, limit=limit, seconds=min(further.seconds, max(limit - 2.0, 0.0)))  # Python starts in 2 s
 

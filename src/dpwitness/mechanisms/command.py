@@ -285,7 +285,7 @@ class Seeds(Draws):
     """A seed for each run."""
 
     def __init__(self, rng: np.random.Generator | None, runs: int) -> None:
-        """Draw seeds for `runs` runs, and as many others for a second side that must not share any: see `of_side`.
+        """Draw `runs` seeds, and as many more for a second side that must not share seeds: see `of_side`.
 
         Without a generator no seed repeats them: several processes must not draw the same where nobody expects it.
         """

@@ -22,7 +22,7 @@ from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
 #: Seconds of a run above which a mechanism is slow: a hundred runs then take noticeable time, and a shard has 2 runs.
 SLOW_RUN_SECONDS: Final = 0.02
-#: Seconds of one input of a shard of more than two runs at most: a shard that is not done at the deadline is lost.
+#: The longest time (s) of one input in a shard of over two runs: a shard unfinished at the deadline is lost.
 SHARD_SECONDS: Final = 0.131_072
 #: Seconds of a run up to which shards of many confirm runs are larger: between two shards 0.2 ms pass, a tenth to a
 #: third of the time of a shard of the usual size.

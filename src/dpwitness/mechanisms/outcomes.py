@@ -313,7 +313,7 @@ class Row:
 
 
 class FlatRow(Row):
-    """Writes an outcome entry after entry, as compiled code does, and as files without names of entries hold it."""
+    """A row with the entries of an outcome in order, as in compiled code and in files without names of entries."""
 
     def __init__(self, traits: OutputTraits) -> None:
         super().__init__(Columns(), traits)
@@ -625,7 +625,7 @@ def _(value: Any, row: Row, node: Node) -> None:
         put_list(value, row, node)
 
 
-#: The functions that write the most common containers: `flatten` finds them in the time of three numbers.
+#: The functions that write the most common containers: a lookup by `flatten` takes as long as writing three numbers.
 COMMON_WRITERS: Final[dict[type, Callable[[Any, Row, Node], None]]] = {
     dict: put_mapping,
     list: put_list,

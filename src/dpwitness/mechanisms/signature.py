@@ -214,7 +214,7 @@ def _sent(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
 
 
 def _many_runs(default: object) -> bool:
-    """Whether a parameter named like a number of runs is one by its default: no default, None or 1, as in NumPy."""
+    """Whether a parameter named like a number of runs has a fitting default: no default, None or 1, as in NumPy."""
     return default is inspect.Parameter.empty or default is None or (type(default) is int and default == 1)
 
 

@@ -230,9 +230,9 @@ class Proposals:
     def _sized(
         self, tried: Sequence[T], a_size: int = 1, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
-        """Each of several things with every size, and a place: two at the end and two at the start by turns.
+        """Triples of a size, an item of `tried` and a place: None (the end) twice, 0 (the start) twice, and so on.
 
-        A size begins once `a_size` things were tried at the size before: one by one, all sizes would come too late.
+        A size begins once `a_size` items were tried at the size before: else later sizes would come too late.
         `least`: the least size; `large`: the largest size comes second, so that a mechanism that gets few pairs gets
         large ones too.
         """

@@ -31,7 +31,7 @@ def with_value(record: Record, k: int, value: object) -> Record:
     return (*record[:k], value, *record[k + 1 :])
 
 
-#: Fields that are changed one by one, the last ones of a record: the label is usually the last field.
+#: The number of fields that are changed one by one: the last ones, since the label is usually the last field.
 CHANGED_FIELDS: Final = 8
 
 
@@ -47,7 +47,7 @@ class Steps:
         return self.groups.fields
 
     def varied(self, change: Change) -> Iterator[Change]:
-        """Changes with more, fewer or other records beside the group, another place, or other values in the group."""
+        """Variations of a change: other records beside the group, another place of the group, or other values in it."""
         middle, paths = self.fields.middle(), self.fields.paths
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         n = len(others)
@@ -137,5 +137,5 @@ class Steps:
 
 
 def _mapped(k: int, values: dict[Hashable, Value], record: Record) -> Record:
-    """A record with the value of one field replaced by that of a table."""
+    """The record with its k-th field replaced by the entry of `values` for it."""
     return with_value(record, k, values[key_of(record[k])])

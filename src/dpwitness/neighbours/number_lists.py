@@ -42,7 +42,7 @@ class NumberList(JsonFields, Relation):
         flag("any_length", self.any_length, InvalidNeighbours)
 
     def __str__(self) -> str:
-        """The call that makes it, without parameters that have their default."""
+        """The call that makes this relation, without parameters at their defaults."""
         settings = [str(self.length)]
         for setting in fields(self)[1:]:
             value = getattr(self, setting.name)

@@ -308,7 +308,7 @@ class Asking(Generic[Q]):
         return row
 
     def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
-        """The rows of questions that only the transcript answers. Raises `Waiting` where more have to be answered."""
+        """The rows of the questions, answered by the transcript alone. Raises `Waiting` if answers are missing."""
         assert self.transcript is not None
         # The questions are counted before they are written: counting takes seconds, rows for all take minutes.
         most = MOST_WAITING + len(self.transcript.rows)

@@ -116,7 +116,7 @@ def block(result: Shown) -> str:
 
 
 def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
-    """A table whose first cells are names; no piece without rows. `look` is its class in the style sheet."""
+    """A table whose first cells are names; an empty list if there are no rows. `look`: its class in the style sheet."""
     return [{"caption": caption, "rows": rows, "head": head, "look": look}] if rows else []
 
 

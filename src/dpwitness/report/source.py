@@ -36,7 +36,7 @@ def place(file: str, line: int, root: Path) -> dict[str, object]:
 
 
 def below_root(found: Place | None) -> bool:
-    """Whether a place is a file of the project, which its tools can show."""
+    """Whether a place lies in the project, so that the project's tools can show it."""
     return found is not None and not Path(str(found["file"])).is_absolute()
 
 

@@ -61,7 +61,7 @@ BITS: Final = "  the event is of last bits: this speaks of the implementation in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs(CheckedFields):
-    """The distributions of the event's statistic on D and on D′, from runs that are not evidence here.
+    """The distributions of the event's statistic on D and on D′, from runs that are no evidence.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ class ShardedRuns(ABC, Generic[T_co]):
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
     def __call__(self, shard: int, /) -> T_co:
-        """Make one shard. Raises `DependentRuns` where runs that are evidence were made again as other runs.
+        """The result of one shard. Raises `DependentRuns` if other runs replaced runs that are evidence.
 
         A mechanism makes runs again where one of them changed its input. Where no seed repeats them, which runs count
         would depend on what they drew: up to twice α of the claims that hold could be refuted.

@@ -60,7 +60,7 @@ from dpwitness.search.samples import sample_of
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: Cells of a column between cuts at quantiles of both sides together; 8 cells cost a tenth more runs, 24 gain nothing.
+#: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, 24 save none.
 COLUMN_CELLS: Final = 16
 #: Columns with ranges: those in which the sides differ most.
 MOST_COLUMNS: Final = 16
@@ -360,9 +360,9 @@ PAIR_NUMBERS: Final = 1 << 23
 LEAST_TELLING_RUNS: Final = 3
 #: Kinds of outcomes up to which each is an event of its own.
 SINGLE_OUTCOMES: Final = 16
-#: Earlier events whose later runs are tested for dependence.
+#: The number of earlier events whose later runs are tested for dependence.
 EARLIER_EVENTS: Final = 3
-#: Later runs of an earlier event from which on they are tested for dependence.
+#: The least number of later runs of an earlier event that are tested for dependence.
 LATER_RUNS: Final = 16
 
 

@@ -288,7 +288,7 @@ class Search:
             self.late = True
 
     def _check(self, one: SearchedPair, few: int, *, clearly: bool) -> None:
-        """Count the best event on fresh runs, as the best of many is overestimated: if clear, it ends the search.
+        """Count the best event on fresh runs, as the best of many is overestimated; if it is clear, end the search.
 
         An event that reaches the stop value is counted on `few` runs. Unless `clearly`, an event that reaches the
         sufficient value is counted on a tenth of the budget.
@@ -434,7 +434,7 @@ CONTRASTED_VALUES: Final = 16
 
 
 def contrast(x: Rows, y: Rows) -> float:
-    """The largest log ratio of the rates of an interval of an entry, two standard errors lower.
+    """The largest log ratio (nats) of the rates of an interval of an entry on both sides, less two standard errors.
 
     The intervals lie below, above and exactly at a few quantiles of the runs of both sides, and at the most frequent
     values: a value that comes twice is not of continuous noise. It takes a small part of the time of `learn`.

@@ -26,7 +26,7 @@ RELATIVE_ROUNDING: Final = 1e-9
 #: The share of the spread of outcomes by which compiled code may differ from Python, and the relative difference of
 #: outcomes that begin with the same digits.
 SPREAD_SHARE: Final = 1e-6
-#: Numbers of the outcomes of one input that are in memory at once.
+#: The largest number of numbers, of the outcomes of one input, that are in memory at once.
 MOST_NUMBERS: Final = 1 << 20
 
 
@@ -91,7 +91,7 @@ class Agreement:
         self._lock = threading.Lock()
 
     def require(self, compiled: Mechanism, pair: Pair) -> None:
-        """Raise `CompiledDisagrees` if they differ on this pair, or differed on an earlier pair."""
+        """Raise `CompiledDisagrees` if compiled code and Python differ on this pair, or differed on an earlier one."""
         if compiled.plain is None:
             return
         with self._lock:

@@ -70,7 +70,7 @@ class OpenDP(Library):
         )
 
     def delta(self, thing: Any, d_in: object = None) -> float:
-        """Return 0.0 for a measure that has no δ, without asking for a distance."""
+        """The δ of the measurement at the distance `d_in`; 0.0 for a pure measure, which needs no distance."""
         if is_pure(thing):
             return 0.0
         if d_in is None:

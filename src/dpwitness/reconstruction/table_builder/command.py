@@ -264,7 +264,7 @@ def _run_attack(
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Found:
-    """Run the attack on any system; `goal`: None for the perturbation parameter."""
+    """Run the attack on any system; returns its result. `goal`: None for an attack on the perturbation parameter."""
     deadline = options.deadline()
     if goal is None:
         in_time = functools.partial(options.require_time, deadline, "--sums")

@@ -1,4 +1,4 @@
-"""Which event, given outcomes of both inputs: a file a learner, and the choice among what they propose."""
+"""The learners propose events from outcomes of both inputs: one file for each, and the choice among the proposals."""
 
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.scans import Scans

@@ -21,9 +21,9 @@ from dpwitness.search.samples import Sample, informative_bins, score_of, shrunke
 
 Floats = NDArray[np.float64]
 
-#: The most bins of an entry that tells D from D′ by itself.
+#: The largest number of bins of an entry that distinguishes D from D′ by itself.
 BINS: Final = 32
-#: Bins of a weak entry: below and above its median on D.
+#: The number of bins of a weak entry: below and above its median on D.
 WEAK_BINS: Final = 2
 #: Training runs of each input that weak entries are learned from.
 WEAK_RUNS: Final = 1 << 15

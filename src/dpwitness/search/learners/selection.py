@@ -44,12 +44,12 @@ def register_learner(learner: L) -> L:
 
 
 def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
-    """What all learners propose; see `Learner.propose`."""
+    """The proposals of all learners; see `Learner.propose`."""
     return [found for learner in LEARNERS for found in learner.propose(sample, objective, thorough=thorough)]
 
 
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
-    """The events that an objective likes best in a sample, in either direction; at most `most`, see `chosen`.
+    """The events with the largest objective in a sample, in either direction; at most `most`, see `chosen`.
 
     `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
     """
@@ -95,7 +95,7 @@ def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
 
 
 def _rated(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
-    """The events with their rates in the test runs, and what the objective makes of these."""
+    """The proposed events with their rates in the test runs, and the values of the objective at these rates."""
     if not proposals:
         return []
     shares = np.array([sample.test_rates(proposal.event) for proposal in proposals])

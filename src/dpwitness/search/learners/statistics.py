@@ -35,7 +35,7 @@ Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
 STATISTIC_SCREENING_RUNS: Final = 1024
 #: The most numbers that the outcomes of the screening hold: 1 MiB.
 STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
-#: Training runs of each input in which the best statistic of each family is then compared.
+#: The number of training runs of each input for the comparison of the best statistics of all families.
 LEARNING_RUNS: Final = 1 << 14
 #: Training runs below which no statistic is compared: few runs show nothing among so many statistics.
 LEAST_RUNS: Final = 16
@@ -56,7 +56,7 @@ COMPARED_ENTRIES: Final = 3
 
 
 class Statistics(Learner):
-    """The best ranges of the best statistics, where they show more than every entry does.
+    """The best ranges of the best statistics, if they separate the inputs better than every single entry.
 
     A quick look takes the statistic that separates the inputs best, if it does so much better than every entry.
 
@@ -127,13 +127,13 @@ def _many(sample: Sample) -> tuple[Rows, Whole]:
 
 
 def _in_many(sample: Sample, feature: Feature) -> Scan:
-    """A statistic in many of the training runs."""
+    """The scan of a statistic in many of the training runs."""
     rows, times = sample.once(_many)
     return scan(feature.values(rows), times, SHARES, paired=not sample.repeats)
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
-    """An entry in as many training runs."""
+    """The scan of an entry in as many training runs."""
     rows, times = sample.once(_many)
     return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
@@ -175,9 +175,9 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
 PAIRED_COLUMNS: Final = 24
 #: Pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
-#: Columns up to which all pairs are looked at.
+#: The largest number of columns of which all pairs are tried.
 COLUMNS_WITH_ALL_PAIRS: Final = 5
-#: Columns whose digits are looked at, the most promising ones.
+#: The number of columns whose digits are tried, the most promising ones.
 DIGIT_COLUMNS: Final = 4
 #: Values that are counted and located, the most frequent ones.
 COUNTED_VALUES: Final = 3
