@@ -357,7 +357,7 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     sides = (shown.on_data, shown.on_neighbour)
     left = [shown.runs - sum(side) for side in sides]
     others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
-    runs = f"{shown.runs:,} runs on each input, for the eye: the verdict does not rest on them."
+    runs = f"{shown.runs:,} runs on each input, drawn for illustration; the verdict does not use them."
     shares = [sum(n for n, one in zip(side, shown.inside, strict=True) if one) / shown.runs for side in sides]
     said = (
         f"Of {shown.runs:,} runs on each input {shares[0]:.3g} on D and {shares[1]:.3g} on D′ lie in bins of the "
