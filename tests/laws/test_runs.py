@@ -551,7 +551,9 @@ def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
         return data + rng.random()
 
     pair = Pair(1.0, 0.0)
-    betting = runner(as_mechanism(seventh_is_late, pair.data), workers=workers, deadline=deadline)
+    mechanism = as_mechanism(seventh_is_late, pair.data)
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=0.1)  # so that a shard has one run
+    betting = runner(mechanism, workers=workers, deadline=deadline)
     number[0], deadline.closed = 0, False  # to see whether it can be compiled it was run
     _, x, y, _ = betting.epoch(pair, EVENTS[1:], 32, 0, 0)
     assert len(x) == len(y) == 4  # three paired runs before it, and its own, after which none begins

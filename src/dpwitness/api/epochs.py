@@ -54,8 +54,8 @@ MOST_PAIRS_IF_SLOW: Final = 12
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
 #: Seconds of a run above which a mechanism is very slow.
 VERY_SLOW: Final = 0.5
-#: The part of a shard, 1 in 16, that an epoch has at least: runs that take about as long as choosing the next bet.
-EPOCH_PART_OF_SHARD: Final = 16
+#: The part of a shard, 1 in 2, that an epoch has at least: 8 to 131 ms of runs, since learning from them takes 20.
+EPOCH_PART_OF_SHARD: Final = 2
 #: Epochs of the runs that the user gives, at least.
 LEAST_EPOCHS: Final = 256
 #: Places of the wealth kept for variations of the best pair.

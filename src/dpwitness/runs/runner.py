@@ -283,11 +283,13 @@ class Runner:
         return counts, *noted, turns
 
     def part_of(self, n: int) -> int | None:
-        """The size of the 32 shards of n runs of plain Python; None, which leaves it to the cost, for runs in bulk.
+        """The size of the shards of n runs of plain Python; None, which leaves it to the cost, for runs in bulk.
 
-        Shards are made beside each other, and shards that end before the deadline count.
+        Shards are made beside each other, and shards that end before the deadline count: there are 32, or fewer where
+        1/16 of the usual shard is larger, as a shard of less than a millisecond costs more than its runs.
         """
-        return None if self.mechanism.cost.cheap_in_bulk else max(n // 32, 1)
+        cost = self.mechanism.cost
+        return None if cost.cheap_in_bulk else max(n // 32, cost.shard // 16, 1)
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
