@@ -493,7 +493,7 @@ def of_no_module(text, name):
     ("function", "reason"),
     [
         (remembered.hidden[0], "^<lambda> is a lambda, found by no name$"),
-        (remembered.decorated, "noisy is not this function"),
+        (remembered.decorated, "noisy is another object"),
         (np.random.default_rng(0).laplace, "must be a plain function"),
         (new_process.Place, "must be a plain function"),
         (

@@ -83,7 +83,7 @@ def place_of(function: object) -> Place:
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not function and found is not plain:
-        raise CannotLoad(f"{plain.__module__}.{name} is not this function")
+        raise CannotLoad(f"{plain.__module__}.{name} is another object")
     file = getattr(module, "__file__", None)
     if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # a pipe has the file "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")

@@ -189,7 +189,7 @@ def _value_or_reason(call: Callable[[], T]) -> T | str:
 def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
     """The answers of new processes, or the reason why they cannot be asked."""
     if isinstance(question, str):
-        return f"it cannot be loaded there ({question}); put the function at the top level of a file"
+        return f"it cannot be loaded ({question}); put a function that makes and runs it at the top level of a file"
     return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
 
 
