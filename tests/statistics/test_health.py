@@ -472,7 +472,7 @@ def test_a_violation_of_fresh_noise_needs_no_note():
 def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_may_remember():
     limits = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
     noise = np.random.default_rng(1).laplace()
-    with pytest.raises(DependentRuns, match=r"or remembers it: it cannot be loaded there .*; put the function at"):
+    with pytest.raises(DependentRuns, match=r"or remembers it: it cannot be loaded .*; put a function"):
         dpw.check(lambda data: data[0] + noise, **limits)
     verdict = dpw.check(remembered.hidden[0], **limits)
     assert isinstance(verdict, dpw.Violation)
