@@ -268,6 +268,15 @@ def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
 
 
+@pytest.mark.parametrize("name", ["SlowMechanism", "__name__", "ValueError"])
+def test_an_error_of_a_case_that_is_none_of_ours_is_an_error_of_its_mechanism(folder, in_place_of_processes, name):
+    """Names in the module of errors are warnings, modules and texts, too."""
+    in_place_of_processes(lambda case: (name, "not today"))
+    case = next(one for one in dpw.sweep(str(folder / "mine.py"), seed=1) if not one.refused)
+    with pytest.raises(dpw.MechanismError, match=r"^mine\..*: not today$"):
+        case.check()
+
+
 def test_cases_are_for_parametrize(folder):
     cases = dpw.sweep(str(folder / "mine.py"), alpha=1e-6, max_time="2s", seed=1)
     assert [str(case) for case in cases] == [

@@ -60,7 +60,10 @@ class Case(Recipe, JsonFields):
         """
         found = self.run(grace=grace)
         if found.verdict is None:
-            raise getattr(errors, found.error, errors.MechanismError)(f"{self.name}: {found.why}")
+            kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
+            if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
+                raise kind(text)
+            raise errors.MechanismError(text)  # the name is what another process wrote
         return found.verdict
 
     def run(self, *, grace: float = GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
