@@ -234,3 +234,11 @@ def test_places_of_mechanisms(folder):
     assert place_of(None, "my code/none.py:bad", folder) is None
     exec(compile("def typed(rng, data): return 0.0", "<typed>", "exec"), names := {})
     assert place_of(names["typed"], "typed", folder) is None
+
+
+def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
+    file = tmp_path / "two.py"
+    file.write_text(
+        '"""\ndef run(data):\n"""\n\n\nclass A:\n    def run(self, data): ...\n\n\nclass B:\n    def run(self, data): ...\n'
+    )
+    assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}

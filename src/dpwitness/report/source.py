@@ -1,9 +1,9 @@
 """The place of a mechanism's code: file and line, for annotations and reports of other tools."""
 
+import ast
 import functools
 import inspect
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,14 +61,25 @@ def _of_function(mechanism: object) -> tuple[str, int] | None:
 
 
 def _of_reference(reference: str | None) -> tuple[str, int] | None:
-    """The file of "path/file.py:name", and the first line that defines or binds the last part of the name."""
+    """The file and line of "path/file.py:name"."""
     file, _, name = (reference or "").rpartition(":")
     if not file.endswith(".py"):
         return None
     try:
-        lines = Path(file).read_bytes().decode(errors="replace").splitlines()
-    except OSError:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, ValueError, SyntaxError):
         return None
-    last = re.escape(name.rpartition(".")[2])
-    found = re.compile(rf"\s*(?:(?:async )?def|class) {last}\b|{last}\s*[:=]").match
-    return file, next((number for number, line in enumerate(lines, 1) if found(line)), 1)
+    line = 1
+    for part in name.split("."):
+        found = next((node for node in ast.iter_child_nodes(tree) if part in _names(node)), None)
+        if found is None:
+            break
+        tree, line = found, found.lineno  # type: ignore[assignment, attr-defined]  # statements have lines
+    return file, line
+
+
+def _names(node: ast.AST) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    return [name.id for name in getattr(node, "targets", ()) if isinstance(name, ast.Name)]
