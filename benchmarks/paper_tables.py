@@ -153,12 +153,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[128], help="people of subset sums (default 128)")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
+    if unknown := set(given.papers) - set(PAPERS):
+        parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(PAPERS)}")
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # the workers are all threads that there should be
     with ProcessPoolExecutor(given.workers) as pool:
         for name in given.papers:
-            if name not in PAPERS:
-                parser.error(f"{name} is none of {', '.join(PAPERS)}")
             PAPERS[name](lambda work, seeds: list(pool.map(work, seeds)), range(given.repeat), given)
 
 

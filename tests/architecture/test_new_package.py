@@ -7,7 +7,7 @@ and then tested by their author, searched with, refuted, saved, replayed and shr
 import importlib.util
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import dpwitness as dpw
 from dpwitness import proposals
-from dpwitness.claims import Claim, HalfPlane, claim_from_json, register_claim
+from dpwitness.claims import HalfPlane, claim_from_json, register_claim
 from dpwitness.cli import main
 from dpwitness.codec import Family
 from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, InvalidWitness, UnknownAttack
@@ -35,46 +35,7 @@ from dpwitness.neighbours import (
 )
 from dpwitness.search.learners import Proposal, register_learner, selection
 from dpwitness.testing import check_attack, check_claim, check_event, check_learner, check_relation
-
-
-@register_claim
-@dataclass(frozen=True, slots=True)
-class TotalVariation(Claim):
-    """P[M(D) ∈ S] ≤ P[M(D′) ∈ S] + δ."""
-
-    kind: ClassVar[str] = "total-variation"
-    symbol: ClassVar[str] = "δ"
-    curved: ClassVar[bool] = False
-    distance: float
-
-    @property
-    def parameter(self):
-        return self.distance
-
-    def at(self, parameter):
-        return replace(self, distance=parameter)
-
-    def largest(self, q):
-        return min(q + self.distance, 1.0)
-
-    def smallest(self, p, parameter):
-        return max(p - parameter, 0.0)
-
-    def reached(self, p, q):
-        return np.maximum(np.asarray(p) - q, 0.0)
-
-    def half_plane(self, p=None, q=None):
-        return HalfPlane(1.0, self.distance)
-
-    def half_planes(self, parameters, p=None, q=None):
-        return HalfPlane(np.ones_like(parameters), parameters)
-
-    def __str__(self):
-        return f"δ = {self.distance:g}"
-
-    @property
-    def short(self):
-        return f"within {self.distance:g} in total variation"
+from total_variation import TotalVariation
 
 
 @register_event

@@ -11,13 +11,14 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import dpwitness as dpw
-from dpwitness.claims import Claim, HalfPlane, register_claim
+from dpwitness.claims import HalfPlane
 from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, register_event
 from dpwitness.neighbours import Pair, Records, Relation, as_finite_numbers, register_relation
 from dpwitness.proposals import AttackFamily, Candidate, family_named, registered
 from dpwitness.search.learners import Proposal, selection
 from dpwitness.testing import check_attack, check_claim, check_event, check_learner, check_relation
+from total_variation import TotalVariation
 
 CLAIMS = [
     dpw.PureDP(0.0), dpw.ApproxDP(0.7), dpw.ApproxDP(1.0, 1e-5), dpw.ApproxDP(30.0, 0.1), dpw.ApproxDP(700.0),
@@ -84,51 +85,11 @@ def broken(law):
 # Claims that break a law.
 
 
-@register_claim
-@dataclass(frozen=True, slots=True)
-class Distance(Claim):
-    """P[M(D) ∈ S] ≤ P[M(D′) ∈ S] + δ."""
-
-    kind: ClassVar[str] = "distance of laws"
-    symbol: ClassVar[str] = "δ"
-    curved: ClassVar[bool] = False
-    distance: float
-
-    @property
-    def parameter(self):
-        return self.distance
-
-    def at(self, parameter):
-        return replace(self, distance=parameter)
-
-    def largest(self, q):
-        return min(q + self.distance, 1.0)
-
-    def smallest(self, p, parameter):
-        return max(p - parameter, 0.0)
-
-    def reached(self, p, q):
-        return np.maximum(np.asarray(p) - q, 0.0)
-
-    def half_plane(self, p=None, q=None):
-        return HalfPlane(1.0, self.distance)
-
-    def half_planes(self, parameters, p=None, q=None):
-        return HalfPlane(np.ones_like(parameters), parameters)
-
-    def __str__(self):
-        return f"δ = {self.distance:g}"
-
-    @property
-    def short(self):
-        return f"within {self.distance:g} in total variation"
-
-
 def claim_with(**members):
-    return type("Own", (Distance,), {"__slots__": (), **members})(0.4)
+    return type("Own", (TotalVariation,), {"__slots__": (), **members})(0.4)
 
 
-class Half(Distance):
+class Half(TotalVariation):
     """Its parameter is not that of its region."""
 
     __slots__ = ("given",)
@@ -149,8 +110,8 @@ def parallel_inside(claim, p=None, q=None):
     return HalfPlane(1.0, max(float(gap), 0.0) if inside else claim.distance)
 
 
-#: Members of `Distance` that are wrong, and what is said of them. As claims of a check such classes accused mechanisms
-#: that ignore their input, gave bounds that do not hold, or lost a verdict to a traceback.
+#: Members of `TotalVariation` that are wrong, and what is said of them. As claims of a check such classes accused
+#: mechanisms that ignore their input, gave bounds that do not hold, or lost a verdict to a traceback.
 WRONG_CLAIMS = {
     "half_plane cuts": (
         {"half_plane": lambda claim, p=None, q=None: HalfPlane(0.5, 0.0)},
@@ -264,13 +225,13 @@ def test_a_claim_that_breaks_a_law_is_named(wrong):
 
 
 def test_a_claim_that_keeps_the_laws_passes():
-    check_claim(Distance(0.4))
+    check_claim(TotalVariation(0.4))
     with broken("the claim dict lacks"):
         check_claim({})
 
 
 def test_a_family_of_claims_may_have_a_largest_parameter():
-    class Limited(Distance):
+    class Limited(TotalVariation):
         __slots__ = ()
 
         def at(self, parameter):
@@ -282,7 +243,7 @@ def test_a_family_of_claims_may_have_a_largest_parameter():
             gap = np.maximum(np.asarray(p) - q, 0.0)
             return np.where(gap <= 0.45, gap, np.inf)
 
-    with broken("the claim Limited: its JSON is read back as δ = 0.4, which must be equal"):  # as a `Distance`
+    with broken("the claim Limited: its JSON is read back as δ = 0.4, which must be equal"):  # as a `TotalVariation`
         check_claim(Limited(0.4))
 
 
