@@ -238,7 +238,6 @@ def test_places_of_mechanisms(folder):
 
 def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
     file = tmp_path / "two.py"
-    file.write_text(
-        '"""\ndef run(data):\n"""\n\n\nclass A:\n    def run(self, data): ...\n\n\nclass B:\n    def run(self, data): ...\n'
-    )
+    classes = "".join(f"class {name}:\n    def run(self, data): ...\n\n\n" for name in "AB")
+    file.write_text(f'"""\ndef run(data):\n"""\n\n\n{classes}')
     assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}
