@@ -39,7 +39,7 @@ from dpwitness.evidence import (
     runs_needed,
 )
 from dpwitness.evidence.profile_band import BandLine
-from dpwitness.health.findings import findings_on_pass, notes_on_pass
+from dpwitness.health.findings import findings_on_pass, notes_on_pass, useful_runs
 from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.neighbours.difference import both
@@ -550,6 +550,17 @@ def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, e
     needed = 10 * runs_needed(verdict.claim, verdict.alpha)
     names = [found.name for found in findings_on_pass(replace(verdict, ended=ended, runs_made=needed - (not enough)))]
     assert ("too_slow" in names) is (ended == "time" and not enough)
+
+
+@pytest.mark.parametrize("claim", [PureDP(0.0), PureDP(1.0), ApproxDP(0.1, 1e-3), GaussianDP(1.0)])
+def test_the_runs_and_the_time_that_are_advised_are_enough_for_a_pass(claim):
+    n = useful_runs(claim, 1e-6)
+    passed = replace(RESULTS["passed"], claim=claim, alpha=1e-6, ended="time", runs_made=n, seconds=60.0, epoch_runs=0)
+    assert findings_on_pass(replace(passed, epoch_runs=n // 2)) == []
+    weak = replace(passed, epoch_runs=n // 4, runs_made=n // 2)
+    advised = [float(re.search(r"give max_time=(\S+) or", found.text)[1]) for found in findings_on_pass(weak)]
+    assert advised
+    assert min(advised) >= 2 * 60.0
 
 
 @pytest.mark.parametrize(("parameter", "low"), [(0.1, 1.1), (3.0, 6.0)])

@@ -482,3 +482,26 @@ def test_a_number_of_search_runs_is_a_search_and_none_of_them_is_epochs():
     for seconds in (1e-9, 1.0):
         cost = Cost(seconds_per_run=seconds)
         assert [in_epochs(cost, Effort(search_runs=runs)) for runs in (0, 1, 1_000)] == [True, False, False]
+
+
+def in_python(rng, data, scale):
+    """A number with noise that is not compiled, as it reads a text."""
+    return float(str(data[0])) + rng.laplace(0.0, scale)
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_a_replay_of_a_mended_mechanism_ends_once_it_would_have_caught_half_of_what_the_witness_shows():
+    pair = dpw.pairs(([0.0], [1.0]))
+    options = {"epsilon": 1.0, "neighbours": pair, "seed": 3, "max_time": 60, "workers": 1}
+    found = dpw.check(in_python, parameters={"scale": 0.4}, search_runs=0, **options)
+    assert isinstance(found, dpw.Violation)
+    ends = {}
+    for scale, constant in ((0.4, 0), (1.0, 0), (1.0, 100)):
+        replayed = dpw.replay(
+            found.witness,
+            lambda rng, data, scale, constant=constant, own=scale: in_python(rng, data, own) - constant,
+            seed=5,
+        )
+        ends[scale, constant] = replayed.ended
+        assert replayed.ended == "refuted" or replayed.counts.runs < 100_000  # as many as it may make
+    assert list(ends.values()) == ["refuted", "excluded", "excluded"]

@@ -21,6 +21,7 @@ from dpwitness.evidence import (
     detectable_probability,
     event_bet,
     growth_rate,
+    half_of_excess,
     holm,
     log_e_value,
     lower_bound,
@@ -29,6 +30,7 @@ from dpwitness.evidence import (
     runs_needed,
     runs_to_detect,
     why_enough,
+    why_excluded,
 )
 from dpwitness.evidence.bet import BET_GRID, EXACT_HITS, PARAMETERS, bets_and_weights
 from dpwitness.evidence.bounds import RARE_RATE
@@ -526,6 +528,35 @@ def test_a_pass_is_never_enough_while_there_is_evidence():
     assert outcomes == {"", "detectable"}
 
 
+def test_a_replay_has_enough_runs_once_it_would_have_caught_half_of_the_excess_of_its_witness():
+    claim, hint = ApproxDP(1.0), Estimate(p=0.6, q=0.1)
+    seen = Counts(n10=60, n11=10, n01=4, n00=56)
+    least = half_of_excess(seen, claim)
+    assert least == pytest.approx((1 + math.log(70 / 130 / (15 / 131))) / 2)
+    ends = {}
+    for share in (0.0, 0.5, 0.9):  # of the claim, that the mended mechanism shows
+        for runs in np.geomspace(50, 1e5, 24).astype(int).tolist():
+            p, q = 0.5, claim.smallest(0.5, share)
+            both, hits, others = round(p * q * runs), round(p * runs), round(q * runs)
+            bet = event_bet(Counts(n10=hits - both, n11=both, n01=others - both, n00=runs - hits - others + both), hint)
+            why = why_excluded(bet, claim, bet.log_e_value(claim), alpha=1e-6, witness=seen)
+            assert why == ("excluded" if detectable_parameter(bet, claim, alpha=1e-6) <= least else "")
+            assert not why_excluded(bet, claim, 0.1, alpha=1e-6, witness=seen)  # other bets have won something
+            ends.setdefault(why, runs)
+    assert set(ends) == {"", "excluded"}
+
+
+def test_a_replay_without_its_event_ends_once_half_of_the_witness_s_rate_would_have_shown_it():
+    claim, hint, rate = ApproxDP(1.0), Estimate(p=0.02, q=0.001), 0.02
+    seen = Counts(n10=20, n00=980)
+    ends = {
+        runs: why_excluded(event_bet(Counts(n00=runs), hint), claim, 0.0, alpha=1e-6, witness=seen)
+        for runs in (64, 1_000, 1_300, 1_450, 10_000)
+    }
+    assert ends == {runs: "excluded" if (1 - rate / 2) ** runs < 1e-6 else "" for runs in ends}
+    assert set(ends.values()) == {"", "excluded"}
+
+
 def ended(rng, truth, ratio, claim, alpha=1e-6, most=4_000_000):
     """How a check of randomised response of that ε ends, with a look whenever the runs have grown by a tenth."""
     p = math.exp(truth) / (1 + math.exp(truth))
@@ -559,7 +590,7 @@ def test_a_violation_that_is_detectable_is_not_passed_by_an_early_end(ratio, why
 @pytest.mark.parametrize("claim", [ApproxDP(1.0), ApproxDP(3.0, 1e-5), GaussianDP(1.0)])
 @pytest.mark.parametrize("ratio", [1.05, 2.0])
 def test_runs_to_detect_are_the_fewest_that_detect(claim, ratio):
-    n = runs_to_detect(claim, ratio, alpha=1e-6)
+    n = runs_to_detect(claim, ratio * claim.parameter, alpha=1e-6)
     assert detectable_at_best(n, claim, alpha=1e-6) <= ratio * claim.parameter * (1 + 1e-9)
     assert detectable_at_best(int(0.99 * n) - 2, claim, alpha=1e-6) > ratio * claim.parameter
 

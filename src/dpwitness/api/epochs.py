@@ -90,7 +90,7 @@ def enough_search(claim: Claim, effort: Effort) -> int:
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
-    return -(-runs_to_detect(claim, ratio, alpha=effort.level) // SEARCH_PART)
+    return -(-runs_to_detect(claim, ratio * claim.parameter, alpha=effort.level) // SEARCH_PART)
 
 
 def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:

@@ -80,9 +80,9 @@ def work_on(
 class Confirmation:
     """Fresh runs of events that were fixed before, on a fixed pair: the counts of each, and of each shard.
 
-    `ended`: the reason why they ended, "refuted", "detectable", "converged", "runs", "time", "interrupted", "cluster
-    lost" or "failed"; `lost`: the error of a lost cluster, or of a run that failed behind the counted ones; `coupled`:
-    whether the sides of a run shared their draws; `notes` are for people.
+    `ended`: the reason why they ended, "refuted", "detectable", "converged", "excluded", "runs", "time", "interrupted",
+    "cluster lost" or "failed"; `lost`: the error of a lost cluster, or of a run that failed behind the counted ones;
+    `coupled`: whether the sides of a run shared their draws; `notes` are for people.
     """
 
     runner: Runner

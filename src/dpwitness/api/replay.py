@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
@@ -24,7 +25,7 @@ from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
 from dpwitness.events import Event
-from dpwitness.evidence import runs_needed
+from dpwitness.evidence import runs_needed, why_excluded
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
@@ -78,7 +79,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     case = _Case.of(witness, mechanism, options)
     witness, alpha, runs, seed = case.witness, options["alpha"], options["runs"], options["seed"]
     alpha = witness.alpha if alpha is None else alpha
-    own = {"alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0, "bits": False}
+    own = {"alpha": alpha, "runs": 1 if runs is None else runs, "bits": False}
     effort = Effort.of({**options, **own})
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
@@ -94,10 +95,11 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     if options["neighbours"] is None:
         _require_targets_own(witness, case.mechanism, parameters)
     candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
+    enough = partial(why_excluded, alpha=effort.level, witness=witness.counts)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         notes = _without_outcome(witness, problem)
-        return confirm_candidate(case.judged(problem), runner, effort, candidate, notes=notes)
+        return confirm_candidate(case.judged(problem), runner, effort, candidate, notes=notes, enough=enough)
 
     return work_on(case.statement(options, claim, parameters), effort, work, case.requirements)
 

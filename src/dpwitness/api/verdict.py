@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from dpwitness.api.loop import (
@@ -21,6 +22,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, RunsEnded
 from dpwitness.evidence import (
     MOST_RUNS,
+    Bet,
     EProcess,
     bet_on,
     detectable_parameter,
@@ -73,13 +75,14 @@ def confirm_candidate(
     *,
     spent: int = 0,
     notes: tuple[str, ...] = (),
+    enough: Callable[[Bet, Claim, float], str] | None = None,
 ) -> Verdict:
     """Fresh runs of a fixed candidate until the claim is refuted or the runs are over; `spent`: search runs.
 
-    Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
+    `enough`: see `until_settled`. Raises `DependentRuns` where runs that are not independent would refute the claim.
     """
     claim, estimate, course = problem.claim, candidate.estimate, EvidenceCourse()
-    look = until_settled(problem, estimate, effort, course)
+    look = until_settled(problem, estimate, effort, course, enough=enough)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
     evidence = Evidence(
@@ -99,10 +102,13 @@ def until_settled(
     effort: Effort,
     course: EvidenceCourse,
     earlier: tuple[int, float] = (0, 0.0),
+    enough: Callable[[Bet, Claim, float], str] | None = None,
 ) -> Callable[[Totals], tuple[str, str]]:
     """The function that ends confirm runs of one event once the claim is refuted, or a pass has enough runs.
 
-    `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets.
+    `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
+    reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
+    ratio of `effort`.
     """
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
@@ -111,6 +117,8 @@ def until_settled(
         asked_next = FIRST_ASKED_IF_CHEAP
     if ratio is None and (problem.mechanism.cost.cheap_in_bulk or not effort.limits_by_default):
         ratio = 1.0  # runs are nearly free, or the user has said how many to make
+    if enough is None and ratio != 1:
+        enough = partial(why_enough, alpha=left, ratio=ratio)
 
     shown = bound_so_far(claim, estimate, effort, alpha=alpha)
 
@@ -121,9 +129,9 @@ def until_settled(
         course.add(runs_before + counts.runs, log_e)
         if log_e >= threshold:
             why = "refuted"
-        elif ratio != 1 and counts.runs >= asked_next:
+        elif enough is not None and counts.runs >= asked_next:
             asked_next = math.ceil(ASKING_GROWTH * counts.runs)
-            why = why_enough(bet_on(counts, claim, estimate), claim, log_e, alpha=left, ratio=ratio)
+            why = enough(bet_on(counts, claim, estimate), claim, log_e)
         return why, ", ".join(filter(None, (shown(totals), f"log e-value {log_e:.1f} of {threshold:.1f}")))
 
     return look

@@ -12,10 +12,12 @@ from dpwitness.evidence.bounds import (
     detectable_at_rate,
     detectable_parameter,
     detectable_probability,
+    half_of_excess,
     lower_bound,
     rare_event,
     runs_to_detect,
     why_enough,
+    why_excluded,
 )
 from dpwitness.evidence.counts import Counts, best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
@@ -35,6 +37,7 @@ __all__ = [
     "detectable_probability",
     "event_bet",
     "growth_rate",
+    "half_of_excess",
     "holm",
     "log_e_value",
     "lower_bound",
@@ -43,4 +46,5 @@ __all__ = [
     "runs_needed",
     "runs_to_detect",
     "why_enough",
+    "why_excluded",
 ]

@@ -20,6 +20,8 @@ from dpwitness.roots import halved
 MOST_RUNS: Final = 10**18
 #: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
+#: NEVER_SEEN is the probability at which an event that did not happen in the runs of a replay counts as gone.
+NEVER_SEEN: Final = 1e-6
 #: RARE_RATE is the rate on D of the rare event for which a pass states a detectable parameter: leaks in one run of a
 #: thousand are common, and a frequent event says nothing of them.
 RARE_RATE: Final = 1e-3
@@ -131,13 +133,32 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
     return "" if gains else "converged"
 
 
-def runs_to_detect(claim: Claim, ratio: float, *, alpha: float) -> int:
-    """The number of runs in which an event of probability 1/2 on D detects `ratio` times the claim's parameter."""
+def why_excluded(bet: Bet, claim: Claim, log_e: float, *, alpha: float, witness: Counts) -> str:
+    """The reason, "excluded", why a replay that does not refute has enough runs; empty where it needs more.
+
+    The runs are enough if they would have caught half of the excess over the claim that the `witness` shows; also if
+    the event never happened on D, which at half of the witness's rate has a probability of at most `NEVER_SEEN`.
+    """
+    if log_e > 0 or bet.standard_errors(claim) > 1.0:
+        return ""
+    if not bet.counts.hits:
+        expected = bet.counts.runs * witness.hits / (2 * max(witness.runs, 1))
+        return "excluded" if expected >= -math.log(NEVER_SEEN) else ""
+    least = half_of_excess(witness, claim)
+    return "excluded" if least > claim.parameter and detects(bet, claim, least, alpha=alpha) else ""
+
+
+def half_of_excess(witness: Counts, claim: Claim) -> float:
+    """The claim's parameter and half of the excess that the rates of a witness show; one more hit on D′ is imagined."""
+    runs = max(witness.runs, 1)
+    shown = float(claim.reached(witness.hits / runs, (witness.neighbour_hits + 1) / (runs + 1)))
+    return claim.parameter + max(shown - claim.parameter, 0.0) / 2
+
+
+def runs_to_detect(claim: Claim, parameter: float, *, alpha: float) -> int:
+    """The number of runs in which an event of probability 1/2 on D detects a parameter above the claim's."""
     return bisect_left(
-        range(MOST_RUNS),
-        True,
-        1,
-        key=lambda n: detects(_even_bet(n, claim), claim, ratio * claim.parameter, alpha=alpha),
+        range(MOST_RUNS), True, 1, key=lambda n: detects(_even_bet(n, claim), claim, parameter, alpha=alpha)
     )
 
 

@@ -17,7 +17,14 @@ from dpwitness.events import widen
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
-from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE_OR_RARE, Finding, only_outcome
+from dpwitness.health.findings import (
+    CHECK_SECONDS,
+    NO_NOISE_OR_RARE,
+    OVERHEAD,
+    Finding,
+    only_outcome,
+    useful_runs,
+)
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import describe_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
@@ -236,11 +243,12 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
     seconds = 2 * needed * mechanism.cost.seconds_per_run / cores
     if seconds <= runner.max_time:
         return None
+    advised = at_most(OVERHEAD * seconds * useful_runs(problem.claim, alpha) / needed)
     return Finding(
         name="too_slow",
         text=f"{mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s a run: even the clearest violation of "
         f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {at_most(seconds)} s with {cores} "
-        f"{'core' if cores == 1 else 'cores'}: give max_time={at_most(2 * seconds)} or more, or make it faster",
+        f"{'core' if cores == 1 else 'cores'}; others take longer: give max_time={advised} or more, or make it faster",
     )
 
 

@@ -7,14 +7,18 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
-from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed
+from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed, runs_to_detect
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.options import HEALTH_CHECKS
+from dpwitness.results.text import at_most
 from dpwitness.results.verdict import NotRefuted
 
 #: CHECK_SECONDS is the time in seconds that the runs of one health check may take.
 CHECK_SECONDS: Final = 1.0
+#: OVERHEAD is the factor on the time of the runs that a check needs in all, with its search and its health checks.
+OVERHEAD: Final = 1.3
 #: FRESH_NOISE_ADVICE is the advice on runs that depend on each other.
 FRESH_NOISE_ADVICE: Final = (
     "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
@@ -66,31 +70,42 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
     """Return `too_slow` or `low_power`, or both, for a pass with next to no power."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     made = verdict.runs_made or runs
-    needed = 10 * runs_needed(claim, verdict.alpha)
-    seconds = needed * verdict.seconds / max(made, 1)
-    findings = []
+    needed, advised = 10 * runs_needed(claim, verdict.alpha), useful_runs(claim, verdict.alpha)
+    findings, advice = [], f"give runs={advised} or more"
+    if verdict.ended == "time":
+        longer = at_most(OVERHEAD * verdict.seconds * max(needed, advised) / max(made, 1))
+        advice = f"give max_time={longer} or more, or make it faster"
     if verdict.ended == "time" and made < needed:
         findings.append(
             Finding(
                 name="too_slow",
                 text=f"{verdict.mechanism} made {made} runs in {verdict.seconds:.0f} s; at least {needed} are needed "
-                f"to see anything but the clearest violation, about {seconds:.0f} s: give max_time=… "
-                "or make it faster",
+                f"to see anything but the clearest violation: {advice}",
             )
         )
     # The power follows from the runs alone, for an event of probability 1/2: whether a correct mechanism passes must
-    # not depend on the event that its search found. A pass has to exclude twice the claim, or one nat more than it.
+    # not depend on the event that its search found.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
-    if not caught <= max(2 * claim.parameter, claim.parameter + 1):
+    if not caught <= _usefully_caught(claim):
         what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         findings.append(
             Finding(
                 name="low_power",
                 text=f"with {runs} runs a test of the claim {claim} by an event that happens half of the time catches "
-                f"{what}: give more runs=… or max_time=…",
+                f"{what}: {advice}",
             )
         )
     return findings
+
+
+def useful_runs(claim: Claim, alpha: float) -> int:
+    """The runs of a pass that has power, in epochs too, where half of the runs are of the last bet."""
+    return 2 * runs_to_detect(claim, _usefully_caught(claim), alpha=alpha)
+
+
+def _usefully_caught(claim: Claim) -> float:
+    """The parameter that a pass has to exclude: twice the claim's, or one nat more than it."""
+    return max(2 * claim.parameter, claim.parameter + 1)
 
 
 def only_outcome(rows: Rows) -> tuple[float, ...] | None:

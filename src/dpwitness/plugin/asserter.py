@@ -36,8 +36,7 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.events import is_of_bits
-from dpwitness.evidence import bet_on, runs_needed
-from dpwitness.evidence.bounds import lower_bound
+from dpwitness.evidence import half_of_excess, runs_needed
 from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -90,8 +89,7 @@ class SavedFile:
             return f"refuted {witness.claim}, and does not refute {replayed.claim}"
         if counts.hits in (0, counts.runs):  # outcomes may have other entries now
             return f"was not seen again: its event happened in {'all' if counts.hits else 'none'} of the runs on D"
-        seen = lower_bound(bet_on(witness.counts, witness.claim, witness.estimate), witness.claim, alpha=witness.alpha)
-        if replayed.detectable <= seen:
+        if replayed.detectable <= half_of_excess(witness.counts, witness.claim):
             return None
         symbol, most = witness.claim.symbol, at_most(replayed.detectable)
         return f"was not seen again, in too few runs to say that it is fixed: they would have caught {symbol} ≥ {most}"

@@ -52,6 +52,7 @@ ABORTED_ENDS: Final = ("interrupted", "cluster lost")
 SUFFICIENT_ENDS: Final = {
     "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
     "converged": "twice as many would lower that by less than 1 %",
+    "excluded": "they would have caught half of the excess that the witness shows",
 }
 
 
@@ -170,7 +171,8 @@ class WitnessedResult(Result):
     search_runs: Count
     epoch_runs: Count = 0  # runs that were bets and chose the next ones
     #: The reason why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; a
-    #: pass also has "detectable", as it would have caught the multiple asked for, or "converged": more runs add little.
+    #: pass also has "detectable", as it would have caught the multiple asked for, "converged": more runs add little, or
+    #: "excluded": a replay would have caught half of what the witness shows.
     ended: str
     #: The course of the search; None in files of earlier versions.
     course: Course | None = field(default=None, metadata={"json": "sparse"})
