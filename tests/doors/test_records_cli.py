@@ -102,7 +102,7 @@ def test_options_describe_a_relation(options, described):
         ("--records people.csv --domain age=0-120", "--domain 'age=0-120': 0:120 is a range"),
         ("--records people.csv --domain age=a:b", "must hold two finite numbers"),
         ("--records people.csv --domain age=0:9 --domain age=0:99", "--domain age=… is given 2 times"),
-        ("--records people.csv --domain age=0:20", "holds records that are not of the domain"),
+        ("--records people.csv --domain age=0:20", "where age is"),
         ("--records people.csv --domain age=5:1", "--domain 'age=5:1': integers from low=5"),
         ("--records people.csv --size 0", "size=0"),
         ("--records semicolons.csv", "semicolons.csv has one column, 'age;sex': separate columns by commas"),

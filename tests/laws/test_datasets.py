@@ -583,7 +583,12 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: records(flags(), form=np.array(["list"])), "must be the name of a form"),
         (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])), "several columns are called 'a'"),
         (lambda: records((flags(), flags()), form="dataframe"), "form='dataframe' needs records that are dicts"),
-        (lambda: records(numbers(0, 1), base=[3.0]), "holds records that are not of the domain numbers"),
+        (lambda: records(numbers(0, 1), base=[0.5, 3.0]), r"record 2, 3\.0, is not of the domain numbers"),
+        (
+            lambda: records({"x": numbers(0, 1), "y": flags()}, base=pd.DataFrame({"x": [0.0, 9.0], "y": [True] * 2})),
+            r"record 2, where x is 9\.0, is not of the domain",
+        ),
+        (lambda: records((numbers(0, 1),) * 2, base=np.array([[0.0, 2.0]])), r"record 1, where 1 is 2\.0, is not of"),
         (lambda: records(numbers(0, 1), base="people.csv"), "^base='people.csv' must be a list of records"),
         (lambda: records(base="people.csv"), "^base='people.csv' must be a list of records"),
         (lambda: like("people.csv"), "^examples='people.csv' must be a list of records"),

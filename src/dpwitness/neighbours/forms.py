@@ -61,6 +61,22 @@ class Layout(ABC):
         return list(zip(*read, strict=True))
 
     @classmethod
+    def outside(cls, fields: Fields, data: Data) -> str:
+        """The text of the first record of a dataset that is outside the domain, with its number from 1."""
+        columns = cls.columns(fields, data)
+        if columns is None or len(columns) != len(fields.domains):
+            rows = enumerate(cls.rows(data), 1)
+            return next(
+                (f"record {k}, {brief(row)}," for k, row in rows if fields.read_all([row]) is None), brief(data)
+            )
+        named = fields.names if len(fields.names) == len(columns) else range(len(columns))
+        for k, row in enumerate(zip(*map(_entries, columns), strict=False), 1):
+            for name, domain, value in zip(named, fields.domains, row, strict=True):
+                if domain.read_all(_with_flags(domain, [value])) is None:
+                    return f"record {k}, where {name} is {brief(value)},"
+        return brief(data)
+
+    @classmethod
     def rows(cls, data: Data) -> list[Value]:
         """The records of a dataset in this form, with their values exactly as the mechanism gets them."""
         return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))

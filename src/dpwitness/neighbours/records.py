@@ -413,9 +413,9 @@ def records(
         check_form(source, fields)
         flat = FORMS[source].read(fields, base)
         if flat is None:
+            outside = FORMS[source].outside(fields, base)
             raise InvalidNeighbours(
-                f"base={brief(base)} holds records that are not of the domain {fields!s:.200}: "
-                "give a wider one (--domain)"
+                f"the records to start from: {outside} is not of the domain {fields!s:.200}: give a wider one (--domain)"
             )
         if source == form:
             layout = FORMS[form].of(base)
