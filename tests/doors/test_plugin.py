@@ -151,8 +151,8 @@ def test_an_assertion_takes_settings_of_markers_and_gives_its_verdict_back(proje
             "dpwitness: profile dev, --dp-seed=1, α = 1e-06 for the session",
             "*= dpwitness =*",
             "7 assertions in 6 tests: 1 violated, 6 not refuted; α spent 6.3*e-07 of 1e-06",
-            "smallest margin: * nats of evidence short of an alarm, test_it.py::*",
-            "  test_it.py::TestClass::test_class: ε = 1, would have caught ε ≥ * with 95 % power",
+            "nearest to an alarm: test_it.py::*, * nats of evidence short of it",
+            "  test_it.py::TestClass::test_class: ε = 1, its event would have caught ε ≥ * with 95 % power",
         ]
     )
 
@@ -450,7 +450,7 @@ def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
     assert cases["test_good"].find("failure") is None
     assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    for name, verdict, shown in (("good", "not-refuted", "would have caught ε ≥ "), ("bad", "violated", "ε ≥ ")):
+    for name, verdict, shown in (("good", "not-refuted", "its event would have caught ε ≥ "), ("bad", "violated", "ε ≥ ")):
         told = {one.get("name"): one.get("value") for one in cases[f"test_{name}"].iter("property")}
         assert (told["dpwitness.verdict"], told["dpwitness.claim"]) == (verdict, "ε = 1")
         assert told["dpwitness.shown"].startswith(shown)
@@ -656,11 +656,11 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
     ]
     assert dpwitness.plugin.ledger.lines(SimpleNamespace(records=records, alpha=1e-6)) == [
         "6 assertions in 4 tests: 1 violated, 4 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
-        "smallest margin: 9.0 nats of evidence short of an alarm, a",
-        "  a: 2 assertions: ε = 1, would have caught ε ≥ 1.25–1.3 with 95 % power",
-        "  a (assertion 2): ε = 1, would have caught nothing with 95 % power",
+        "nearest to an alarm: a, 9.0 nats of evidence short of it",
+        "  a: 2 assertions: ε = 1, its event would have caught ε ≥ 1.25–1.3 with 95 % power",
+        "  a (assertion 2): ε = 1, its event would have caught nothing with 95 % power",
         "    seen",
-        "  b: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+        "  b: ε = 1, its event would have caught ε ≥ 1.25 with 95 % power",
         "    floating point: refuted by the last bits, ε ≥ 5.5",
         "  c: ε = 2 VIOLATED, ε ≥ 2.5",
         "  d: too slow",

@@ -137,7 +137,7 @@ def test_a_session_marks_what_it_refutes_once(session, actions, pytester, worker
         ("test_bad", "**violated**"),
         ("test_refused", "unhealthy"),
     ]
-    assert rows[0][3].startswith("would have caught ε ≥ ")
+    assert rows[0][3].startswith("its event would have caught ε ≥ ")
     assert rows[1][3].startswith("ε ≥ ")
     rules, results = read_sarif(pytester.path / "dp.sarif")
     assert rules == ["approx-dp"]

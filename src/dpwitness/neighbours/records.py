@@ -415,7 +415,7 @@ def records(
         if flat is None:
             outside = FORMS[source].outside(fields, base)
             raise InvalidNeighbours(
-                f"the records to start from: {outside} is not of the domain {fields!s:.200}: give a wider one (--domain)"
+                f"the records to start from: {outside} is not of the domain {fields!s:.200}: give a wider domain"
             )
         if source == form:
             layout = FORMS[form].of(base)

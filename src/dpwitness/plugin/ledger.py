@@ -30,14 +30,14 @@ def lines(session: Session) -> list[str]:
     passed = [record for record in records if record["verdict"] == "not-refuted"]
     if passed:
         near = min(passed, key=lambda record: record["margin"])
-        text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {github.name_of(near)}")
+        text.append(f"nearest to an alarm: {github.name_of(near)}, {near['margin']:.1f} nats of evidence short of it")
     for same in _group_alike(records):
         record = same[0]
         match record["verdict"]:
             case "not-refuted":
                 place = github.name_of(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
                 caught = _range_text(record["parameter"], [one["detectable"] for one in same], at_most)
-                text.append(f"  {place}: {record['claim']}, would have caught {caught} {record['power']}")
+                text.append(f"  {place}: {record['claim']}, its event would have caught {caught} {record['power']}")
                 if by_bits := [found for one in same if (found := github.bits_refuted(one))]:
                     exceeded = _range_text(
                         by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least

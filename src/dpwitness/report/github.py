@@ -85,9 +85,9 @@ def shown(record: Record) -> str:
         case "violated":
             return str(record["exceeded"])
         case "not-refuted" if record["detectable"] is not None:
-            return f"would have caught {record['parameter']} ≥ {at_most(record['detectable'])}"
+            return f"its event would have caught {record['parameter']} ≥ {at_most(record['detectable'])}"
         case "not-refuted":
-            return "would have caught nothing"
+            return "its event would have caught nothing"
         case _:
             return str(record["reason"])
 
