@@ -1,4 +1,4 @@
-"""Functions that the interpreter runs, one run or many runs a call, and their outcomes as rows of numbers."""
+"""Mechanisms that the interpreter runs, one run or many runs a call, with their outcomes as rows of numbers."""
 
 import inspect
 import os
@@ -59,17 +59,17 @@ Outcome = Callable[[Any], Any] | str | Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """Reads attributes of an output, such as a fitted model: the value of one attribute, or a tuple of several."""
+    """A function that reads attributes of an output, such as a fitted model: one value, or a tuple of several."""
 
     names: tuple[str, ...]
 
     def __call__(self, output: object) -> object:
-        """Return the value or the values. Raises `AttributeError` for an output that lacks an attribute."""
+        """Read the attributes. Raises `AttributeError` for an output that lacks one of them."""
         return attrgetter(*self.names)(output)
 
 
 def summary(given: Outcome | None) -> Callable[[object], object] | None:
-    """Return the function that `outcome=` stands for. Raises `InvalidParameter` for other values."""
+    """The function given by `outcome=`; None for None. Raises `InvalidParameter` for other values."""
     if given is None or callable(given):
         return given
     names = given.split(",") if isinstance(given, str) else [*given] if isinstance(given, Sequence) else []
@@ -83,7 +83,7 @@ def summary(given: Outcome | None) -> Callable[[object], object] | None:
 
 
 def _advice(value: object) -> str:
-    """The advice for an object of a type that has no encoding as an outcome."""
+    """The advice in a message about an output of a type that has no encoding."""
     own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else ()
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
@@ -101,24 +101,24 @@ def _advice(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Runs of one input: their number, and their draws."""
+    """The runs on one input: their number, and their draws."""
 
     data: Data
     draws: Draws
     runs: int
 
 
-#: The outputs of one side until its rows are made: an array of entries; or for each run a single value, a tuple or an
-#: array of single values, or the entries of the row as a list.
+#: The outputs of one side before they become rows: an array of rows; or for each run a single value, a tuple or an
+#: array of single values, or the row itself as a list.
 Outputs = Sequence[Any] | Rows
-#: Items of an input that are compared in a tenth of the time of a shard.
+#: The number of items of an input whose comparison with a copy takes a tenth of the time of a shard.
 COMPARED_ITEMS: Final = 50_000
-#: Paired runs from one comparison of their inputs to the next at least: a comparison takes a twentieth of their time.
+#: The least number of paired runs between two comparisons of inputs: a comparison takes a twentieth of their time.
 COMPARISON_RUNS: Final = 128
 
 
 def _copy_rows(values: Rows, rows: Rows) -> int:
-    """Copy rows into rows of another width, cut off there; return the width of the source."""
+    """Copy `values` into `rows`, cut off or filled up with NaN; return the width of `values`."""
     width = min(values.shape[-1], rows.shape[-1])
     rows[..., :width] = values[..., :width]
     rows[..., width:] = np.nan
@@ -135,22 +135,22 @@ class PythonMechanism(Mechanism):
     outcome
         The function that summarises outputs, or names of their attributes.
     errors
-        "outcome": the class of an exception is the outcome of its run; "raise": an exception ends everything.
+        "outcome": the class of an exception is the outcome of its run; "raise": an exception becomes `MechanismRaised`.
     """
 
     shard = 32
-    threads = False  # its own state, if it has any, may not be safe under threads
+    threads = False  # the function may keep a state that is not safe under threads
     in_process = True
     #: Whether many runs share one object as their input.
     shares = True
-    #: Whether lists of numbers may have to become arrays.
+    #: Whether inputs that are lists of numbers may be passed as arrays.
     converts = True
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
-        #: Whether all draws come from the generators of `random` and `numpy.random`, which each run seeds.
+        #: Whether all draws come from the generators of `random` and `numpy.random`, which are seeded for each run.
         self.draws_globally = False
-        #: The first two shapes of outcomes by position that held more than single values.
+        #: The shapes of nested outcomes in rows by position, at most two.
         self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
@@ -159,10 +159,10 @@ class PythonMechanism(Mechanism):
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
-        self._looked_into = 0  # exceptions
+        self._examined_exceptions = 0
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without inputs, which another process does not need."""
+        # Inputs stay here: another process does not need them.
         return {**vars(self), "_ran_well": None, "_inputs": []}
 
     @property
@@ -198,11 +198,11 @@ class PythonMechanism(Mechanism):
     @property
     @override
     def reproducible(self) -> bool:
-        """Whether a seed repeats its runs: it takes a generator, or draws from the global generators alone."""
+        """Whether a seed repeats the runs: the function takes a generator, or draws from the global ones alone."""
         return super().reproducible or self.draws_globally
 
     def repeats_if_seeded(self, pair: Pair) -> bool:
-        """Whether runs that differ repeat if the global generators are seeded for each run."""
+        """Whether outcomes vary among runs, and repeat if the global generators are seeded for each run."""
         before, self.draws_globally = self.draws_globally, True
         runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, columns=self.columns)
         try:
@@ -226,7 +226,7 @@ class PythonMechanism(Mechanism):
 
     @override
     def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
-        # Coupled, each run begins from a state of its own, the same on both sides.
+        # Each coupled run has an own stream, the same on both sides.
         n, shared = len(runs), runs.coupled and self.reproducible
         draws = self._draws(rng, n, shared=shared)
         others = draws if shared else self._draws(rng, n)
@@ -248,7 +248,7 @@ class PythonMechanism(Mechanism):
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
     def _rows(self, sides: Sequence[Side], order: Order, start: int, columns: Columns | None) -> list[Rows]:
-        """Run each side, and write its outcomes as rows by the columns, or by the columns of the first outcome."""
+        """The rows of each side's outcomes; `columns` None: the columns of the first outcome."""
         row = FlatRow(self.traits) if self.by_position else Row(columns, self.traits)
         self.run_count += sum(side.runs for side in sides)
         limit = sys.getrecursionlimit()
@@ -257,7 +257,7 @@ class PythonMechanism(Mechanism):
             with np.errstate(), global_states_restored() if self.draws_globally else nullcontext():
                 outputs = self._outputs(sides, order, start, row)
                 rows = [self._write_rows(own, row, start) for own in outputs]
-        except SystemExit as error:  # its code 0 would end a script as if all was well
+        except SystemExit as error:  # with exit code 0 a script would end as after a success
             raise MechanismCrashed(str(exit_error(self.name, error))) from error
         finally:
             if sys.getrecursionlimit() < limit:  # a limit that a run lowered may be too low for other code
@@ -267,14 +267,14 @@ class PythonMechanism(Mechanism):
         return rows
 
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        """Make run after run, each on all sides in its order; runs share one object as long as no run changes it."""
+        """The outputs of each side; all runs on a side share one input object, as long as no run changes it."""
         for side in sides:
             side.draws.remember()
         with self._shared_inputs(sides) as shared:
             outputs = self._make_all_runs(sides, order, start, shared, row)
         if outputs is None:
-            # From now on each run gets a copy. These runs are made again, of the same draws: if a seed repeats them,
-            # their outcomes are those of runs with copies from the first one on.
+            # From now on each run gets a copy. These runs are made again with the same draws: if a seed repeats them,
+            # they have the outcomes of runs that got copies from the first one on.
             self.copies, self._inputs = True, []
             for side in sides:
                 side.draws.rewind()
@@ -287,7 +287,7 @@ class PythonMechanism(Mechanism):
     def _shared_inputs(self, sides: Sequence[Side]) -> Iterator[list[SharedInput] | None]:
         """The shared input of each side; None if each run gets a copy.
 
-        No other runs get it meanwhile: a run that a deadline left behind goes on beside the next ones.
+        No other runs get these inputs meanwhile: a run that a deadline abandoned may go on beside the next runs.
         """
         if self.copies:
             yield None
@@ -305,12 +305,12 @@ class PythonMechanism(Mechanism):
         self._inputs = [one for one in self._inputs if id(one) not in ids]
         found = [shared for _, _, shared in taken if shared is not None]
         yield found if len(found) == len(taken) else None
-        # Not after a run that raised an exception: it may have ended anywhere.
+        # Not reached after an exception: the run that raised it may have left its input half changed.
         self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-4:]
 
     @override
     def shard_of(self, pair: Pair) -> int:
-        # Larger for inputs of many items, so that their comparison takes a tenth of the time at most.
+        # Larger for inputs of many items: their comparison takes a tenth of the time at most.
         if not self.shares or self.copies or self.cost.slow:
             return self.shard
         return self.shard * min(-(-max(map(items_of, pair.sides)) // COMPARED_ITEMS), 16)
@@ -320,15 +320,15 @@ class PythonMechanism(Mechanism):
     ) -> list[list[object]] | None:
         """The outputs of the runs of each side; None if a run changed a shared input."""
         outputs: list[list[object]] = [[] for _ in sides]
-        turns = order.tolist()
-        several, done = len(turns), 0
+        swaps = order.tolist()
+        interval, done = len(swaps), 0
         if shared is not None:
-            several = max(2 * self.shard * max(one.items for one in shared) // COMPARED_ITEMS, COMPARISON_RUNS)
-        while done < len(turns):
+            interval = max(2 * self.shard * max(one.items for one in shared) // COMPARED_ITEMS, COMPARISON_RUNS)
+        while done < len(swaps):
             # Two runs may change an input and change it back: inputs are compared after the first run, then after 1/64
-            # of the usual runs, and then after twice as many each time.
-            seen = several if shared is None else min(one.runs for one in shared)
-            part = turns[done : done + (min(max(seen, several // 64), several) if seen else 1)]
+            # of the interval, and then after twice as many runs each time.
+            made = interval if shared is None else min(one.runs for one in shared)
+            part = swaps[done : done + (min(max(made, interval // 64), interval) if made else 1)]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
@@ -352,13 +352,13 @@ class PythonMechanism(Mechanism):
     def _make_runs(
         self,
         sides: Sequence[Side],
-        turns: Sequence[int],
+        swaps: Sequence[int],
         start: int,
         shared: Sequence[SharedInput] | None,
         outputs: list[list[object]],
         row: Row,
     ) -> None:
-        """Append the outputs of runs, or copies of them, see `_copy_output`."""
+        """Append the outputs of runs, or their copies, see `_copy_output`; `swaps`: 1 where D′ runs first."""
         function, single = self.signature.function, SINGLE_TYPES if self._outcome is None else ()
         sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
         inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
@@ -366,10 +366,10 @@ class PythonMechanism(Mechanism):
         arguments = [*map(self.signature.arguments, inputs, generators)]
         append = [own.append for own in outputs]
         forwards, abandoned = range(len(sides)), THREAD_STATE.abandoned.is_set  # `end_if_abandoned` takes twice as long
-        for i, turned in enumerate(turns, len(outputs[0])):
+        for i, swapped in enumerate(swaps, len(outputs[0])):
             if abandoned():
                 raise Abandoned
-            for k in (1, 0) if turned else forwards:
+            for k in (1, 0) if swapped else forwards:
                 if (source := sources[k]) is not None:
                     arguments[k] = self.signature.arguments(source(), generators[k])
                 if (begin := begins[k]) is not None:
@@ -388,7 +388,7 @@ class PythonMechanism(Mechanism):
     ) -> ExceptionOutcome:
         """The outcome of a run of side k that raised. Raises `MechanismRaised` if exceptions are not outcomes.
 
-        Raises the error itself if it is not a failure of the run.
+        Raises an error that is no failure of the run, such as `KeyboardInterrupt`, as it is.
         """
         if not is_failure(error):
             raise error
@@ -426,10 +426,10 @@ class PythonMechanism(Mechanism):
         return rows
 
     def _used_up(self, error: BaseException) -> bool:
-        """Whether the mechanism now raises also on an input on which it ran well before."""
-        if self._ran_well is None or self._looked_into >= 8:  # each exception that is looked into may cost runs
+        """Whether the mechanism raises now on an input on which it ran well before."""
+        if self._ran_well is None or self._examined_exceptions >= 8:  # each may cost eight runs
             return False
-        self._looked_into += 1
+        self._examined_exceptions += 1
         source = self.conversion.source(*self._ran_well)
 
         def run(number: int) -> object:
@@ -452,7 +452,7 @@ class PythonMechanism(Mechanism):
             ) from error
 
     def _entries(self, value: Any, output: Any, run: int, row: Row) -> list[float]:
-        """The entries of an outcome; `output`: the output that it is or that it summarises, for messages."""
+        """The entries of an outcome; `output`: the mechanism's output, for messages."""
         if is_sequence(value):
             self.check_length(len(value), run)
             if self.by_position and len(self.flat_shapes) < 2 and not is_plain_list(value):
@@ -479,7 +479,7 @@ class PythonMechanism(Mechanism):
             ) from error
         except (DPWitnessError, MemoryError):
             raise
-        except BaseException as error:  # of the object's own code
+        except BaseException as error:  # raised by the object's own methods
             if not is_failure(error):
                 raise
             raise InvalidOutcome(
@@ -494,21 +494,21 @@ def _has_one_each(output: Any, n: int) -> bool:
 
 
 def _in_order(output: Any) -> Any:
-    """The outcomes of several runs by place; pandas' values and rows are taken in order, whatever their index."""
+    """The outcomes of several runs by position; pandas' values and rows too, whatever their index."""
     if hasattr(output, "iloc"):
         return output.to_dict("records") if output.ndim == 2 else output.tolist()
     return output
 
 
 class VectorisedMechanism(PythonMechanism):
-    """A function that makes many runs a call: it takes their number and returns them along axis 0."""
+    """A function that makes many runs a call: it takes the number of runs, and returns outcomes along axis 0."""
 
     shard = 16_384
     shares = False
 
     @override
     def turns(self, order: Order) -> Turns:
-        # The rows of a call stand beside each other.
+        # One call makes all runs of a side, the other call those of the other side.
         runs = len(order)
         first = self.run_count - 2 * runs + np.arange(runs)
         second = first + runs
@@ -520,7 +520,7 @@ class VectorisedMechanism(PythonMechanism):
 
     @override
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        """Make all runs of a side in one call; the sides have the order of the first run."""
+        """Make all runs of a side in one call; the order of the first run decides which side comes first."""
         numbers = (1, 0) if order[0] else range(len(sides))
         made = {k: self._run_all(sides[k], start, row) for k in numbers}
         return [made[k] for k in range(len(sides))]
@@ -553,7 +553,7 @@ class VectorisedMechanism(PythonMechanism):
         return [self._copy_output(output[i], start + i, row) for i in range(n)]
 
     def _run_singly(self, side: Side, start: int, row: Row) -> Outputs:
-        """Make one run a call if exceptions are outcomes: an exception in one of several runs would end the others."""
+        """Make one run a call: an exception, which is an outcome here, would end the other runs of its call."""
         data, rng, n = side.data, side.draws.of_run(0), side.runs
         outputs: list[Any] = []
         for i in range(n):

@@ -30,7 +30,7 @@ DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
 
 
 def name_of(thing: object) -> str:
-    """The name of a function, for a `functools.partial` that of the function in it; else the type of an object."""
+    """The name of a function, or of the function in a `functools.partial`; of another object the name of its type."""
     named = thing.func if isinstance(thing, functools.partial) else thing
     return str(getattr(named, "__name__", type(named).__name__))
 
@@ -39,9 +39,9 @@ def name_of(thing: object) -> str:
 class Signature:
     """A function and the meaning of its parameters."""
 
-    #: The function to call; a copy where it was made for the interpreter, see `original`.
+    #: The function to call: the user's own, or a copy of it for the interpreter, see `plain`.
     function: Callable[..., object]
-    #: Its name, for people.
+    #: The function's name, for messages.
     name: str
     #: The name of the parameter for the generator; None without one.
     generator: str | None
@@ -49,15 +49,15 @@ class Signature:
     size: str | None
     #: The name of the parameter for the input.
     data: str
-    #: The names of all parameters that get a value, as declared.
+    #: The names of all parameters but `*args` and `**kwargs`, as declared.
     order: tuple[str, ...]
-    #: The values of its own parameters: copies, in which a function may keep something; arrays are read-only.
+    #: The values of all parameters but generator, number of runs and input; see `own_copy`.
     parameters: dict[str, Any]
-    #: The same values as the caller gave them.
+    #: The values of `parameters` as the caller gave them, not copied.
     given: dict[str, Any] = field(default_factory=dict)
-    #: The names of the first parameters that have to be given without a name.
+    #: The names of the leading parameters that have to be passed by position.
     by_position: tuple[str, ...] = ()
-    #: The user's own function, where `function` is a copy of it.
+    #: The user's own function, if `function` is a copy of it.
     original: Callable[..., object] | None = None
     #: Whether `function` is a copy that the interpreter runs.
     plain: bool = False
@@ -70,11 +70,11 @@ class Signature:
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> "Signature":
-        """Match a function, or a callable object, with the parameters given for it by name.
+        """Match the parameters of a function, or of a callable object, with values given by name.
 
-        `epsilon` (nats), `delta`: for the parameters so named that are not given. Raises `InvalidParameter` for a
-        parameter that the function lacks or needs, for a function without data, and for a `size` or `n_samples` with
-        a default such as 20 that is not given: it may be a setting of the function.
+        `epsilon` (nats), `delta`: the values of parameters named after ε and δ that `given` lacks. Raises
+        `InvalidParameter` for unknown and missing parameters, for a function without an input, and for a `size` or
+        `n_samples` that is not given and has a default such as 20: it may be a setting of the function.
         """
         plain = getattr(function, "py_func", function)
         name = name_of(plain)
@@ -91,7 +91,7 @@ class Signature:
                 f"{name} gets the generator of each run as {generator!r}: leave it out (parameters=, or --set)"
             )
         size = next((key for key in names if key in SIZE_NAMES - set(given)), None)
-        if size is not None and not _many_runs(declared[size].default):
+        if size is not None and not _is_run_count(declared[size].default):
             raise InvalidParameter(
                 f"{name}: {size}={declared[size].default!r} may be the number of runs or a setting of its own; for a "
                 f"setting give parameters={{{size!r}: …}} (command line: --set {size}=…), for the number of runs "
@@ -103,14 +103,14 @@ class Signature:
                 f"{name} takes no data: its first parameter besides the generator, ε and δ is the input"
             )
         own = {key: declared[key].default for key in names if key not in (generator, size, data)}
-        made = getattr(plain, "example", plain)  # of a factory's, too
-        if isinstance(made, functools.partial):  # an ε that it binds is the user's choice, and no default
+        made = getattr(plain, "example", plain)  # the mechanism that a factory makes
+        if isinstance(made, functools.partial):  # an ε bound by it is the user's choice, not a default
             given = {**{key: made.keywords[key] for key in BUDGET_NAMES & set(made.keywords)}, **given}
         if data == "self":  # a dataset may have a method that releases something of it
-            taken = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
+            hint = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
         else:
-            taken = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
-        values = _values(name, own, given, epsilon, delta, taken)
+            hint = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
+        values = _values(name, own, given, epsilon, delta, hint)
         return cls(
             function=function,
             name=name,
@@ -124,9 +124,9 @@ class Signature:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Reduce to the user's own function, which another process copies again."""
+        # The user's own function is sent: the process that gets it makes the copy for the interpreter.
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
-        return _sent, (self.given_function, fields)
+        return _restored, (self.given_function, fields)
 
     @property
     def given_function(self) -> Callable[..., object]:
@@ -136,7 +136,7 @@ class Signature:
     def arguments(
         self, data: object, rng: np.random.Generator | None, size: int | None = None
     ) -> tuple[list[object], dict[str, object]]:
-        """The arguments of a call: the list without names, and the dict by name."""
+        """The positional arguments of a call, and its keyword arguments."""
         bound = {self.data: data, **self.parameters}
         if self.generator is not None:
             bound[self.generator] = rng
@@ -145,7 +145,7 @@ class Signature:
         return [bound.pop(name) for name in self.by_position], bound
 
     def call(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> object:
-        """Run the function once."""
+        """Call the function once."""
         first, rest = self.arguments(data, rng, size)
         return self.function(*first, **rest)
 
@@ -158,38 +158,36 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class LegacyGenerator:
-    """A function that gets NumPy's legacy generator, `RandomState`, on the bits of the `Generator` of a run."""
+    """A function that is called with NumPy's legacy generator, a `RandomState` with the bit generator of the run."""
 
     function: Any
 
     @property
     def __wrapped__(self) -> Callable[..., object]:
-        """The function, whose parameters it has."""
-        return self.function  # type: ignore[no-any-return]  # or the place of one
+        """The function, from which `inspect` reads the parameters."""
+        return self.function  # type: ignore[no-any-return]  # the field is `Any`
 
     def __call__(self, *values: object, random_state: np.random.Generator, **named: object) -> object:
-        """Run the function with a new `RandomState`: a kept one holds back half of a pair of normal draws."""
+        """Call the function with a new `RandomState`: an old one may hold the second half of a pair of normal draws."""
         legacy = np.random.RandomState(random_state.bit_generator)
         return self.function(*values, random_state=legacy, **named)
 
 
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
-    """The parameters of a function, and the names of parameters that must be given without a name.
+    """The parameters of a function, and the names of its leading parameters that must be passed by position.
 
-    A wrapper that passes all parameters on (`functools.wraps`) has the parameters of the function behind it. It may
-    read the first one by its place, as `functools.singledispatch` does: parameters up to the input are given without a
-    name, and so are all parameters of a wrapper without `**`. Raises as `inspect.signature`.
+    A wrapper with `*args` or `**kwargs` (`functools.wraps`) has the parameters of the wrapped function. With `*args` it
+    may read the first argument by position, as `functools.singledispatch` does: parameters up to the input are passed
+    by position, and all parameters if the wrapper has no `**kwargs`. Raises as `inspect.signature`.
     """
-    behind = getattr(function, "__wrapped__", None)
+    wrapped = getattr(function, "__wrapped__", None)
     try:
         declared = inspect.signature(function, follow_wrapped=False).parameters
     except ValueError:  # a function of `functools.cache` has no signature
-        if behind is None or inspect.ismethod(function):
+        if wrapped is None or inspect.ismethod(function):
             raise
-        return declared_by(behind)
-    handed_on = (
-        {parameter.kind for parameter in declared.values()} & {*_VARIABLE_KINDS} if behind is not None else set()
-    )
+        return declared_by(wrapped)
+    handed_on = {one.kind for one in declared.values()} & {*_VARIABLE_KINDS} if wrapped is not None else set()
     if handed_on:
         declared = inspect.signature(function).parameters
     places = [
@@ -203,18 +201,18 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
 
 
 def _owner_of(method: object) -> str:
-    """The name of the class of a function; "Class" if it is unknown."""
+    """The name of the class that defines a method; "Class" if unknown."""
     return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
 
 
-def _sent(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
-    """The signature of the user's function in another process; its copy for the interpreter is made there."""
-    written = Signature(function=function, **fields)
-    return replace(written, plain=False).interpreted() if written.plain else written
+def _restored(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
+    """A signature that another process sent, with a new copy of the function if the interpreter runs a copy."""
+    sent = Signature(function=function, **fields)
+    return replace(sent, plain=False).interpreted() if sent.plain else sent
 
 
-def _many_runs(default: object) -> bool:
-    """Whether a parameter named like a number of runs has a fitting default: no default, None or 1, as in NumPy."""
+def _is_run_count(default: object) -> bool:
+    """Whether a default fits a number of runs, as NumPy's `size`: no default, None or 1."""
     return default is inspect.Parameter.empty or default is None or (type(default) is int and default == 1)
 
 
@@ -228,13 +226,13 @@ def _values(
     given: Mapping[str, object],
     epsilon: float | None,
     delta: float | None,
-    taken: str,
+    hint: str,
 ) -> dict[str, object]:
-    """The values of a function's own parameters; `own`: their defaults; `taken`: a text on its other parameters."""
+    """The values of parameters with the defaults `own`; `hint`: the end of a message about a missing value."""
     unknown = [key for key in given if key not in own]
     if unknown:
-        there = f"; it takes: {', '.join(own) or 'no others'}{near(unknown[0], own)}"
-        raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}{there}")
+        known = f"it takes: {', '.join(own) or 'no others'}{near(unknown[0], own)}"
+        raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}; {known}")
     values = {key: given.get(key, default) for key, default in own.items()}
     for names, option, value in ((EPSILON_NAMES, "epsilon", epsilon), (DELTA_NAMES, "delta", delta)):
         if value is not None:
@@ -247,14 +245,14 @@ def _values(
         for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
             if first in names:
                 setting = f"{option}=… (command line: --{option})"
-        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{taken}")
+        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{hint}")
     return values
 
 
 def require_no_other(names: Collection[str], given: Mapping[str, object], option: str, value: float) -> None:
-    """Raise `InvalidParameter` if all parameters of an option have other given values than the option.
+    """Raise `InvalidParameter` if all parameters named after an option were given values unlike the option's.
 
-    The mechanism would run with one value and be judged by another.
+    The mechanism would run with one value, and its claim be tested with another.
     """
     if names and all(isinstance(other := given.get(name), Real) and other != value for name in names):
         name = min(names)
@@ -266,7 +264,7 @@ def require_no_other(names: Collection[str], given: Mapping[str, object], option
 
 
 def own_copy(value: Any) -> object:
-    """A copy of a parameter's value, so that the caller's own stays as it is: containers copied, arrays read-only."""
+    """A copy of a parameter's value, safe for the caller's object: containers are copied, array copies read-only."""
     if type(value) in (list, tuple, set):
         return type(value)(own_copy(item) for item in value)
     if type(value) is dict:
@@ -278,7 +276,7 @@ def own_copy(value: Any) -> object:
 
 
 def takes(function: object, name: str) -> bool:
-    """Whether a function has a parameter of that name."""
+    """Whether a function has a parameter `name`."""
     try:
         return name in declared_by(getattr(function, "py_func", function))[0]
     except (TypeError, ValueError):  # a builtin without a signature: `Signature.of` will say so
