@@ -488,11 +488,6 @@ class PythonMechanism(Mechanism):
             ) from error
 
 
-def _has_one_each(output: Any, n: int) -> bool:
-    """Whether an output holds one item for each run."""
-    return hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0 and len(output) == n
-
-
 def _in_order(output: Any) -> Any:
     """The outcomes of several runs by position; pandas' values and rows too, whatever their index."""
     if hasattr(output, "iloc"):
@@ -570,9 +565,10 @@ class VectorisedMechanism(PythonMechanism):
                 outputs.append(self._copy_output(_in_order(output)[0], start + i, row))
         return outputs
 
-    def _require_each(self, output: object, n: int, start: int) -> None:
+    def _require_each(self, output: Any, n: int, start: int) -> None:
         """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""
-        if not hasattr(output, "__getitem__") or isinstance(output, Mapping) or not _has_one_each(output, n):
+        sequence = hasattr(output, "__getitem__") and hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0
+        if not sequence or isinstance(output, Mapping) or len(output) != n:
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "
                 "outcome for each"
