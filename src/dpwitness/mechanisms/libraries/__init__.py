@@ -1,6 +1,6 @@
-"""Objects of DP libraries as mechanisms: one file a library, with one `LIBRARY` derived from `library.Library`.
+"""Objects of DP libraries as mechanisms: each file has a `LIBRARY`, an object of a class derived from `Library`.
 
-Other packages name theirs in the entry point group `dpwitness.libraries`.
+Other packages register a library in the entry-point group `dpwitness.libraries`.
 """
 
 import copy
@@ -21,12 +21,12 @@ __all__ = ["LIBRARY_GROUP", "Library", "library_of", "registered"]
 
 #: The entry-point group of libraries.
 LIBRARY_GROUP: Final = "dpwitness.libraries"
-#: The library of objects that no library recognises: the defaults.
+#: The library of objects that no other library recognises, with the defaults of `Library`.
 NO_LIBRARY: Final = Library()
 
 
 def _named(name: str, library: Library) -> Library:
-    """The library of another package, whose errors are one line that names it."""
+    """The library of another package; its errors become `InvalidParameter`, in one line with the library's name."""
 
     def asked(method: str, *given: object) -> Any:
         try:
@@ -45,8 +45,8 @@ def _named(name: str, library: Library) -> Library:
 
 @cache
 def registered() -> tuple[Library, ...]:
-    """All libraries, with other packages' libraries first; a broken library is left out with a warning."""
-    theirs = []
+    """All libraries, other packages' first; a library that cannot be loaded is left out with a warning."""
+    others = []
     for point in sorted(entry_points(group=LIBRARY_GROUP), key=lambda point: point.name):
         try:
             library = point.load()
@@ -54,17 +54,17 @@ def registered() -> tuple[Library, ...]:
             why = f"cannot be loaded: {class_and_text(error)}"
         else:
             if isinstance(library, Library):
-                theirs.append(_named(point.name, library))
+                others.append(_named(point.name, library))
                 continue
             why = f"is {brief(library)}, and must be an object of a class derived from Library"
         warnings.warn(f"the library {point.name!r} ({point.value}) {why}; it is left out", stacklevel=2)
-    return (*theirs, OPENDP, OBJECTS)
+    return (*others, OPENDP, OBJECTS)
 
 
 def library_of(thing: object) -> Library:
     """The library of an object; `NO_LIBRARY` if no library recognises it.
 
-    A library that fails is left out with a warning: it must not hide objects of other libraries.
+    A library that raises is passed over with a warning: it must not hide objects of other libraries.
     """
     if inspect.isroutine(thing):
         return NO_LIBRARY

@@ -1,4 +1,4 @@
-"""The protocol of libraries: how an object of a DP library is run, its claim, and its neighbours."""
+"""The protocol of DP libraries: the function, the claim and the relation of a library's object."""
 
 import inspect
 import math
@@ -11,7 +11,7 @@ import numpy as np
 from dpwitness.claims import ApproxDP, Claim
 from dpwitness.neighbours import Relation, pairs
 
-#: Values of ε (nats) at which a privacy profile is read off an object.
+#: The values of ε (nats) at which an object's privacy profile δ(ε) is read.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
 #: The largest ε of a claim, in nats: e^ε overflows a double beyond it.
 LARGEST_EPSILON: Final = 700.0
@@ -20,12 +20,11 @@ LARGEST_EPSILON: Final = 700.0
 class Library:
     """The methods by which objects of a library become mechanisms.
 
-    A library is a class derived from this one. Every method has a default, which is right for a callable object with
-    the attributes `epsilon` (nats), `delta` and `sensitivity`. No method imports the library: a user who gives its
-    object has imported it.
+    Each library has a derived class. The default of a method is right for a callable object with the attributes
+    `epsilon` (nats) and `delta`. No method imports the library: a user who gives an object of it has imported it.
     """
 
-    #: Whether a claim of its objects is for a distance between inputs, given as `d_in`.
+    #: Whether the claims of its objects hold for a distance between inputs, given as `d_in`.
     takes_distance = False
 
     def recognises(self, thing: object) -> bool:
@@ -33,7 +32,7 @@ class Library:
         raise NotImplementedError
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return the function that runs the object once on an input, a number or an array."""
+        """Return the function that runs the object once on an input."""
         return thing  # type: ignore[no-any-return]  # the object itself is callable
 
     def claim(self, thing: object, d_in: object = None) -> Claim | None:
@@ -44,12 +43,12 @@ class Library:
         thing
             The object.
         d_in
-            The distance between neighbours that the claim is for, where `takes_distance`.
+            The distance between neighbours for which the claim holds; None unless `takes_distance`.
 
         Raises
         ------
         InvalidClaim
-            For an invalid claim, or a claim in a measure of privacy loss that cannot be tested.
+            For an invalid claim, or a claim in a measure of privacy loss that dpwitness cannot test.
         """
         epsilon, delta = getattr(thing, "epsilon", None), getattr(thing, "delta", 0.0)
         if inspect.isroutine(thing) or not isinstance(epsilon, numbers.Real):
@@ -57,24 +56,24 @@ class Library:
         return ApproxDP(float(epsilon), float(delta) if isinstance(delta, numbers.Real) else 0.0)
 
     def delta(self, thing: object, d_in: object = None) -> float:
-        """Return the δ that an object claims, for a test whose ε was given; 0.0 without a claim.
+        """Return the object's δ, for a test whose ε the user gave; 0.0 without a claim.
 
-        Raises `InvalidClaim` if δ is not known: a test at δ = 0 would refute another claim than the object's.
+        Raises `InvalidClaim` if δ is unknown: a test at δ = 0 could refute a claim that the object does not make.
         """
         claim = self.claim(thing, d_in)
         return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
     def may_remember(self, thing: object) -> bool:
-        """Whether an object may keep noise, drawn once, from run to run."""
+        """Whether an object may keep noise from one run to the next."""
         return True
 
     def neighbours(self, thing: object) -> Relation | None:
-        """Return the relation of the object's claim; None if the claim does not state it."""
+        """Return the relation of neighbours for which the claim holds; None if the object does not state it."""
         return None
 
 
 def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The pairs (ε, δ) with δ falling in ε: a pair also claims its δ for every larger ε."""
+    """The pairs (ε, δ) that claim more than pairs with a smaller ε, whose δ holds for every larger ε too."""
     profile: list[tuple[float, float]] = []
     least = 1.0
     for epsilon, delta in sorted((max(e, 0.0), max(d, 0.0)) for e, d in pairs if not math.isnan(e + d)):
@@ -85,11 +84,11 @@ def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def of_sensitivity(thing: object) -> Relation | None:
-    """The pair of 0 and the sensitivity of an object that randomises a number; None without a sensitivity."""
+    """The pair (0, sensitivity) of an object that randomises a number; None without a sensitivity."""
     sensitivity = getattr(thing, "sensitivity", None)
     if not isinstance(sensitivity, int | float) or not 0 < sensitivity < math.inf:
         return None
-    return pairs((type(sensitivity)(0), sensitivity))  # int stays int: counts want whole numbers
+    return pairs((type(sensitivity)(0), sensitivity))  # integers stay integers, for objects that randomise counts
 
 
 def number(value: object) -> object:

@@ -16,13 +16,13 @@ from dpwitness.neighbours import Relation
 class Objects(Library):
     """Objects with a method that runs them; their claim is in `.epsilon` (nats), `.delta` and `.sensitivity`.
 
-    diffprivlib has `.randomise(x)`, python-dp `.add_noise(x)` and `.quick_result(list)`, which begins anew with each
-    list. Estimators of scikit-learn and diffprivlib have `.fit(X, y)`; the user names the released attributes of a fit,
-    as `outcome="coef_,intercept_"`.
+    diffprivlib has `.randomise(x)`; python-dp has `.add_noise(x)`, and `.quick_result(list)`, which keeps nothing of
+    earlier lists. Estimators of scikit-learn and diffprivlib have `.fit(X, y)`; the user names the attributes that a
+    fit releases, as `outcome="coef_,intercept_"`.
     """
 
     def recognises(self, thing: object) -> bool:
-        """Whether an object has one of the methods, and is not callable itself, as a network with `.fit` is."""
+        """Whether an object has one of the methods; callable objects with `.fit`, such as networks, are not taken."""
         if hasattr(thing, "randomise"):
             return True
         if inspect.isclass(thing):
@@ -31,7 +31,7 @@ class Objects(Library):
         return hasattr(thing, "add_noise") or hasattr(thing, "quick_result") or fits
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return a function that runs the method."""
+        """Return a function that calls the method."""
         if hasattr(thing, "randomise"):
             selects = not inspect.isclass(thing) and hasattr(thing, "utility")
             return _selection(thing) if selects else lambda value: thing.randomise(number(value))
@@ -42,15 +42,15 @@ class Objects(Library):
         return _fit(thing)
 
     def neighbours(self, thing: object) -> Relation | None:
-        """Return the pair of 0 and the sensitivity; None for an object that selects, and for an estimator."""
+        """Return the pair (0, sensitivity); None for an object that selects a candidate, and for an estimator."""
         takes_number = any(hasattr(thing, name) for name in ("randomise", "add_noise", "quick_result"))
         return of_sensitivity(thing) if takes_number and not hasattr(thing, "utility") else None
 
 
 def _selection(thing: Any) -> Callable[..., object]:
-    """A function that selects by a mechanism like `thing` with other utilities.
+    """A function of a list of utilities that runs a new mechanism with these and the settings of `thing`.
 
-    `Exponential` and `PermuteAndFlip` of diffprivlib are private about their list of utilities, so this is their input.
+    `Exponential` and `PermuteAndFlip` of diffprivlib protect their list of utilities, so the list is their input.
     """
     names = inspect.signature(type(thing)).parameters
     settings = {name: getattr(thing, name) for name in names if name not in ("utility", "random_state")}
@@ -62,9 +62,9 @@ def _selection(thing: Any) -> Callable[..., object]:
 
 
 def _fit(thing: Any) -> Callable[..., object]:
-    """A function that fits a copy of an estimator to one array, or to the two of a tuple (X, y), and returns it.
+    """A function that fits a copy of an estimator to an array X, or to a tuple (X, y), and returns the copy.
 
-    A copy, because the next fit may start from the state of a fit, and accountants count every fit.
+    A fit may start from the state of the fit before, and accountants count every fit.
     """
     try:
         labels = inspect.signature(thing.fit).parameters.get("y")
@@ -83,9 +83,9 @@ def _fit(thing: Any) -> Callable[..., object]:
 
 
 def _without_record(thing: Any) -> dict[int, object]:
-    """A memo for copies, with a new accountant in the place of an unlimited accountant of diffprivlib.
+    """A memo for `copy.deepcopy` that replaces an unlimited accountant of diffprivlib by a new one.
 
-    The default one records all that was ever spent in a process: a copy of its list would take longer with every fit.
+    The default accountant records every fit of the process: copying its list would take longer with every fit.
     """
     accountant: Any = getattr(thing, "accountant", None)
     if not type(accountant).__module__.startswith("diffprivlib."):
@@ -94,5 +94,5 @@ def _without_record(thing: Any) -> dict[int, object]:
     return {} if limited else {id(accountant): type(accountant)()}
 
 
-#: The library of all such objects.
+#: The library of objects with these methods.
 LIBRARY = Objects()

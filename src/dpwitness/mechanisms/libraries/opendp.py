@@ -15,14 +15,14 @@ from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.frames import LAZY_POLARS, POLARS
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
 
-#: The feature without which no function of the user can be part of a measurement.
+#: The feature of OpenDP that lets functions of the user be parts of a measurement.
 USER_FEATURE: Final = "honest-but-curious"
-#: The carrier type of plans on frames of Polars.
+#: The carrier type of measurements on frames of Polars.
 LAZY_CARRIER: Final = "LazyFrame"
 
 
 class OpenDP(Library):
-    """Measurements whose output measure is ε, ε at a fixed δ, a profile δ(ε), or ρ."""
+    """Measurements whose privacy loss is ε, ε at a fixed δ, a profile δ(ε), or the ρ of zCDP."""
 
     takes_distance = True
 
@@ -31,17 +31,17 @@ class OpenDP(Library):
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return the measurement as a function of its carrier type; for a plan on a LazyFrame, of its release."""
+        """Return a function that converts its input to the carrier type, and releases; of a LazyFrame, a table."""
         carrier = str(thing.input_carrier_type)
         if carrier == LAZY_CARRIER:
             return lambda value: thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
         return lambda value: thing(in_carrier(value, carrier))
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
-        """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
+        """Return `map(d_in)` as a claim. Raises `InvalidClaim` without a distance, and for a loss that is no one claim.
 
-        A smoothed max-divergence, a whole curve δ(ε), makes a profile of its pairs; δ-approximate ρ-zCDP a profile of
-        the pairs that it implies.
+        A smoothed max-divergence, which is a curve δ(ε), becomes a privacy profile; δ-approximate ρ-zCDP the profile
+        that it implies.
         """
         if d_in is None:
             raise InvalidClaim(
@@ -70,7 +70,7 @@ class OpenDP(Library):
         )
 
     def delta(self, thing: Any, d_in: object = None) -> float:
-        """The δ of the measurement at the distance `d_in`; 0.0 for a pure measure, which needs no distance."""
+        """The δ of the measurement at the distance `d_in`; 0.0 for a measurement of pure DP, which needs no `d_in`."""
         if is_pure(thing):
             return 0.0
         if d_in is None:
@@ -83,7 +83,7 @@ class OpenDP(Library):
         return float(delta)
 
     def may_remember(self, thing: object) -> bool:
-        """Return False, as measurements do not change, unless a function of the user may be part of one."""
+        """Whether a function of the user may be part of a measurement; OpenDP's own parts keep nothing."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USER_FEATURE,))
         return USER_FEATURE in features
 
@@ -99,7 +99,7 @@ def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float
 
 
 def _profile(delta: Callable[[float], float]) -> PrivacyProfile:
-    """The privacy profile of a function δ(ε) at `EPSILONS`; rounding may leave steps up, which claim nothing."""
+    """The privacy profile of a function δ(ε) at `EPSILONS`; `falling` drops steps up, which come from rounding."""
     return PrivacyProfile(falling((epsilon, float(delta(epsilon))) for epsilon in EPSILONS))
 
 
@@ -109,18 +109,18 @@ def is_pure(measurement: Any) -> bool:
 
 
 def as_distance(measurement: object, d_in: object) -> object:
-    """A distance in the type of its metric: 1.0 records are 1."""
+    """A distance in the type of the measurement's metric: the float 1.0 is the integer 1 for a metric that counts."""
     counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
     return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in
 
 
 def in_carrier(value: Any, carrier: str) -> object:
-    """An input of numbers, flags, texts or bits in the type that OpenDP takes; any other input as it is.
+    """An input converted to a carrier type of OpenDP; unchanged for an unknown carrier type.
 
-    `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
-    into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
-    LazyFrame. Raises `InvalidParameter` for several values where it takes one, for one where it takes a list, and for
-    any object but a frame of Polars where it takes a frame.
+    `carrier`: f64, bool, String, Vec<i32>, HashMap<String, i32>, LazyFrame or the like; BitVector, which is bytes whose
+    lowest bits come first. None becomes NaN as a float, and a DataFrame of Polars a LazyFrame. Raises
+    `InvalidParameter` for several values in the place of one, for one value in the place of a list, and for any object
+    but a frame of Polars in the place of a LazyFrame.
     """
     if carrier == LAZY_CARRIER:
         if not (POLARS.holds(value) or LAZY_POLARS.holds(value)):
@@ -150,10 +150,10 @@ def in_carrier(value: Any, carrier: str) -> object:
 
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
-    """The function that makes a value of an atomic carrier type; None for any other type."""
+    """The function that converts a value to a carrier type of single values; None for any other carrier type."""
     known: dict[str, Callable[[Any], Any]] = {"f32": float, "f64": float, "bool": bool, "String": str}
     return known.get(carrier, int if re.fullmatch(r"[iu](\d+|size)", carrier) else None)
 
 
-#: The library of measurements.
+#: The library of OpenDP's measurements.
 LIBRARY = OpenDP()
