@@ -1,4 +1,4 @@
-"""A query of a database as a mechanism: each run fills a table with the records, queries it, and rolls back."""
+"""A database query as a mechanism: each run inserts the records into a table, runs the query, and rolls back."""
 
 import os
 import sqlite3
@@ -23,7 +23,7 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, shown
 from dpwitness.neighbours.domains import is_missing, plain
 
-#: A connection of PEP 249, whose drivers have no common type.
+#: A connection of a driver of PEP 249; drivers have no common type.
 Connection = Any
 
 
@@ -33,35 +33,35 @@ def sql(
     *,
     table: str | Sequence[str],
 ) -> "SqlFunction":
-    """Return a mechanism that runs a query; its input becomes the rows of a table.
+    """Return a mechanism that runs a query on a table of its input's records.
 
     Each run inserts the records of its input into the table, runs the query, and rolls the transaction back. The
-    outcome is the result of the query: a single value, a list of values if there is one column, else a list of named
-    tuples. Rows have the order in which the database gives them; without ORDER BY this order is the database's own, and
-    is tested too.
+    outcome is the result of the query: a single value, a list of values for one column, else a list of named tuples.
+    Rows have the order in which the database returns them; without ORDER BY this is an arbitrary order, which is part
+    of the outcome and is tested too.
 
     Parameters
     ----------
     connection
         A function without parameters that makes a connection of any driver of PEP 249 (sqlite3, psycopg, duckdb), not
-        in autocommit mode. It is called once in each process. It can also create the table, views and functions; then
-        it must commit them. A connection of sqlite3 needs `check_same_thread=False`.
+        in autocommit mode. It is called once in each process. It may create the table, views and functions if it
+        commits them. A connection of sqlite3 needs `check_same_thread=False`.
     query
-        One statement. Or a function of the connection that returns the outcome. It must neither commit nor roll back.
+        One statement, or a function of the connection that returns the outcome. It must neither commit nor roll back.
     table
         The name of an empty table, as the database stores it, or its parts, such as ("public", "people"). Records that
-        are dicts, columns or rows of a DataFrame are inserted by the names of their fields, others by position. NaN in
-        arrays, columns and DataFrames becomes NULL; NaN in a list of records stays NaN.
+        are dicts, columns or rows of a DataFrame are inserted by the names of their fields, other records by position.
+        NaN in arrays, columns and DataFrames becomes NULL; NaN in a list of records stays NaN.
 
     Returns
     -------
     SqlFunction
-        It is accepted wherever a function is, for example by `check`.
+        An object that is accepted in the place of a function, for example by `check`.
 
     Raises
     ------
     InvalidParameter
-        If an argument is of another kind.
+        If an argument has another type, or `table` is empty.
     """
     if not callable(connection) or hasattr(connection, "rollback"):  # sqlite3's connections are callable
         raise InvalidParameter(
@@ -76,7 +76,7 @@ def sql(
 
 
 class SqlFunction:
-    """A query of a table, made by `sql`; accepted wherever a function is. Other processes make their own connection."""
+    """A query of a table, made by `sql`; accepted in the place of a function. Each process makes its own connection."""
 
     def __init__(self, connect: Any, query: Any, table: str) -> None:
         self._connect, self._query, self._table = connect, query, table
@@ -89,27 +89,27 @@ class SqlFunction:
         self._lock, self._pid = threading.Lock(), os.getpid()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Reduce to the parts from which another process makes a connection of its own."""
         return SqlFunction, (self._connect, self._query, self._table)
 
     def mapped(self, change: Callable[[Any], Any]) -> "SqlFunction":
-        """The query with its functions changed by `change`."""
+        """A copy whose functions are replaced by `change(function)`."""
         query = self._query if isinstance(self._query, str) else change(self._query)
         return SqlFunction(change(self._connect), query, self._table)
 
     def __call__(self, records: Data) -> object:
-        """Insert the records, run the query, roll back.
+        """Insert the records, run the query, and roll back.
 
-        Raises `MechanismError` for records that the table does not take, and for a table with rows before or after.
+        Raises `MechanismError` for records that the table does not take, and for a table that holds rows before the
+        first run or after a run.
         """
         columns, rows = rows_of(records)
-        if self._pid != os.getpid():  # a fork has the connection of its parent
+        if self._pid != os.getpid():  # after a fork, the connection is the parent's
             self._forget_connection()
         with self._lock:
             if self._connection is None:
                 self._connection = self._opened()
             begin = getattr(self._connection, "begin", None)
-            if callable(begin):  # of DuckDB, which commits each statement otherwise
+            if callable(begin):  # DuckDB commits each statement otherwise
                 begin()
             try:
                 self._insert(columns, rows)
@@ -118,7 +118,7 @@ class SqlFunction:
                 self._roll_back()
 
     def _opened(self) -> Connection:
-        """A new connection, on which the table is empty."""
+        """A new connection. Raises `InvalidParameter` without one, and `MechanismError` unless the table is empty."""
         try:
             connection = self._connect()
         except Exception as error:
@@ -143,7 +143,6 @@ class SqlFunction:
         return connection
 
     def _count(self, connection: Connection) -> int:
-        """The number of rows of the table."""
         try:
             cursor = _cursor(connection)
             cursor.execute(f"SELECT count(*) FROM {self._table}")
@@ -170,7 +169,7 @@ class SqlFunction:
             ) from error
 
     def _result(self) -> object:
-        """The result of the query for the rows of the table. Raises any error of the database."""
+        """The result of the query. Raises any error of the database, and `InvalidOutcome` for too many rows."""
         if not isinstance(self._query, str):
             return self._query(self._connection)
         cursor = _cursor(self._connection)
@@ -187,7 +186,7 @@ class SqlFunction:
         return list(map(_row_type(tuple(names))._make, rows))
 
     def _roll_back(self) -> None:
-        """Undo the transaction. Raises `MechanismError` if that fails, or leaves rows."""
+        """Undo the transaction. Raises `MechanismError` if that fails, or if rows are left."""
         try:
             self._connection.rollback()
         except Exception as error:
@@ -204,7 +203,7 @@ class SqlFunction:
             )
 
     def interrupt(self) -> None:
-        """End the query that is running, where the driver can."""
+        """Stop the running query, if the driver can."""
         end = getattr(self._connection, "interrupt", None) or getattr(self._connection, "cancel", None)
         if self._lock.locked() and callable(end):
             with suppress(Exception):
@@ -212,18 +211,18 @@ class SqlFunction:
 
 
 def _close(connection: Connection) -> None:
-    with suppress(Exception):  # whatever a driver raises for a connection that is gone
+    with suppress(Exception):  # drivers raise errors of their own for a lost connection
         connection.close()
 
 
 def _cursor(connection: Connection) -> Any:
-    """An object that executes statements on a connection: itself for DuckDB, whose cursors are further connections."""
+    """An object that executes statements: the connection itself for DuckDB, whose cursors are further connections."""
     own = hasattr(connection, "begin") and hasattr(connection, "executemany")
     return connection if own else connection.cursor()
 
 
 def _paramstyle(connection: Connection) -> str:
-    """The style of the driver for the values of a statement; "qmark" where it states no style."""
+    """The driver's style of parameters in a statement (PEP 249); "qmark" if it states none."""
     name = type(connection).__module__.partition(".")[0].lstrip("_")
     return str(getattr(sys.modules.get(name), "paramstyle", "qmark"))
 
@@ -234,7 +233,7 @@ def _row_type(names: tuple[str, ...]) -> Any:
 
 
 def quoted(name: object) -> str:
-    """An identifier in quotes. Raises `InvalidParameter` unless it is a text with letters."""
+    """A name quoted as an SQL identifier. Raises `InvalidParameter` unless it is a text that is not empty."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidParameter(f"{brief(name)} must be the name of a table or a column: a text that is not empty")
     doubled = name.replace('"', '""')
@@ -242,9 +241,9 @@ def quoted(name: object) -> str:
 
 
 def rows_of(data: Data) -> tuple[tuple[str, ...] | None, list[tuple[Any, ...]]]:
-    """The names of columns, None for records without names, and the rows of a dataset.
+    """The names of a dataset's columns, None for records without field names, and its rows.
 
-    Raises `MechanismError` for an input that is not a dataset of records.
+    Raises `MechanismError` for an input that is no dataset of records.
     """
     frames = frames_of(data)
     if frames is not None:
@@ -270,14 +269,14 @@ def _null_if_missing(value: object) -> object:
 
 
 class SqlMechanism(PythonMechanism):
-    """A query, one run a transaction."""
+    """A database query; each run is a transaction."""
 
-    in_process = False  # it draws in the database
-    converts = False  # a list and an array are the same rows
+    in_process = False  # noise is drawn in the database
+    converts = False  # a list and an array make the same rows
 
     @override
     def _exception(self, error: BaseException, *where: Any) -> ExceptionOutcome:
-        """Raise the error for a table that cannot be filled or emptied: it is never an outcome."""
+        # A table that cannot be filled or emptied is no outcome.
         if isinstance(error, DPWitnessError):
             raise error
         return super()._exception(error, *where)

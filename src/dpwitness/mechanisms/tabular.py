@@ -1,7 +1,7 @@
-"""DataFrames, Tables, Series and columns, of whatever library, as entries of a row.
+"""DataFrames, tables, Series and single columns of pandas, Polars and Arrow as entries of a row.
 
-Each column and label has a place of its own: a label has the same place whatever its rank (`value_counts` sorts by the
-noisy values). The order of columns and labels is one more entry.
+A value's node follows from its column and its index label, not from its rank (`value_counts` sorts by noisy values).
+The order of columns and labels is a further entry.
 """
 
 import sys
@@ -19,9 +19,10 @@ def put_table(
     names: Sequence[object], columns: Sequence[Sequence[object]], kinds: Sequence[str], rows: int,
     labels: Sequence[object] | None, more: str, row: Row, node: Node,
 ) -> None:  # fmt: skip
-    """Put a table by column and label, row after row, so that a further row changes no entry before it.
+    """Put the values of a table at the nodes of their columns and labels, row after row.
 
-    `labels` of rows are None if rows are only counted; `more`: further properties that its library keeps.
+    `columns`: the values of each column; `kinds`: the columns' types; `labels`: of rows, None for 0, 1, …; `more`:
+    further properties of the table.
     """
     row.mark(node, symbol("table"), "a DataFrame")
     row.length(rows, node, "rows")
@@ -29,7 +30,7 @@ def put_table(
     for number in range(rows):
         for values, nodes in zip(columns, own, strict=True):
             row.add(values[number], nodes[number])
-    if not columns:  # its rows have a label and nothing else
+    if not columns:  # rows are labels alone
         for label in _rows(labels, rows, row, node):
             row.mark(label, symbol("row"), "present")
     form = symbol("table", repr(([row.codes(name) for name in names], tuple(kinds), labels is None, more)))
@@ -43,7 +44,7 @@ def put_table(
 def put_column(
     name: object, values: Sequence[object], kind: str, labels: Sequence[object] | None, more: str, row: Row, node: Node
 ) -> None:
-    """Put a single column: its values by their labels, or by their numbers from 1 without labels."""
+    """Put a single column: its values by their labels, or by numbers from 1 if `labels` is None."""
     row.mark(node, symbol("series"), "a Series")
     row.length(len(values), node, "rows")
     for value, within in zip(values, _rows(labels, len(values), row, node), strict=True):
@@ -53,12 +54,11 @@ def put_column(
 
 
 def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node) -> list[Node]:
-    """The nodes of rows."""
     return row.nodes(node, "row", count) if labels is None else row.each(node, "index", labels)
 
 
 def _add(frames: Frames, table: type, as_frame: Callable[[Any], Any], *columns: type) -> None:
-    """Register the types of a library: tables, and single columns, which `as_frame` makes a frame."""
+    """Register the types of a library: tables, and single columns, which `as_frame` converts to a frame."""
 
     def of_table(value: Any, row: Row, node: Node) -> None:
         schema, values = frames.schema(value), frames.columns(value)
@@ -77,8 +77,6 @@ def _add(frames: Frames, table: type, as_frame: Callable[[Any], Any], *columns: 
 
 
 def _add_pandas(pd: Any) -> None:
-    """Register the types of pandas."""
-
     def of_frame(frame: Any, row: Row, node: Node) -> None:
         labels = _labels(frame.index)
         more = _described(frame.columns) + ("" if labels is None else _described(frame.index))
@@ -94,19 +92,19 @@ def _add_pandas(pd: Any) -> None:
         put_attributes(series, row, node)
 
     def put_attributes(value: Any, row: Row, node: Node) -> None:
-        # The attributes that a user added; for an object that is not an outcome, its type.
+        # The attributes that a user added; in the place of an object without an encoding, its type.
         if value.attrs:
             row.add(
                 {name: _outcome_or_kind(one) for name, one in value.attrs.items()}, row.at(node, "attribute", "attrs")
             )
 
     def _labels(index: Any) -> tuple[object, ...] | None:
-        # None for labels that count the rows from 0 on.
+        # None for the labels 0, 1, …
         counted = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
         return None if counted else tuple(index)
 
     def _described(index: Any) -> str:
-        # Besides labels: types with all their settings, and names. Levels keep the labels of rows that are gone.
+        # Types with all their settings, names, and levels, which keep labels of rows that were removed.
         levels = index.levels if isinstance(index, pd.MultiIndex) else ()
         within = [_described(level) + repr(level.tolist()) for level in levels]
         return repr((dtype_text(index.dtype), within, list(index.names)))
@@ -141,7 +139,7 @@ def _outcome_or_kind(value: Any) -> Any:
 
 
 def register() -> None:
-    """Register the types of the libraries that are imported."""
+    """Register the types of pandas, Polars and Arrow with `flatten`, where they are imported."""
     polars, arrow, pandas = (sys.modules.get(name) for name in ("polars", "pyarrow", "pandas"))
     if polars is not None:
         _add(POLARS, polars.DataFrame, polars.Series.to_frame, polars.Series)
