@@ -1,8 +1,8 @@
 """Recorded runs: the random draws of a run, the lines of the user's code that make them, and the steps between lines.
 
-While a run is recorded, recording functions and generators replace those of `random` and `numpy.random`: the generator
-of the mechanism, generators that it makes, the global generators, and generators in variables of its module. Their
-values follow from the seed.
+While a run is recorded, samplers that record their calls replace the functions of `random` and `numpy.random` and the
+methods of generators: of the mechanism's generator, of generators that it makes or that variables of its module hold,
+and of the global generators. All are seeded from one seed.
 """
 
 import inspect
@@ -33,8 +33,8 @@ Floats = NDArray[np.float64]
 #: A place in code: a file and a line.
 Place: TypeAlias = tuple[str, int]
 
-#: Samplers by name: the family of their noise, and the parameters of location and scale in their order, or of both ends
-#: of uniform numbers.
+#: Samplers by name: the family of the noise, and the names of the parameters for location and scale, or for both ends
+#: of uniform numbers; "" for parameters that a sampler lacks.
 SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "laplace": ("Laplace", "loc", "scale"),
     "normal": ("Gaussian", "loc", "scale"),
@@ -49,7 +49,7 @@ SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "uniform": ("uniform", "low", "high"),
     **dict.fromkeys(("random", "random_sample", "rand"), ("uniform", "", "")),
 }
-#: The families of the samplers of `dpwitness.noise`.
+#: The families of noise of the samplers of `dpwitness.noise`, by name.
 NOISE_FAMILIES: Final = {
     "laplace": "Laplace",
     "gaussian": "Gaussian",
@@ -59,39 +59,39 @@ NOISE_FAMILIES: Final = {
     "discrete_gaussian": "discrete Gaussian",
 }
 
-#: A lock under which one thread at a time records: a recording replaces functions of modules.
+#: A lock for the recording thread: one thread at a time may replace functions of modules.
 _LOCK: Final = threading.Lock()
 
 
 class CannotRecord(Exception):
-    """The run cannot be recorded: another run is recorded now, or it took too long or drew too much."""
+    """The run cannot be recorded: another thread is recording, or the run was too long or made too many draws."""
 
 
 class _Stop(RunsEnded):
-    """Ends a run from within; `except Exception` in the user's code does not catch it."""
+    """An error that ends a run from within; `except Exception` in the user's code does not catch it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draw:
     """One call of a sampler."""
 
-    #: The sampler.
+    #: The name of the sampler; of a library's noise, of its class.
     name: str
     #: The innermost line of the user's code.
     place: Place
-    #: Steps of the run before the draw.
+    #: The number of steps of the run before the draw.
     step: int
-    #: Numbers that were drawn.
+    #: The number of drawn numbers.
     size: int
-    #: The distribution of noise; "uniform" for numbers from 0 to 1; empty if unknown, as of a sample of records.
+    #: The family of the noise; "uniform" for numbers from 0 to 1; "" if unknown, as for a sample of records.
     family: str = ""
-    #: Parameters of the noise, such as its scale, without its location, to which noise is added.
+    #: The parameters of the noise, such as its scale; the location is left out: it may be the value to be protected.
     settings: Mapping[str, Floats] = field(default_factory=dict)
-    #: Probabilities of the outcomes, if the sampler was given them.
+    #: The probabilities given to a sampler of categories; None without them.
     probabilities: tuple[float, ...] | None = None
-    #: The numbers without location and scale, of shape (size,); None if they are not known.
+    #: The drawn numbers, shifted by the location and divided by the scale, of shape (size,); None if unknown.
     standard: Floats | None = None
-    #: The number to which a library adds the noise; None if it is not known.
+    #: The number to which a library adds the noise; None if unknown.
     value: float | None = None
 
 
@@ -99,7 +99,7 @@ class Draw:
 class Recording:
     """A recorded run: its draws, its steps from line to line (file, line before, line), and its output.
 
-    A step to line 0 leaves a function. `returned`: the line from which the mechanism returned; `error`: the name of
+    A step to line 0 leaves a function. `returned`: the line from which the mechanism returned; `error`: the class of
     the exception that it raised.
     """
 
@@ -111,20 +111,20 @@ class Recording:
 
 
 class Recorder:
-    """Records runs of functions; code in the folder `root` counts as the user's own, installed or not.
+    """A recorder of runs of functions; code in the folder `root` counts as the user's own, installed or not.
 
-    `deadline`: a time of `time.perf_counter`, after which nothing is recorded.
+    `deadline`: the time by `time.perf_counter`, in seconds, after which it records nothing.
     """
 
     def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
         self.root, self.deadline = root, deadline
         self.thread = threading.get_ident()
         self.recording = Recording()
-        self._inside = False  # a sampler, whose own draws do not count
+        self._in_sampler = False  # whose own draws do not count
         self._spaces = [*{id(space): space for function in functions for space in _spaces(function)}.values()]
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
-        """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
+        """Record one run; `call` gets a recording generator with `bits`. Raises `CannotRecord`."""
         if time.perf_counter() > self.deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
@@ -137,7 +137,7 @@ class Recorder:
     def _record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         global _active
         self._seeds: Any = bits.seed_seq
-        self.recording, self._inside, self._base = Recording(), False, sys._getframe()
+        self.recording, self._in_sampler, self._base = Recording(), False, sys._getframe()
         #: The generator from which `random.SystemRandom` draws.
         self.python = random.Random(self._number())
         before, tracing = _replace_values(self._replacements()), sys.gettrace()
@@ -149,14 +149,14 @@ class Recorder:
             self.recording.output = call(RecordingGenerator(bits))
         except _Stop:
             raise CannotRecord from None
-        except BaseException as error:  # of the mechanism: that may be its outcome
+        except BaseException as error:  # raised by the mechanism: it may be the outcome
             if not is_failure(error):
                 raise
             self.recording.error = type(error).__qualname__
         finally:
             sys.settrace(tracing)
             _active = None
-            del self._base  # the frame holds this object, and so the input
+            del self._base  # a frame that holds the input
             _replace_values(before[::-1])  # a variable may have been replaced twice
         return self.recording
 
@@ -169,7 +169,7 @@ class Recorder:
         return int(self.seed().generate_state(1)[0])
 
     def _replacements(self) -> list[tuple[Any, str, object]]:
-        """The replacements of a run: a module, a class or a dict of variables, a name, and its value during the run."""
+        """The replacements for a run: a module, a class or a dict of variables, a name in it, and the new value."""
         found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED]
         known = {id(old): new for _, _, old, new in _REPLACED}
         for space in self._spaces:
@@ -180,22 +180,21 @@ class Recorder:
                     found.append((space, name, RecordingGenerator(type(value.bit_generator)(self.seed()))))
         return found
 
-    # Trace functions, which the interpreter calls.
-
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
-        # Never raises: Python drops what is raised in a callback of its garbage collector, and then stops tracing.
+        # A trace function. It never raises: in a callback of the garbage collector Python would drop the error, and
+        # stop tracing.
         code = frame.f_code
         sampler = code in _NOISE_CODES or (code.co_name == "randomise" and is_installed(code.co_filename))
         if not sampler:
             return self._lines_of(frame) if _is_own(code.co_filename, self.root) else None
-        if self._inside:
+        if self._in_sampler:
             return None
-        frame.f_trace_lines, self._inside, given = False, True, dict(frame.f_locals)
+        frame.f_trace_lines, self._in_sampler, given = False, True, dict(frame.f_locals)
         note = self._note_noise if code in _NOISE_CODES else self._note_library
 
         def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
-                self._inside = False
+                self._in_sampler = False
                 if argument is not None:
                     note(frame, given, argument)
             return on_return
@@ -203,7 +202,7 @@ class Recorder:
         return on_return
 
     def _lines_of(self, frame: FrameType) -> Any:
-        """The trace function of one call of a function of the user's own."""
+        """The trace function of one call of a user's function."""
         file, before = frame.f_code.co_filename, frame.f_code.co_firstlineno
         recording = self.recording
 
@@ -212,7 +211,7 @@ class Recorder:
             if event == "line":
                 recording.steps.append((file, before, frame.f_lineno))
                 before = frame.f_lineno
-                self._require_room()
+                self._require_limits()
             elif event == "return":
                 recording.steps.append((file, before, 0))
                 recording.returned = (file, before)
@@ -220,22 +219,23 @@ class Recorder:
 
         return on_line
 
-    def _require_room(self) -> None:
+    def _require_limits(self) -> None:
         noted = len(self.recording.steps) + len(self.recording.draws)
         if noted > 200_000 or time.perf_counter() > self.deadline:
             raise _Stop
 
-    # Draws.
-
     def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Draw, and note the draw unless another sampler asks for it. A generator may come first in `given`."""
-        if self._inside:
+        """Call a sampler, and note the draw unless another sampler made the call.
+
+        `given`: the arguments by position, after the generator if `call` is a method.
+        """
+        if self._in_sampler:
             return call(*given, **named)
-        self._inside = True
+        self._in_sampler = True
         try:
             value = call(*given, **named)
         finally:
-            self._inside = False
+            self._in_sampler = False
         if given and isinstance(given[0], RecordingGenerator):
             given = given[1:]
         family, first, second = SAMPLERS.get(name, ("", "", ""))
@@ -261,7 +261,7 @@ class Recorder:
         )  # fmt: skip
 
     def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        """Note a call of `randomise` of an object of whatever class."""
+        """Note a call of a library's method `randomise`."""
         thing, added = given.get("self"), _numbers(given.get("value"))
         names = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")  # of diffprivlib
         asked = {name: _numbers(getattr(thing, name, None)) for name in names}
@@ -279,7 +279,7 @@ class Recorder:
                 place = frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
         self.recording.draws.append(Draw(place=place, step=len(self.recording.steps), **known))
-        self._require_room()
+        self._require_limits()
 
 
 #: The recorder of the run that is recorded now.
@@ -287,12 +287,12 @@ _active: Recorder | None = None
 
 
 def _recorder() -> Recorder | None:
-    """The recorder of the run that this thread makes, if any."""
+    """The recorder of this thread's run; None if this thread records no run."""
     return _active if _active is not None and _active.thread == threading.get_ident() else None
 
 
 def _recording_function(name: str, original: Callable[..., object]) -> Callable[..., object]:
-    """A function that draws as `original` does, and notes the draw."""
+    """A sampler that draws as `original` does, and notes the draw while a run is recorded."""
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
@@ -303,7 +303,7 @@ def _recording_function(name: str, original: Callable[..., object]) -> Callable[
 
 
 def _seeded_method(name: str) -> Callable[..., object]:
-    """A method of `random.SystemRandom` that draws from the seed: the operating system's numbers do not repeat."""
+    """A method of `random.SystemRandom` that draws from the run's seed: the system's numbers do not repeat."""
     original = getattr(random.SystemRandom, name)
 
     def drawing(thing: random.SystemRandom, *given: Any) -> object:
@@ -332,7 +332,7 @@ _DEFAULT_RNG: Final = np.random.default_rng
 _DRAWLESS_METHODS: Final = frozenset(
     {"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"}
 )
-#: The functions that a recording replaces: module or class, name, function, and the function that records its draws.
+#: The functions that a recording replaces: module or class, name, function, and the replacement, which notes draws.
 _REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
     (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
     *(
@@ -360,8 +360,8 @@ _TARGETS_FOLDER: Final = os.path.join(_PACKAGE_FOLDER, "algorithms", "")
 
 @cache
 def _is_own(file: str, root: str | None) -> bool:
-    """Whether a file is the user's: not of Python, not installed, and not of this package except its targets."""
-    if file.startswith("<"):  # typed in, or made by `exec`, but not made by Python itself or a library
+    """Whether a file is the user's or a bundled target: not of Python, not installed unless in `root`, not ours."""
+    if file.startswith("<"):  # code that was typed in or made by `exec`, not by Python itself or a library
         return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
     place = os.path.realpath(file)
     if place.startswith(_TARGETS_FOLDER) or (root is not None and place.startswith(root + os.sep)):
@@ -382,18 +382,18 @@ def _replace_values(replacements: list[tuple[Any, str, object]]) -> list[tuple[A
 
 
 def _spaces(function: Any) -> Iterator[dict[str, object]]:
-    """The variables of the module of a function, a method or a callable object, and of the object itself."""
+    """The variables of the module of a function, method or callable object, and the attributes of the object."""
     for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
         space = getattr(getattr(found, "__func__", found), "__globals__", None)
         if isinstance(space, dict):
             yield space
     thing = getattr(function, "__self__", function)
     if not isinstance(thing, FunctionType | type | ModuleType) and type(thing).__module__ != "builtins":
-        yield getattr(thing, "__dict__", {})  # a generator that an object holds
+        yield getattr(thing, "__dict__", {})  # an object may hold a generator
 
 
 def _numbers(value: object) -> Floats | None:
-    """Up to 4,096 numbers as a flat array; None for any other value."""
+    """From 1 to 4,096 numbers as an array of one axis; None for any other value."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
             numbers = np.array(value)
@@ -405,7 +405,7 @@ def _numbers(value: object) -> Floats | None:
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """Numbers without location and scale; None if location, scale or the numbers are not known."""
+    """(drawn − centre) / width; None if one of them is unknown, or `width` is not finite or 0."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):
