@@ -1,23 +1,24 @@
 """Outcomes of plain Python, of any type, as rows of numbers; see `dpwitness.events.encoding`.
 
-Outcomes of different values have rows that differ, up to a hash of 48 bits. Types of numbers and of sequences are not
+Different outcomes have different rows, up to collisions of a 48-bit hash. Types of numbers and of sequences are not
 part of a value: 5, 5.0 and NumPy's 5 are one value, and so are a list, a tuple and an array of one axis with equal
-values. Any value that is not a number, flag, text, None or sequence begins with a symbol of its kind:
+values. The entries of numbers, flags, texts and None are in `encoding`; other values have these entries:
 
 =====================  ========================================================================================
-list, array in others  a symbol; its length; then the values (of an array of records, a symbol of the fields)
+list, array in others  a symbol; the length; the values; before them, for an array of records, a symbol of the fields
 dict                   a symbol; each value at its key; a symbol of the keys in their order
-set, frozenset         a symbol; its size; a symbol at each element: the order of elements was not released
+set, frozenset         a symbol; the size; a symbol at each element, since their order is not released
 dataclass              a symbol of the class and its fields; then the values
-bytes                  a symbol of all bytes, their number, and the first `BYTE_ENTRIES` as numbers
+bytes                  a symbol of all bytes; their number; the first `BYTE_ENTRIES` as numbers
 complex                a symbol, the real and the imaginary part
 Decimal, Fraction      the nearest float, then a symbol of the exact number
-date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
+date, time, duration   seconds (of a date, since 1970), then a symbol of the exact value
 Enum                   a symbol of the class and the member's name
-others                 the array of `numpy.asarray`, for objects with `__array__`; see also `tabular`
+tables, Series         see `tabular`
+others                 the array of `numpy.asarray`, for objects with `__array__`
 =====================  ========================================================================================
 
-`flatten` is the only place that knows types; `Columns` gives entries their coordinates.
+`flatten` alone knows types; `Columns` gives entries their coordinates.
 """
 
 import datetime
@@ -66,29 +67,29 @@ from dpwitness.mechanisms.columns import (
     node_name,
 )
 
-#: Names that a text lists at most, so that it stays on one line.
+#: The most names that a text lists, to stay on one line.
 LISTED_NAMES: Final = 12
-#: Bytes of a value that have an entry each: a longer value has a code of all of its bytes.
+#: The number of leading bytes with an entry each; a code of all bytes tells longer values apart.
 BYTE_ENTRIES: Final = 32
-#: The time from which the seconds of a date count.
+#: The date from which the seconds of dates count.
 EPOCH: Final = datetime.datetime(1970, 1, 1)
 #: The types of sequences, whose values follow each other in a row.
 SEQUENCE_TYPES: Final = (tuple, list, deque, range)
-#: The types of integers that many outcomes have.
+#: The common types of integers.
 INTEGER_TYPES: Final = frozenset({int, np.int64})
-#: The types of numbers that many outcomes have.
+#: The common types of numbers.
 NUMBER_TYPES: Final = INTEGER_TYPES | {float, np.float64}
-#: The types of immutable single values: an outcome of such a type needs no copy.
+#: The common types of immutable single values: outcomes of these types need no copy.
 SINGLE_TYPES: Final = NUMBER_TYPES | {bool, np.bool_, str, type(None)}
 
 
 def is_sequence(value: object) -> bool:
-    """Whether an outcome is a sequence, whose row holds its values one after the other."""
+    """Whether an outcome is a list, a tuple, a deque, a range, or an array with axes."""
     return isinstance(value, SEQUENCE_TYPES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def is_plain_list(value: object) -> bool:
-    """Whether an outcome is a list of single values, which are all that its row holds."""
+    """Whether an outcome is a sequence of single values, whose row holds the entries of these values alone."""
     if isinstance(value, np.ndarray):
         return value.ndim == 1 and (
             value.dtype.kind in "biuf" or (value.dtype.kind in "OU" and is_plain_list([*value]))
@@ -108,24 +109,24 @@ def single_value(value: object) -> object:
 
 
 class Row:
-    """Writes outcomes as rows, one after the other: `flatten` puts the entries of a value at the nodes of its tree.
+    """A writer of outcomes as rows, one by one; `flatten` puts the entries of a value at the nodes of its tree.
 
     Parameters
     ----------
     columns
-        The columns of entries. None: the first outcome gives them, for runs that decide nothing.
+        The columns of entries; None: columns are made for the first outcome, in runs that decide nothing.
     traits
-        The texts, dates and new entries of outcomes, which are kept besides the rows.
+        The texts, dates and new entries of outcomes, to which the writer adds.
     """
 
     def __init__(self, columns: Columns | None, traits: OutputTraits) -> None:
         self.columns, self.traits, self._learns = columns or Columns(), traits, columns is None
         self.values: list[float] = []
         self.others: list[tuple[Node, int, float]] = []
-        self.depth = 0  # of the containers that are being read
+        self.depth = 0  # how many containers are around the value that is being read
 
     def write(self, value: Any, attributes: Sequence[str] = ()) -> list[float]:
-        """The row of an outcome; `attributes`: the names of the attributes whose value, or values, it is.
+        """The row of an outcome; `attributes`: the names of the attributes from which the outcome was read, if any.
 
         Raises `TypeError` for an object of an unknown type, and `RecursionError` for an object that holds itself or is
         nested too deep.
@@ -154,11 +155,11 @@ class Row:
 
     @property
     def count(self) -> int:
-        """The number of entries of the last outcome."""
+        """The number of entries of the last written outcome."""
         return len(self.others) + sum(entry == entry for entry in self.values)
 
     def put(self, node: Node, *entries: float) -> None:
-        """Put the entries of a node."""
+        """Put entries at a node."""
         known = node.coordinates
         if len(entries) == 1 and known:
             self.values[known[0]] = entries[0]
@@ -179,8 +180,8 @@ class Row:
         self.mark(node, text_code(text), text)
 
     def at(self, node: Node, word: str, name: object) -> Node:
-        """The node of a word and a name within another node, such as "key" and "a"."""
-        # Other tuples, exact numbers and dates that are equal may have other codes.
+        """The node within another node for a word and a name, such as "key" and "a"."""
+        # Names of other types are looked up by codes: equal tuples, exact numbers and dates may have different codes.
         kept = type(name) in SINGLE_TYPES or (type(name) is tuple and {str, int}.issuperset(map(type, name)))
         known = node.children.get((word, type(name), name)) if kept else None
         if known is not None:
@@ -195,7 +196,7 @@ class Row:
         return child
 
     def each(self, node: Node, word: str, names: Iterable[object]) -> list[Node]:
-        """The nodes of names; a repeated name, such as NaN, has a node for each time."""
+        """The nodes of names within another node; a repeated name, such as NaN, has a node for each occurrence."""
         seen: dict[Path, int] = {}
         found = []
         for name in names:
@@ -205,7 +206,7 @@ class Row:
         return found
 
     def nodes(self, node: Node, word: str, count: int) -> list[Node]:
-        """The nodes of the values from 1 to `count` within another node."""
+        """The nodes of values 1 to `count` within another node."""
         known = node.values.setdefault(word, [])
         found = known[:count]
         for number in range(len(found) + 1, count + 1):
@@ -215,30 +216,30 @@ class Row:
         return found
 
     def codes(self, value: object) -> list[float]:
-        """The entries of a key or an element, which are also its sort key."""
+        """The entries of a key or of an element of a set, by which elements are sorted."""
         own = FlatRow(OutputTraits(labels=self.traits.labels))
         own.depth = self.depth
         own.add(value, own.columns.root)
         return own.values
 
     def length(self, length: int, node: Node, what: str = "values") -> None:
-        """Put the length of a container, as an entry with a name of its own."""
+        """Put the length of a container at the node "number of" `what`."""
         self.put(self.at(node, "number of", what), float(length))
 
     def begin_list(self, length: int, node: Node, codes: Sequence[float]) -> None:
-        """Put the codes and the length that stand before the values of a list within an outcome."""
+        """Put the codes and the length that precede the values of a list within an outcome."""
         self.put(node, *codes)
         self.length(length, node)
 
     def extend(self, values: Sequence[object], node: Node, word: str = "value") -> None:
-        """Put the entries of several values."""
+        """Put the entries of values at nodes 1, 2, … within a node."""
         for value, child in zip(values, self.nodes(node, word, len(values)), strict=True):
             self.add(value, child)
 
     def add(self, value: Any, node: Node) -> None:
         """Put the entries of a value. Raises `TypeError` for a value without a distinct encoding."""
         kind = type(value)
-        # The common cases by themselves: all others take ten times as long.
+        # The common types come first: `flatten` takes ten times as long.
         if kind is float and (value < 0 or value > 0):
             entry = value
         elif kind is int and -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
@@ -261,15 +262,15 @@ class Row:
         self.put(node, entry)
 
     def rows(self, outcomes: Sequence[Any]) -> Rows | None:
-        """Rows of many outcomes at once, equal to their rows one by one; None for outcomes of several kinds.
+        """Rows of many outcomes at once, the same as from `write`; None for outcomes of several kinds.
 
-        The outcomes are all numbers, all flags, all texts, or tuples or arrays of one length, at least 2, of these.
+        Kinds are numbers, flags and texts, and tuples or arrays of these of one length, at least 2.
         """
         values = self.uniform_entries(outcomes)
         return None if values is None else self.place_entries(values, several=type(outcomes[0]) in (tuple, np.ndarray))
 
     def place_entries(self, values: Rows, *, several: bool) -> Rows | None:
-        """Entries of shape (n, k), of single values or of lists (`several`), as rows; None if one has no column."""
+        """Rows of entries of shape (n, k), of single values or of lists (`several`); None if an entry has no column."""
         count = values.shape[1]
         if self._learns:
             self.write([0.0] * count if several else 0.0)
@@ -285,7 +286,7 @@ class Row:
         return rows
 
     def uniform_entries(self, outcomes: Sequence[Any]) -> Rows | None:
-        """The entries of many outcomes of one kind; None for outcomes of several kinds, see `rows`."""
+        """The entries of many outcomes of one kind, of shape (n, k); None for several kinds, see `rows`."""
         kinds = set(map(type, outcomes))
         if kinds <= NUMBER_TYPES:
             try:
@@ -307,13 +308,13 @@ class Row:
                 flat = self.uniform_entries([*chain.from_iterable(outcomes)])
                 return None if flat is None or flat.shape[1] > 1 else flat.reshape(len(outcomes), -1)
             dtypes = {outcome.dtype for outcome in outcomes}
-            if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double takes two entries
+            if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double has two entries
                 return array_rows(np.stack(outcomes))
         return None
 
 
 class FlatRow(Row):
-    """A row with the entries of an outcome in order, as in compiled code and in files without names of entries."""
+    """A writer of rows by position: an outcome's entries in order, as in compiled code and in files without columns."""
 
     def __init__(self, traits: OutputTraits) -> None:
         super().__init__(Columns(), traits)
@@ -362,16 +363,16 @@ class ExceptionOutcome:
 
 
 def listed(names: Sequence[object]) -> str:
-    """Names in their order, for people; of more than 12 names the first 12 and the number."""
+    """Names in their order, for people; of more than `LISTED_NAMES` names the first ones and the number of all."""
     shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED_NAMES]]
     return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED_NAMES else "") or "none"
 
 
 @singledispatch
 def flatten(value: object, row: Row, node: Node) -> None:
-    """Put the entries of an object; `flatten.register` adds a type. Each node gets its entries at once.
+    """Put the entries of an object at a node and within it, all entries of a node at once.
 
-    Raises `TypeError` for a type that is not known.
+    `flatten.register` adds a type. Raises `TypeError` for an unknown type.
     """
     _import_for(type(value).__module__.partition(".")[0])
     known = flatten.dispatch(type(value))
@@ -387,7 +388,7 @@ def flatten(value: object, row: Row, node: Node) -> None:
 
 @cache
 def _import_for(library: str) -> None:
-    """Register the types of a library once a mechanism returns one: the library is not imported before."""
+    """Register the types of a library of tables when a mechanism returns an object of it."""
     if library in ("pandas", "polars", "pyarrow"):
         importlib.import_module(f"{__package__}.tabular").register()
 
@@ -419,7 +420,7 @@ def _(value: ExceptionOutcome, row: Row, node: Node) -> None:
 
 
 def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
-    """Put a sequence within an outcome, its length and its values; `kind`: codes of its type."""
+    """Put a sequence within an outcome: its length and its values; `kind`: codes of its type."""
     about: tuple[float, ...] = ()
     if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
         about = (symbol("shape", repr(value.shape)),)
@@ -432,7 +433,7 @@ def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
 
 
 def put_items(value: Any, row: Row, node: Node) -> None:
-    """Put the values of a sequence, one after the other."""
+    """Put the values of a sequence within a node, or of a named tuple at the names of its fields."""
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
@@ -456,7 +457,7 @@ def put_items(value: Any, row: Row, node: Node) -> None:
 
 
 def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
-    """The entries of a plain array of one axis of flags or numbers of at most 64 bits; None for any other array."""
+    """The entries of an array with one axis, of flags or numbers of at most 64 bits; None for any other array."""
     if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
         return None
     rows = array_rows(value.reshape(1, -1))
@@ -497,12 +498,12 @@ def _(value: str, row: Row, node: Node) -> None:
 def _(value: Any, row: Row, node: Node) -> None:
     try:
         nearest = entries(float(value))
-    except OverflowError:  # of a fraction
+    except OverflowError:  # a large fraction
         nearest = [math.inf if value > 0 else -math.inf]
     except ValueError:  # a signalling NaN
         nearest = [NOT_A_NUMBER]
     exact = symbol(type(value).__name__, f"{value!s}")
-    row.traits.label(exact, repr(value))  # not as a number or a text is told
+    row.traits.label(exact, repr(value))  # unlike the label of a number or a text
     row.put(node, *nearest, exact)
 
 
@@ -546,7 +547,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 def _length_of(value: datetime.timedelta) -> str:
-    """The exact text of a duration; a duration of pandas without nanoseconds has the same text."""
+    """The exact text of a duration; Python's and pandas' durations have one text, but for pandas' nanoseconds."""
     nanoseconds = getattr(value, "nanoseconds", 0)
     plain = repr(datetime.timedelta(value.days, value.seconds, value.microseconds))
     return f"{plain} {nanoseconds}" if nanoseconds else plain
@@ -560,7 +561,7 @@ def _(value: Any, row: Row, node: Node) -> None:
         return
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
-        # Seconds as "1s": Python's dates, which are other outcomes, are in "s", and are told apart as of another unit.
+        # NumPy's seconds are "1s", Python's are "s": equal dates of NumPy and Python are different outcomes.
         row.traits.date(node.path, unit if step == 1 and unit != "s" else f"{step}{unit}")
     code = symbol("time", value.dtype.str)
     row.traits.label(code, str(value.dtype))
@@ -568,7 +569,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 @flatten.register
-def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no arguments of types
+def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
     """Put a dict: each value at its key, and the order of the keys."""
     names = (*value,)
     known = node.mappings.get(names)
@@ -576,7 +577,7 @@ def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[t
         order = symbol("mapping", repr([row.codes(name) for name in names]))
         row.traits.label(order, listed(names))
         known = order, row.each(node, "key", names), row.at(node, "order of", "keys")
-        # Keys that are equal may be others: 1, 1.0 and True. And keys have more orders than fit into any memory.
+        # Only texts: equal keys may have different codes (1, 1.0 and True). Only some orders: keys may be random.
         kept = len(node.mappings) < MOST_COLUMNS and set(map(type, names)) <= {str}
         if kept and all(one.coordinates for one in known[1]):
             node.mappings[names] = known
@@ -593,9 +594,9 @@ def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as
     if isinstance(row, FlatRow):
         row.put(node, *chain.from_iterable(sorted(row.codes(element) for element in value)))
         return
-    others = []  # they stand by their order
+    others = []  # elements without a node of their own, which are numbered
     for element in sorted(value, key=row.codes):
-        if _comes_again(element):
+        if _recurs(element):
             code = row.codes(element)[0]
             row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
         else:
@@ -603,10 +604,10 @@ def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as
     row.extend(others, node, "other element")
 
 
-def _comes_again(element: object) -> bool:
-    """Whether an element of a set has a node of its own: an element of a type that repeats, or a whole number.
+def _recurs(element: object) -> bool:
+    """Whether an element of a set has a node of its own, as texts, bytes, flags, None and whole numbers have.
 
-    A drawn real number would have a node in one run alone. Values that are equal as outcomes are one element: 5, 5.0
+    A drawn real number would have a node in one run alone. Elements that are equal as outcomes have one node: 5, 5.0
     and NumPy's 5.
     """
     value = element.item() if isinstance(element, np.generic) else element
@@ -625,7 +626,7 @@ def _(value: Any, row: Row, node: Node) -> None:
         put_list(value, row, node)
 
 
-#: The functions that write the most common containers: a lookup by `flatten` takes as long as writing three numbers.
+#: The functions that put the commonest containers: a lookup by `flatten` takes as long as putting three numbers.
 COMMON_WRITERS: Final[dict[type, Callable[[Any, Row, Node], None]]] = {
     dict: put_mapping,
     list: put_list,
@@ -645,9 +646,9 @@ def _(value: np.void, row: Row, node: Node) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatShape:
-    """The shape that flat outcomes of compiled code share: names of entries, and the lengths of lists.
+    """The common shape of nested outcomes in rows by position: the names of entries, and the lengths of lists.
 
-    `lengths`: the coordinates of lengths of lists, and their entries.
+    `lengths`: the coordinate and the entry of each list's length.
     """
 
     names: tuple[str, ...]
@@ -655,7 +656,7 @@ class FlatShape:
 
     @classmethod
     def of(cls, value: object) -> "FlatShape":
-        """The shape of numbers and flags in lists and arrays."""
+        """The shape of an outcome of numbers and flags in lists and arrays."""
         names: list[str] = []
         lengths: list[tuple[int, float]] = []
 
@@ -674,7 +675,7 @@ class FlatShape:
         return cls(names=tuple(names), lengths=tuple(lengths))
 
     def fits(self, rows: Rows) -> bool:
-        """Whether all outcomes have the shape, as far as rows of shape (2, n, any width) show it."""
+        """Whether all outcomes have this shape, as far as rows of shape (2, n, any width) show it."""
         width, size = rows.shape[2], len(self.names)
         same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
         full = width < size or not np.isnan(rows[:, :, size - 1]).any()
@@ -682,5 +683,5 @@ class FlatShape:
 
 
 def flat_names(width: int) -> dict[int, str]:
-    """The names of the entries of flat outcomes: by position, with lengths before lists."""
+    """The names of the first `width` entries of rows by position."""
     return {c: f"entry {c + 1} of the flat outcome" for c in range(width)}
