@@ -1,4 +1,4 @@
-"""A process that runs code which is not this package's. Its answers are lines of JSON: data, never trusted."""
+"""Processes that run foreign code. They answer by lines of JSON, which are not trusted."""
 
 import json
 import os
@@ -15,11 +15,11 @@ from typing import IO, Final
 from dpwitness.checks import brief, json_value
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 
-#: Bytes of all answers to one request at most: a process may write without end.
+#: The most bytes of all answers to one request: a process may write without end.
 MOST_ANSWER_BYTES: Final = 1 << 28
-#: Bytes that a pipe holds, which are read and written at once.
+#: The bytes that are read or written at once: the capacity of a pipe.
 PIPE_BYTES: Final = 1 << 16
-#: Seconds in which a process must end after it closed its pipes.
+#: Seconds that a process has to end after it closed its pipes.
 EXIT_SECONDS: Final = 1.0
 
 
@@ -32,24 +32,24 @@ class Unreadable(Exception):
 
 
 class Child:
-    """A program in a session of its own, with pipes to it. Processes that it starts end with it."""
+    """A program in a session of its own, with pipes to it. `end` also ends the processes that it started."""
 
     def __init__(self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> None:
         """Start the program. Raises `OSError` and `ValueError`."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             [*argv], bufsize=0, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe,
-            start_new_session=True,  # Ctrl-C is for us: counts must be kept
+            start_new_session=True,  # Ctrl-C must reach this process alone, which keeps its counts
         )  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self._process, self._input, self._output = process, process.stdin, process.stdout
         os.set_blocking(self._input.fileno(), False)
-        self._said = bytearray()
-        #: Held while the process is asked: its pipes are not closed then.
+        self._last_errors = bytearray()
+        #: A lock for requests: the pipes are not closed during a request.
         self._asking = threading.RLock()
-        listener = threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True)
+        listener = threading.Thread(target=_keep_last_bytes, args=(process.stderr, self._last_errors), daemon=True)
         listener.start()
         self._finalizer = weakref.finalize(self, _end, process, listener, self._asking, os.getpid())
 
@@ -59,17 +59,17 @@ class Child:
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Kill the process and all processes of its session, in whatever they are doing; any thread may call this."""
+        """Kill the process and all processes of its session; any thread may call this."""
         self._finalizer()
 
     def ask(
         self, request: bytes, answers: int, seconds: float, stop: Callable[[], bool] = lambda: False
     ) -> list[object]:
-        """Send a request, and return the values of the lines that answer it.
+        """Send a request, and return the values of the lines of its answer, `answers` in number.
 
-        Raises `MechanismCrashed` if the process ends or writes more lines, `Unreadable` for a line that is not JSON,
-        `MechanismTimeout` if no further line comes within `seconds`, and `KeyboardInterrupt` once `stop` returns True;
-        it is called repeatedly. After these two the process is killed.
+        Raises `MechanismCrashed` if the process ends or writes more lines, and `Unreadable` for a line that is not
+        JSON. Kills the process and raises `MechanismTimeout` if no line comes within `seconds` of the one before, or
+        `KeyboardInterrupt` once `stop`, which is called repeatedly, returns True.
         """
         with self._asking, selectors.DefaultSelector() as selector:
             if self._output.closed:
@@ -81,7 +81,7 @@ class Child:
             unsent, rest, length, found = memoryview(request), bytearray(), 0, list[object]()
             end = time.monotonic() + seconds
             while len(found) < answers:
-                # Not only by events: processes that it started may hold its pipes open after its end.
+                # The process is polled too: processes that it started may hold its pipes open after its end.
                 ready = [key.fileobj for key, _ in selector.select(min(max(end - time.monotonic(), 0.0), 0.1))]
                 if self._input in ready:
                     unsent = self._send(unsent, len(found), answers)
@@ -116,9 +116,9 @@ class Child:
                     )
                     if answers == 1:
                         late = f"it did not answer within {seconds:g} s, and was ended"
-                    raise MechanismTimeout(late + self._last_words())
-            # Later lines are found with the next request. Until then they may be taken for answers of other runs, which
-            # shows less, never more: the order of the sides is random.
+                    raise MechanismTimeout(late + self._error_lines())
+            # A line that comes later is found with the next request. Until then it may be taken for the outcome of
+            # another run, which weakens evidence and never adds any: the order of the sides is random.
             if not rest and not unsent and selector.select(0):
                 rest += os.read(self._output.fileno(), PIPE_BYTES)
             if rest or unsent:
@@ -126,7 +126,7 @@ class Child:
             return found
 
     def _send(self, unsent: memoryview, done: int, answers: int) -> memoryview:
-        """Write a part of a request; return the rest."""
+        """Write a part of a request; return the unsent rest."""
         try:
             return unsent[os.write(self._input.fileno(), unsent[:PIPE_BYTES]) :]
         except BlockingIOError:
@@ -135,36 +135,36 @@ class Child:
             raise self._ended(done, answers) from None
 
     def _ended(self, done: int, answers: int) -> MechanismCrashed:
-        """The error for a process that ended: how, with which last words, after how many answers."""
+        """The error for a process that ended: the exit code, the last lines of errors, the number of answers."""
         closed = False
         try:
-            self._process.wait(EXIT_SECONDS)  # pipes are closed a moment before there is an exit code
+            self._process.wait(EXIT_SECONDS)  # pipes close a moment before the exit code is known
         except subprocess.TimeoutExpired:
             closed = True
         self.end()
         code = self._process.returncode
         how = "by closing its pipes" if closed else f"with exit code {code}" if code >= 0 else f"with signal {-code}"
         after = f" after {done} of {answers} answers" if answers > 1 else ""
-        return MechanismCrashed(f"it ended {how}{self._last_words()}{after}")
+        return MechanismCrashed(f"it ended {how}{self._error_lines()}{after}")
 
-    def _last_words(self) -> str:
-        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
+    def _error_lines(self) -> str:
+        lines = bytes(self._last_errors).decode(errors="replace").strip().splitlines()
         shown = " / ".join(" ".join(line.split()) for line in lines[-3:])
         return f" ({''.join(letter for letter in shown if letter.isprintable())})" if lines else ""
 
 
-def _listen(stream: IO[bytes], said: bytearray) -> None:
-    """Keep the last 500 bytes that a process writes to its standard error."""
+def _keep_last_bytes(stream: IO[bytes], kept: bytearray) -> None:
+    """Keep the last 500 bytes of a stream."""
     while block := stream.read(PIPE_BYTES):
-        said += block
-        del said[:-500]
+        kept += block
+        del kept[:-500]
 
 
 def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: threading.RLock, owner: int) -> None:
-    """Kill a session, also where its leader has exited before the others, and close the pipes to it."""
-    if os.getpid() != owner:  # a fork has the pipes of its parent, and no right to end its processes
+    """Kill all processes of a session, even after the exit of its leader, and close the pipes to it."""
+    if os.getpid() != owner:  # a fork has the pipes of its parent, and must not end the parent's processes
         return
-    with suppress(OSError):  # the session has no process any more
+    with suppress(OSError):  # all processes of the session have ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     listener.join(EXIT_SECONDS)
@@ -187,17 +187,14 @@ def _value(line: bytes | bytearray, number: int) -> object:
 
 
 def _whole(digits: str) -> float:
-    """The value of a number without a point. Programs write "-0" for the float -0.0.
-
-    Raises `ValueError` for more digits than Python reads.
-    """
+    """The value of a number without a point; −0.0 for "-0". Raises `ValueError` for more digits than Python reads."""
     try:
         return -0.0 if digits == "-0" else int(digits)
     except ValueError as error:
         raise ValueError(f"an integer has {len(digits.lstrip('-')):,} digits, give it as a text") from error
 
 
-#: The decoder of lines that hold a number or a text: to make one for each line takes longer than to read the line.
+#: The decoder of lines that hold a number or a text: making a decoder for each line takes longer than reading the line.
 LINE_DECODER: Final = json.JSONDecoder(parse_int=_whole)
 
 

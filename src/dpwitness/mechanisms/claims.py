@@ -1,4 +1,4 @@
-"""The claim to test: given by the user, as a value, a text or an accountant, else read from the object."""
+"""The claim to test: the user's, given as a claim, a number, a text or an accountant, or the object's own."""
 
 import inspect
 import numbers
@@ -29,18 +29,18 @@ from dpwitness.targets import target_of
 
 #: The forms of a claim as text, for messages.
 CLAIM_TEXTS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
-#: The claims that a text gives by numbers, by their prefix.
+#: The claims that a text gives by numbers, by prefix.
 NUMBER_CLAIMS: Final[dict[str, Callable[..., Claim]]] = {
     "": ApproxDP, "dp": ApproxDP, "zcdp": ZCDP, "gdp": GaussianDP, "rdp": RenyiDP,
 }  # fmt: skip
-#: The claims that a text gives by a file of pairs, by their prefix.
+#: The claims that a text gives by a file of pairs, by prefix.
 FILE_CLAIMS: Final[dict[str, Callable[[Any], Claim]]] = {"profile": PrivacyProfile, "tradeoff": TradeOff}
 
 
 def claim_of_text(text: str) -> float | Claim:
-    """The claim that a text states, or the number of a claimed ε; see `CLAIM_TEXTS`.
+    """The claim that a text states (see `CLAIM_TEXTS`), or ε in nats for a text with one number.
 
-    A file holds JSON: a list of pairs, or a claim as a witness holds it. Raises `InvalidClaim`, and `BadInput` for a
+    A file holds JSON: a list of pairs, or a claim as in a witness file. Raises `InvalidClaim`, and `BadInput` for a
     file that cannot be read.
     """
     kind, colon, rest = text.partition(":") if ":" in text else ("", "", text)
@@ -82,21 +82,19 @@ def _of_file(kind: str, path: str) -> Claim:
         raise InvalidClaim(f"{shown(path)}: {error}") from error
 
 
-#: Values of δ at which an accountant without `get_delta` is asked for ε: some accountants take a second for each.
+#: Values of δ at which an accountant without `get_delta` gives ε; few, as some accountants take a second for each.
 ASKED_DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 
 class Accountant(Protocol):
-    """An object that gives an ε (nats) for a δ; some accountants also give a δ for an ε.
+    """An object that gives ε (nats) for δ, as `RDPAccountant`, `GaussianAccountant` and `PRVAccountant` of Opacus do.
 
-    `RdpAccountant` and `PLDAccountant` of dp-accounting do both, `RDPAccountant`, `GaussianAccountant` and
-    `PRVAccountant` of Opacus give ε. Its answers to every ε, or δ, that is asked for here make a `PrivacyProfile`.
-    The user states which inputs are neighbours; Opacus' accountants speak of adding or
-    removing one record. No library is imported.
+    `RdpAccountant` and `PLDAccountant` of dp-accounting also give δ for ε. The user states which inputs are neighbours;
+    Opacus' accountants take add/remove of one record. No library is imported.
     """
 
     def get_epsilon(self, delta: float, /) -> float:
-        """The ε at which the mechanism is (ε, δ)-differentially private."""
+        """The ε (nats) at which the mechanism is (ε, δ)-differentially private."""
 
 
 def is_accountant(thing: object) -> TypeGuard[Accountant]:
@@ -109,9 +107,9 @@ def is_accountant(thing: object) -> TypeGuard[Accountant]:
 def claim_of(accountant: Accountant) -> PrivacyProfile:
     """The privacy profile that an accountant states.
 
-    `get_delta(epsilon)` is asked for δ at 41 ε from 0 to 25 nats; without it `get_epsilon(delta)` for ε at 10 δ from
-    0.3 to 10⁻¹⁰. Where it raises an error it claims nothing. Raises `InvalidClaim` if it claims nothing everywhere, or
-    perfect privacy, as an accountant without any composed mechanism does.
+    `get_delta(epsilon)` gives δ at 41 values of ε from 0 to 25 nats; an accountant without it gives ε by
+    `get_epsilon(delta)` at 10 values of δ from 0.3 to 10⁻¹⁰. A value for which the accountant raises an error is left
+    out. Raises `InvalidClaim` if all are, and for perfect privacy, which an accountant without a mechanism states.
     """
     ask: Callable[[float], Any] | None = getattr(accountant, "get_delta", None)
     at: tuple[float, ...] = EPSILONS
@@ -119,11 +117,11 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
         ask, at = accountant.get_epsilon, ASKED_DELTAS
     answers, refused = [], ""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as a warning that the best order is the largest order tried
+        warnings.simplefilter("ignore")  # e.g. that the best Rényi order is the largest order tried
         for value in at:
             try:
                 answers.append((value, float(ask(value))))
-            except Exception as error:  # some raise where the δ asked for is more than they need at ε = 0
+            except Exception as error:  # some accountants raise for a δ above their δ at ε = 0
                 refused = class_and_text(error)
     pairs = answers if at is EPSILONS else [(epsilon, delta) for delta, epsilon in answers]
     profile = falling(pairs)
@@ -142,7 +140,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
 
 
 def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
-    """The claim of a claim, a text or an accountant; a number or None as it is. Raises `InvalidClaim`."""
+    """The claim given as a claim, a text or an accountant; a number, ε, or None as it is. Raises `InvalidClaim`."""
     if isinstance(claim, str):
         claim = claim_of_text(claim)
     if is_claim(claim):
@@ -153,10 +151,10 @@ def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedClaim:
-    """The claim to test, and the values of the parameters of the mechanism that are named after ε and δ."""
+    """The claim to test, and the values for the mechanism's parameters named after ε (nats) and δ; None: its own."""
 
     claim: Claim
-    epsilon: float | None  # nats; None leaves the mechanism its own
+    epsilon: float | None
     delta: float | None
 
 
@@ -169,12 +167,12 @@ def stated_claim(
     d_in: object = None,
     needed: bool = True,
 ) -> StatedClaim:
-    """The claim of a mechanism: the given claim, else the claim that the object carries.
+    """The claim to test: the user's, else the claim that the mechanism's object carries.
 
-    `epsilon` (nats) and `delta` are for the mechanism's own parameters, and are the claim unless `claim` is given.
-    `d_in`: the distance between neighbours that the object's claim is for, where its library states claims for
-    distances. Unless a claim is `needed`, a mechanism without one is measured as if ε were 0. Raises `InvalidClaim`
-    where there is no claim, or an invalid one, and `InvalidParameter` for a `d_in` where claims have no distance.
+    `epsilon` (nats) and `delta` are values of the mechanism's parameters, and the claim unless `claim` is given.
+    `d_in`: the distance between neighbours for which the object's claim holds, if its library states claims for
+    distances. Unless `needed`, a missing claim is replaced by ε = 0. Raises `InvalidClaim` for a missing or invalid
+    claim, and `InvalidParameter` for a `d_in` that the library does not take.
     """
     claim, library = as_claim(claim), library_of(thing)
     name = name_of(thing)
@@ -211,7 +209,7 @@ def stated_claim(
 def _of_epsilon(
     thing: object, library: Library, epsilon: float, delta: float | None, d_in: object, *, own: bool
 ) -> Claim:
-    """The claim of a given ε; `own`: ε is the mechanism's parameter too, whose claim a target may state."""
+    """The claim for a given ε; `own`: ε is the mechanism's parameter too, for which a target may state the claim."""
     target = target_of(thing)
     if target is not None and target.states is not None and own and delta is None:
         return target.states(float(epsilon))

@@ -1,4 +1,4 @@
-"""The errors for a mechanism that raised: on which run, on which input, and whether on its neighbour, too."""
+"""Errors for a mechanism that raised: the run, the input, and how often each input of the pair raises."""
 
 import time
 from collections.abc import Callable
@@ -11,14 +11,17 @@ from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
 
-#: The method `fill` of a mechanism: of an input, a generator, rows and the number of the first run, the longest length.
+#: The method `fill` of a mechanism: (input, generator, rows, number of the first run) → length of the longest outcome.
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 
 def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
-    """The error for a mechanism that raised, with its name, the number of the run and the input."""
+    """The error for the mechanism `name`, which raised `error` on a run on an input.
+
+    `used_up`: whether the mechanism raises now on inputs on which it ran before.
+    """
     text = next((line for line in text_of(error).splitlines() if line.strip()), "no message")
-    if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
+    if type(error).__module__.partition(".")[0] == "numba":  # the first line names a step of numba's, not the reason
         text = reason(str(error))
     message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
     if used_up:
@@ -32,7 +35,7 @@ def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_
 
 
 def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bool:
-    """Whether each of eight runs raises an exception of a kind; `run` takes the number of the run."""
+    """Whether `run(number)` raises an exception of the class `kind` for each number from 0 to 7."""
     for number in range(8):
         try:
             run(number)
@@ -46,31 +49,28 @@ def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bo
 
 
 def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
-    """The error with how often each input of the pair raises: an exception on one side alone tells them apart.
-
-    `fill` is that of a `Mechanism`; it is called for single runs.
-    """
+    """The error, with the number of runs that raise on each input: an exception on one side alone tells them apart."""
     if pair.data is pair.neighbour or error.used_up:
         return error
     try:
         raised, runs = _raised_of_each(fill, pair)
-    except MechanismError:  # of another kind: the first error is reported
+    except MechanismError:  # another error, such as `InvalidOutcome`: the first error is reported
         return error
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        always = raised == [runs, runs]  # a mistake in the call, which cannot be an outcome
+        always = raised == [runs, runs]  # then errors='outcome' would not help
         result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
         result.on_both_inputs = always
         return result
     message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
-    if often < 5:  # five fall on one of two equal sides in 1 of 16 cases
+    if often < 5:  # five exceptions of equal sides are all on one side in 1 of 16 cases
         return MechanismRaised(f"{message}; errors='outcome' tests whether that is chance")
     return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
 
 
 def _raised_of_each(fill: Fill, pair: Pair) -> tuple[list[int], int]:
-    """The runs of each input that raised, and the runs of each: 32 in a random order, or as many as take 0.5 s."""
+    """The numbers of runs on D and on D′ that raised, and the runs on each: up to 32, in about 0.5 s."""
     rngs = [np.random.Generator(np.random.SFC64(side)) for side in (0, 1)]
     row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, 32)
     counts, runs = [0, 0], 0

@@ -1,4 +1,4 @@
-"""A function that the interpreter of another environment runs, by the file `server`."""
+"""Functions that the interpreter of another environment runs; it runs the file `server.py`."""
 
 import inspect
 import json
@@ -22,21 +22,21 @@ from dpwitness.mechanisms.outcomes import ExceptionOutcome
 from dpwitness.mechanisms.python import Attributes, Outcome, Side
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
 from dpwitness.neighbours import Data
-from dpwitness.values import Unreadable as StaysThere
+from dpwitness.values import Unreadable as UnreadableValue
 from dpwitness.values import value_from_json, value_to_json
 
-#: Seconds of a run on average, and of the start of the other interpreter, by default: libraries may be slow to import.
+#: The default of `max_time` in seconds; long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
-#: The types of values that two interpreters can exchange, for messages; tables of Polars are sent from here only.
+#: The types of values that two interpreters can exchange, for messages; tables of Polars are sent but not returned.
 SENDABLE_TYPES: Final = (
     "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
 )
 
 
 class RemoteException(Exception):
-    """An exception of the function in the other interpreter, under the same class name, with its traceback."""
+    """An exception of the function in the other interpreter, with its class name, and its traceback as a note."""
 
-    run = side = 0  # of the runs that were asked for together
+    run = side = 0  # in the request
 
 
 class RemoteFunction(OutsideFunction):
@@ -57,9 +57,9 @@ class RemoteFunction(OutsideFunction):
         return self._load()[0]
 
     def _load(self) -> tuple[Child, inspect.Signature]:
-        """An interpreter that has imported the function, and its signature.
+        """A process that has imported the function, and the function's signature.
 
-        Raises `InvalidParameter` and `UnknownTarget`.
+        Raises `InvalidParameter`, `UnknownTarget` and `MechanismTimeout`.
         """
         try:
             child = Child([self.python, str(Path(__file__).with_name("server.py"))], cwd=self.folder)
@@ -82,11 +82,11 @@ class RemoteFunction(OutsideFunction):
 
     @override
     def write_input(self, data: Data) -> bytes:
-        """Write an input as JSON."""
+        """Write an input in the JSON of `dpwitness.values`."""
         return json.dumps(value_to_json(data)).encode()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Run once. A generator gives the seed of the generator that the function gets."""
+        """Run once; a given generator seeds the generator of the other interpreter."""
         bound = self.__signature__.bind(*args, **kwargs).arguments
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)
         data = next((key for key in bound if key not in DATA_FREE), None)
@@ -104,9 +104,9 @@ class RemoteFunction(OutsideFunction):
         return self.outcomes(answer, 1, 1)[0][0]
 
     def outcomes(self, answer: Any, sides: int, runs: int) -> list[list[object]]:
-        """Return the outcomes of each side run by run, as an answer says.
+        """Return the outcomes in an answer, side by side and run by run.
 
-        Raises `RemoteException` and `SystemExit` as the function did, `InvalidParameter` and `InvalidOutcome` for
+        Raises `RemoteException` or `SystemExit` if the function raised, `InvalidParameter` and `InvalidOutcome` for
         values that cannot be sent, and `MechanismCrashed` for an answer of unknown form.
         """
         try:
@@ -144,9 +144,9 @@ class RemoteFunction(OutsideFunction):
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = REMOTE_SECONDS) -> RemoteFunction:
     """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
-    Its libraries, such as an old one that needs NumPy 1, need not be installed here, nor dpwitness there. Its
-    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, or a
-    `random.Random` if NumPy is not installed there; dpwitness seeds it.
+    The function's libraries, such as an old one that needs NumPy 1, need not be installed in this environment, nor
+    dpwitness in the other one. Its parameters are recognised by name. Its generator is a `numpy.random.Generator` of
+    the other environment, or a `random.Random` if NumPy is not installed there; dpwitness seeds it.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", imported by that interpreter.
     max_time
-        Seconds that the import may take, and that runs may take on average: a message of many runs has the seconds of
-        all of them. After that the process is killed. A `max_time` of the check ends a run that hangs, too.
+        Seconds that the import may take, and a run on average; runs that are requested together share their time.
+        After that the process is killed. A `max_time` of the check ends a run that hangs, too.
 
     Raises
     ------
@@ -193,25 +193,23 @@ def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter
 
 
 class Words(Draws):
-    """256 random bits for each run, or for the first run alone, as in `Draws`, so that runs draw the same there."""
+    """Seeds for the other interpreter: 256 random bits for each run or for the first one alone, as in `Draws`."""
 
     def __init__(self, rng: np.random.Generator, runs: int) -> None:
         self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()
 
 
 class RemoteMechanism(OutsideMechanism):
-    """A function of another interpreter; the function of the signature is a `RemoteFunction`.
-
-    Attributes of an output are read over there: only they are sent.
-    """
+    """A mechanism of a `RemoteFunction`; the other interpreter reads the attributes of an output, and sends these."""
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, RemoteFunction)
         self._remote = signature.function
         if isinstance(self._outcome, Attributes):
-            self._summarise = None  # they are read over there
-        sent = {name: value for name, value in signature.parameters.items() if type(value) is not StaysThere}
+            self._summarise = None  # attributes are read in the other interpreter
+        # A default that cannot be sent stays in the other interpreter.
+        sent = {name: value for name, value in signature.parameters.items() if type(value) is not UnreadableValue}
         self._parameters = json.dumps(value_to_json(sent))
 
     @override
