@@ -1,4 +1,4 @@
-"""Finding a mechanism by name: a registered target, `path/file.py:function`, or `package.module:object`."""
+"""Mechanisms by name: a registered target, `path/file.py:function`, or `package.module:object`."""
 
 import importlib
 import importlib.util
@@ -18,21 +18,21 @@ from dpwitness.mechanisms.libraries import library_of
 
 #: The entry-point group of registered targets.
 TARGET_GROUP = "dpwitness.targets"
-#: The prefix of the name of a module that is made of a file.
+#: The prefix of the names of modules that are loaded from files.
 FILE_PREFIX = "_dpwitness_file_"
-#: The prefix by which a witness marks a program that is run as a mechanism.
+#: The prefix of a program's name in a witness.
 PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered targets by name: ours, and targets of other installed packages."""
+    """All registered targets by name: bundled ones, and targets of other installed packages."""
     return {point.name: point for point in sorted(entry_points(group=TARGET_GROUP), key=lambda point: point.name)}
 
 
 def load_registered(name: str) -> Callable[..., object]:
-    """Return the registered target of that name, and nothing else.
+    """Return the registered target `name`; code that is not registered is not run.
 
-    Raises `UnknownTarget`, also where the package that registers it cannot be imported.
+    Raises `UnknownTarget`, also if the package that registers the target cannot be imported.
     """
     points = registered()
     if name not in points:
@@ -47,7 +47,7 @@ def load_registered(name: str) -> Callable[..., object]:
     point = points[name]
     try:
         target = point.load()
-    except Exception as error:  # another package's code: it may raise anything
+    except Exception as error:  # another package's code may raise any
         owner = f" of {point.dist.name}" if point.dist else ""
         raise UnknownTarget(
             f"target {name!r} ({point.value}{owner}) cannot be loaded: {class_and_text(error)}"
@@ -65,18 +65,18 @@ def load(name: str) -> Callable[..., object]:
 
 
 def load_code(name: str) -> Callable[..., object]:
-    """Return the function of a file or the object of a module; this runs the user's code. Raises as `load_object`."""
+    """Return a callable object of a file or a module; this runs the user's code. Raises as `load_object`."""
     return _callable(load_object(name), name)
 
 
 def load_object(name: str) -> object:
-    """Return the object of a name in a file or a module; this runs the user's code.
+    """Return an object of a file or a module; this runs the user's code.
 
-    Raises `UnknownTarget` for an unknown file, module or name, and for a module that raises while it is imported. A
-    `SystemExit` passes.
+    Raises `UnknownTarget` for an unknown file, module or attribute, and for a module that raises when it is imported; a
+    `SystemExit` is raised as it is.
     """
     place, _, attribute = name.rpartition(":")
-    if not place or not attribute or place.endswith(":"):  # two colons are pytest's way
+    if not place or not attribute or place.endswith(":"):  # "file.py::test" is pytest's notation
         raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
     value: object = (module := load_module(place))
     for part in attribute.split("."):
@@ -86,7 +86,7 @@ def load_object(name: str) -> object:
             names = [name for name, one in vars(module).items() if not name.startswith("_") and callable(one)]
             meant = near(attribute, names) or f"; it has: {', '.join(names[:20]) or 'no functions'}"
             raise UnknownTarget(f"{place} has no {attribute!r}{meant}") from error
-        except Exception as error:  # a property, or a module's __getattr__
+        except Exception as error:  # raised by a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {class_and_text(error)}") from error
     return value
 
@@ -117,16 +117,16 @@ def _callable(value: Any, name: str) -> Callable[..., object]:
 
 @contextmanager
 def _importable_from(folder: str) -> Iterator[None]:
-    """Let imports find a folder first, as when Python runs a file there; afterwards last, for imports while it runs.
+    """Put a folder first in `sys.path`, as Python does for a script there; after the context it is last.
 
-    Last, because a file of the user's must not take the place of a library that is imported later.
+    Files of the user may be imported later, but must not shadow libraries that are imported later.
     """
     new = folder not in sys.path
     sys.path.insert(0, folder)
     try:
         yield
     finally:
-        if folder in sys.path:  # unless the user's code took it out
+        if folder in sys.path:  # the user's code may have removed it
             sys.path.remove(folder)
         if new:
             sys.path.append(folder)
@@ -136,7 +136,7 @@ def _run_file(place: str) -> ModuleType:
     try:
         path = Path(place).resolve()
         there = path.is_file()
-    except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
+    except (OSError, ValueError) as error:  # a name that is too long, a folder without access, a null byte
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
         raise UnknownTarget(f"there is no file {place}")
@@ -148,6 +148,6 @@ def _run_file(place: str) -> ModuleType:
         with _importable_from(str(path.parent)):
             spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[name]  # a module that was cut off in the middle must not be taken for the whole
+        del sys.modules[name]  # a half-run module must not be used
         raise
     return module

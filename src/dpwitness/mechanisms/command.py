@@ -1,6 +1,6 @@
-"""A program of any language as a mechanism: it reads requests, a line of JSON each, and writes a line for each run.
+"""Programs of any language as mechanisms: a program reads requests, a line of JSON each, and writes a line a run.
 
-The page `docs/command.md` is the protocol. The output of a program is not trusted, neither its length nor its content.
+`docs/command.md` describes the protocol. Neither the length nor the content of a program's output is trusted.
 """
 
 import copy
@@ -30,25 +30,25 @@ from dpwitness.mechanisms.python import Outcome, Outputs, PythonMechanism, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
 
-#: Seconds that a program has for each further outcome by default: a run may train a model.
+#: The default of `max_time`, in seconds for each further outcome: a run may train a model.
 OUTCOME_SECONDS: Final = 30.0
-#: The number below which seeds lie: every reader of JSON has integers up to it exactly.
+#: The limit of seeds, which are below it: integers up to it are exact in every reader of JSON.
 SEED_LIMIT: Final = 1 << 53
 
 
 class ReportedError(Exception):
-    """The text of an answer {"error": text} of a program."""
+    """The error of a run that a program reports by an answer {"error": text}."""
 
 
 class OutsideFunction(ABC):
-    """A function that other processes run; accepted wherever a function is.
+    """A function that other processes run; accepted in the place of a function.
 
-    It can be sent to another process, which starts its own.
+    A copy of it, also in another process, starts processes of its own.
     """
 
-    #: The class of the mechanism of the function.
+    #: The class of mechanisms that run such a function.
     kind: ClassVar[type["OutsideMechanism"]]
-    #: The advice to a user if an answer does not come in time.
+    #: The advice in the message about a late answer.
     advice: ClassVar[str]
 
     def __init__(self, max_time: float) -> None:
@@ -70,21 +70,19 @@ class OutsideFunction(ABC):
         """Write an input as JSON. Raises `InvalidNeighbours` for an input that cannot be sent."""
 
     def __getstate__(self) -> dict[str, object]:
-        """Return everything but the processes."""
         return {**self.__dict__, "_idle": []}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """Set the state in another process, or in this one for a copy."""
         self.__dict__.update(state, _pid=os.getpid())
 
     def anew(self) -> Self:
-        """A copy of the function, for a process that has run nothing yet."""
+        """A copy of the function, whose runs are made by a process that has made none yet."""
         return copy.copy(self)
 
     @contextmanager
     def child(self) -> Iterator[Child]:
-        """Lend a process that no other thread uses; a process that an error interrupts in a run is killed."""
-        if self._pid != os.getpid():  # a fork has the pipes of its parent
+        """Lend a process that no other thread uses; an error in the context kills it."""
+        if self._pid != os.getpid():  # after a fork, the pipes are the parent's
             self._idle, self._pid = [], os.getpid()
         child = self._idle_child() or self._start()
         try:
@@ -103,11 +101,11 @@ class OutsideFunction(ABC):
 
 
 class OutsideMechanism(PythonMechanism):
-    """A mechanism of an `OutsideFunction`, many runs a message; parameters as in `PythonMechanism`."""
+    """A mechanism of an `OutsideFunction`, many runs a request; parameters as in `PythonMechanism`."""
 
     in_process = False
-    timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
-    shares = False  # a sent input is a copy
+    timed_seconds = 0.01  # a request takes half a millisecond, which many runs share
+    shares = False  # the process gets a copy of the input
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
@@ -122,7 +120,7 @@ class OutsideMechanism(PythonMechanism):
 
     @abstractmethod
     def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
-        """The outcomes of each side, run by run."""
+        """The outcomes of each side in the order of runs."""
 
     @override
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
@@ -133,13 +131,13 @@ class OutsideMechanism(PythonMechanism):
         ]
 
     def _ask(self, request: bytes, answers: int, seconds: float, start: int) -> list[Any]:
-        """Ask a process. Raises `Unreadable`, and `MechanismCrashed` and `MechanismTimeout` with the runs' number."""
+        """The values that answer a request; see `Child.ask`. Messages of errors name the first run, `start`."""
         releases = self._releases
         try:
             with self._function.child() as child:
                 self._busy.add(child)
                 try:
-                    if self._releases != releases:  # the process started meanwhile
+                    if self._releases != releases:  # `release` was called while the process started
                         raise MechanismTimeout("the time was over before they began")
                     return child.ask(request, answers, seconds)
                 finally:
@@ -149,7 +147,6 @@ class OutsideMechanism(PythonMechanism):
             raise type(error)(f"{self.name} on runs from {start} on: {error}{advice}") from error
 
     def _input(self, data: Data) -> bytes:
-        """An input as JSON."""
         return self._function.write_input(self.conversion.source(data)())
 
     @override
@@ -160,7 +157,7 @@ class OutsideMechanism(PythonMechanism):
 
 
 class Command(OutsideFunction):
-    """A program that is run as a mechanism, made by `command`; accepted wherever a function is."""
+    """A program that is run as a mechanism, made by `command`; accepted in the place of a function."""
 
     advice = "let it flush its output after each request, or give max_time= more"
 
@@ -184,7 +181,7 @@ class Command(OutsideFunction):
 
     @override
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run once. A generator gives the seed."""
+        """Run once; a given generator draws the seed. Raises `ReportedError`."""
         given = self.__signature__.bind(*args, **kwargs).arguments
         rng = given.get("rng") or np.random.default_rng()
         request = request_line(self.write_input(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
@@ -196,7 +193,7 @@ class Command(OutsideFunction):
 
     @override
     def write_input(self, data: Data) -> bytes:
-        """Write an input: arrays as lists, tables as lists of an object for each row, dates as texts."""
+        """Write an input as JSON: arrays as lists, tables as lists of one object a row, dates as texts."""
         if too_deep(data):
             raise InvalidNeighbours(
                 f"an input {brief(data)} cannot be sent to {self.__name__}: it holds itself, or is nested too deep"
@@ -223,11 +220,11 @@ def command(
     argv
         The program and its arguments, such as ``["./release", "--epsilon", "1"]``. No shell reads them.
     seeded
-        Whether all its random numbers follow from the seed of the request. Then a seed repeats a check, and both sides
-        of a paired run may share their draws. Otherwise the verdict says that it can't be reproduced by seed.
+        Whether all random numbers of the program follow from the seed of the request. Then a seed repeats a check, and
+        both sides of a paired run may share their draws. Otherwise the verdict says that no seed reproduces it.
     batch
-        Number of runs in one request; by default 1, and more for inputs of at least a kilobyte, the longer they are.
-        The two sides of a paired run follow each other in a random order, in blocks of this size.
+        Number of runs in one request; by default 1, plus 1 for each full kilobyte of the longer input. Requests for the
+        two sides follow each other in random order.
     max_time
         Seconds that the program has for each further outcome; after that the process is killed.
 
@@ -257,12 +254,12 @@ def _error(outcome: object) -> str | None:
 
 
 def request_line(written: bytes, runs: int, seed: int) -> bytes:
-    """A request for runs of one input, which is written in JSON."""
+    """A request for `runs` runs on one input; `written`: the input in JSON."""
     return b'{"input": %b, "runs": %d, "seed": %d}\n' % (written, runs, seed)
 
 
 def _plain(value: Any) -> object:
-    """The JSON value for an object of another type. Raises `TypeError`."""
+    """The JSON value of an object that `json` cannot write. Raises `TypeError`."""
     frames = frames_of(value)
     if frames is not None:
         records = frames.records(value)
@@ -282,12 +279,12 @@ def _plain(value: Any) -> object:
 
 
 class Seeds(Draws):
-    """A seed for each run."""
+    """The seeds of a program's requests, one for each run."""
 
     def __init__(self, rng: np.random.Generator | None, runs: int) -> None:
-        """Draw `runs` seeds, and as many more for a second side that must not share seeds: see `of_side`.
+        """Draw `runs` seeds for each of two sides; without a generator from the operating system.
 
-        Without a generator no seed repeats them: several processes must not draw the same where nobody expects it.
+        A program without a seed may still read the seeds: two processes must not send it the same.
         """
         if rng is None:
             drawn = (np.frombuffer(os.urandom(16 * runs), np.uint64) % SEED_LIMIT).reshape(2, runs)
@@ -296,32 +293,32 @@ class Seeds(Draws):
         self._seeds: list[list[int]] = drawn.tolist()
 
     def of_side(self, side: int, batch: int) -> list[int]:
-        """The seeds of one side. Sides of several runs a request share no seeds: they may draw in another order."""
+        """The seeds of one side; both sides share seeds at one run a request, since then they draw in one order."""
         return self._seeds[side if batch > 1 else 0]
 
 
 class CommandMechanism(OutsideMechanism):
-    """A program that runs as a mechanism; the function of the signature is a `Command`."""
+    """A mechanism of a `Command`."""
 
-    converts = False  # a list and an array are written alike
+    converts = False  # a list and an array have the same JSON
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, Command)
         self._given_batch = signature.function.batch
-        self._batch = 1  # of the last runs
+        self._batch = 1  # runs in one request, in the last runs
 
     @override
     def measure(self, pair: Pair) -> None:
         super().measure(pair)
-        self.shard = min(self.shard, 4_096)  # a program whose runs take 2 µs must not get other seeds on a busy machine
+        self.shard = min(self.shard, 4_096)  # the shards, and so the seeds, of runs of 2 µs must not vary
 
     @override
     def repeats_if_seeded(self, pair: Pair) -> bool:
         return False  # the generators of this process are not the program's
 
     def _requests(self, order: Order, sides: int) -> Iterator[tuple[int, slice]]:
-        """The side and the runs of each request, in the order in which they are made."""
+        """The side and the runs of each request, in the order of requests."""
         for first in range(0, len(order), self._batch):
             for side in (1, 0) if order[first] else range(sides):
                 yield side, slice(first, min(first + self._batch, len(order)))

@@ -1,8 +1,8 @@
-"""Runs a function in the interpreter that runs this file, for dpwitness in another one.
+"""The program by which another interpreter runs a function for dpwitness; `remote` starts it.
 
-The file needs Python 3.8, has no newer syntax, and imports NumPy, pandas and Polars only for values of theirs. Requests
-and answers are lines of JSON, on the standard input and output that the interpreter was started with; values in them
-are written as `dpwitness.values` writes them.
+It runs under Python 3.8 without dpwitness, and imports NumPy, pandas and Polars only for values of their types.
+Requests and answers are lines of JSON on the standard input and output; values in them are written as
+`dpwitness.values` writes them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SEQUENCES_BY_NAME: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": fr
 
 
 def serve(answer: Callable[[Any], Any]) -> None:
-    """Answer each line of the standard input by one line, until the input ends; the process ends with it.
+    """Answer each line of the standard input by one line; the process ends when its input ends.
 
-    The output of `answer` goes to the standard error, and an exception of it is answered.
+    Text that `answer` prints goes to standard error; an exception that it raises becomes an answer.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
@@ -44,7 +44,7 @@ def serve(answer: Callable[[Any], Any]) -> None:
     def read() -> None:
         for line in requests:
             waiting.put(line)
-        if os.getpgrp() == os.getpid():  # nobody listens any more, whatever is done here or was started from here
+        if os.getpgrp() == os.getpid():  # the processes that were started here end too
             os.killpg(0, signal.SIGKILL)
         os._exit(0)
 
@@ -59,11 +59,11 @@ def serve(answer: Callable[[Any], Any]) -> None:
 
 
 class Unsendable(Exception):
-    """A value that JSON cannot carry between two interpreters."""
+    """A value that cannot be sent between two interpreters; the text names it."""
 
 
 def to_json(value: Any) -> Any:
-    """Write an outcome. Raises `Unsendable`."""
+    """An outcome as JSON values. Raises `Unsendable`."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -95,7 +95,7 @@ def to_json(value: Any) -> Any:
 
 
 def _table_to_json(value: Any) -> Any:
-    """A table of pandas, all columns as objects."""
+    """A table of pandas as JSON values, all columns with the type object."""
     labels, name = value.index, to_json(value.index.name)
     if type(labels).__name__ == "RangeIndex":
         index = {"range": [labels.start, labels.stop, labels.step], "name": name}
@@ -109,7 +109,7 @@ def _table_to_json(value: Any) -> Any:
 
 
 def of_json(value: Any) -> Any:
-    """Read an input or a parameter. Raises `Unsendable`."""
+    """An input or a parameter from JSON values. Raises `Unsendable`."""
     if isinstance(value, list):
         return [of_json(item) for item in value]
     if not isinstance(value, dict):
@@ -137,7 +137,7 @@ def of_json(value: Any) -> Any:
 
 
 def _array(value: dict[str, Any]) -> Any:
-    """An array or a scalar of NumPy; where there is no NumPy, lists of numbers or a number."""
+    """An array or a scalar of NumPy; without NumPy lists of numbers, or a number."""
     entries = of_json(value["array"] if "array" in value else value["scalar"])
     try:
         import numpy as np
@@ -171,9 +171,9 @@ def _index(value: dict[str, Any]) -> Any:
 
 
 def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
-    """A column of its type on the other side, or of the nearest type of this pandas.
+    """A column of the type `dtype`, or of the nearest type of this pandas; never of a type that the entries decide.
 
-    The type follows from `dtype` alone, never from the entries: neighbours must not differ in it.
+    Neighbours must not differ in the types of their columns.
     """
     import pandas as pd
 
@@ -184,7 +184,7 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
     elif dtype.startswith(("datetime64", "timedelta64")):
         unit, _, zone = dtype[dtype.index("[") + 1 : -1].partition(", ")
         counts = pd.array(entries, "Int64").to_numpy("int64", na_value=-(2**63))
-        # An old pandas has nanoseconds alone.
+        # Old versions of pandas convert all units to nanoseconds.
         values = pd.Series(counts.view(("M8[" if dtype.startswith("d") else "m8[") + unit + "]"))
         values = values.dt.tz_localize("UTC").dt.tz_convert(zone).array if zone else values.array
     else:
@@ -194,10 +194,10 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
 
 
 def _polars(value: dict[str, Any]) -> Any:
-    """A table of Polars. Times are whole numbers of their unit."""
+    """A table of Polars; dates and times are sent as whole numbers of their unit."""
     import polars as pl
 
-    columns = {}  # by name: of a list Polars renames a column without letters
+    columns = {}  # by name, since Polars would rename a column with the name ""
     for name, kind, entries in value["columns"]:
         ((named, settings),) = kind.items() if isinstance(kind, dict) else [(kind, [])]
         dtype = getattr(pl, named)(*settings)
@@ -212,42 +212,42 @@ def _polars(value: dict[str, Any]) -> Any:
 
 @functools.lru_cache(8)
 def source(written: str) -> Callable[[], Any]:
-    """A function that returns a sent value, as a new copy each time if it can be changed. Raises `Unsendable`."""
+    """A function that returns a sent value, if it is mutable a new copy each time. Raises `Unsendable`."""
     value = of_json(json.loads(written))
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return lambda: value
-    held = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)  # of this process's own: copied five times as fast as by `copy`
+    held = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)  # pickled and read here: five times as fast as `copy.deepcopy`
     return lambda: pickle.loads(held)
 
 
-def without_name(function: Any, data: str) -> int:
-    """The number of first parameters that are given without a name, as in `signature.declared_by`.
+def positional_count(function: Any, data: str) -> int:
+    """The number of leading parameters that are passed by position, as in `signature.declared_by`.
 
-    A wrapper (`functools.wraps`) that takes any parameters may read the first ones, up to the input, by their place; a
-    wrapper without `**` reads all of them so.
+    A wrapper (`functools.wraps`) with `*args` may read parameters up to the input by position; without `**kwargs` it
+    reads all of them so.
     """
     parameters = inspect.signature(function).parameters.values()
     places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    takes = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
-    if takes & inspect.CO_VARARGS:
-        return places.index(data) + 1 if takes & inspect.CO_VARKEYWORDS and data in places else len(places)
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
+    if flags & inspect.CO_VARARGS:
+        return places.index(data) + 1 if flags & inspect.CO_VARKEYWORDS and data in places else len(places)
     return sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
 class Service:
-    """A function of this interpreter that is run on request."""
+    """The function that this interpreter runs on request."""
 
     function: Any = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Import the function, or run it."""
+        """The answer to a request to import the function, or to run it."""
         try:
             return self.load(*request["load"]) if "load" in request else self.run(request)
         except Unsendable as error:
             return {"unsendable": str(error)}
 
     def load(self, place: str, name: str) -> dict[str, Any]:
-        """Import the function; return its parameters."""
+        """Import the function `name` of a file or a module, and return its parameters."""
         if place.endswith(".py"):
             sys.path.insert(0, os.path.dirname(place))
             spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)
@@ -262,21 +262,21 @@ class Service:
         return {"parameters": [_described(one) for one in inspect.signature(self.function).parameters.values()]}
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run the function on each input as often as `order` has characters; the outcomes, input by input.
+        """Run the function on each input, once for each character of `order`, and return the outcomes by input.
 
-        "1" in `order` makes the second input come first. `words`: for each input 32 random bytes for each run, or for
-        the first one alone, after which the others draw on.
+        "1" in `order`: the second input comes first. `words`: for each input 32 random bytes for each run, or for the
+        first run alone, with whose generator the other runs go on.
         """
         inputs, parameters = [source(written) for written in request["inputs"]], source(request["parameters"])
         words = [bytes.fromhex(own) for own in request["words"]]
         summary = operator.attrgetter(*request["attributes"]) if request["attributes"] else None
-        count, data, generator = without_name(self.function, request["data"]), request["data"], request["generator"]
+        count, data, generator = positional_count(self.function, request["data"]), request["data"], request["generator"]
         names = list(inspect.signature(self.function).parameters)[:count]
         rngs: list[Any] = [None for _ in inputs]
         outcomes: list[list[Any]] = [[] for _ in inputs]
         raises = []
-        for turned in request["order"]:
-            for side in (1, 0) if turned == "1" else range(len(inputs)):
+        for swapped in request["order"]:
+            for side in (1, 0) if swapped == "1" else range(len(inputs)):
                 run = len(outcomes[side])
                 arguments = {**parameters(), data: inputs[side]()}
                 own = words[side][32 * run : 32 * run + 32]
@@ -287,7 +287,7 @@ class Service:
                 try:
                     first = []
                     for name in names:
-                        if name not in arguments:  # it has its default, which cannot be sent
+                        if name not in arguments:  # the parameter keeps its default, which cannot be sent
                             break
                         first.append(arguments.pop(name))
                     outcome = self.function(*first, **arguments)
@@ -309,7 +309,7 @@ class Service:
 
 
 def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
-    """A generator that begins from 32 random bytes: NumPy's, or the standard library's where there is no NumPy."""
+    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
     if seed_globals:
         random.seed(words)
         if "numpy" in sys.modules:
@@ -322,14 +322,14 @@ def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
     except ImportError:
         return random.Random(words)
     if rng is None:
-        rng = Generator(SFC64(int.from_bytes(words, "little")))  # seeded, for its children by `spawn`
+        rng = Generator(SFC64(int.from_bytes(words, "little")))  # seeded by the words, for children made by `spawn`
     state = {"state": np.frombuffer(words, "<u8").astype("u8")}
     rng.bit_generator.state = {"bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0}
     return rng
 
 
 def _described(parameter: inspect.Parameter) -> list[Any]:
-    """The name of a parameter, its kind, and a list of its default, empty without a default."""
+    """The name of a parameter, its kind, and a list that holds its default, if it has one."""
     if parameter.default is parameter.empty:
         return [parameter.name, parameter.kind.name, []]
     try:
@@ -340,5 +340,5 @@ def _described(parameter: inspect.Parameter) -> list[Any]:
 
 if __name__ == "__main__":
     if os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
-        sys.path.pop(0)  # its modules must not take the place of the user's; with PYTHONSAFEPATH it is not there
+        sys.path.pop(0)  # modules beside this file must not shadow the user's; PYTHONSAFEPATH leaves the folder out
     serve(Service().answer)
