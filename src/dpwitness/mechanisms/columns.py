@@ -1,11 +1,10 @@
-"""Outcomes as rows of numbers: which column holds which entry, the same for every outcome of a mechanism.
+"""Columns of outcomes: the coordinate of each entry in a row, the same for every outcome of a mechanism.
 
-An outcome is a tree: an *entry* is a number at a node, under a key, a column and an index label, a field, a position.
-`Columns` give entries their coordinates and never move them; they are fixed before the runs whose rows they lay out, so
-that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome lacks is NaN.
-Entries that the columns lack are two numbers behind them: their count, and one code for all of them. Between
-samples `extended` gives those entries columns of their own, up to a limit: keys that are random would fill
-any memory.
+An outcome is a tree; an *entry* is a number at a node, such as a key, a column and an index label, a field or a
+position. Columns are fixed before the runs whose rows they lay out: a row follows from the outcome alone, on both sides
+and in every process. An entry that an outcome lacks is NaN. Entries without a column are two numbers behind the
+columns: their count, and one code for all of them. Between samples `extended` gives them columns, up to a limit, since
+random keys would fill the memory; columns never move.
 """
 
 import math
@@ -18,11 +17,11 @@ import numpy as np
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 
-#: Columns at most, or twice the entries of the largest outcome if these are more: random keys would fill the memory.
+#: The most columns, or twice the entries of the largest outcome if that is more: random keys would fill the memory.
 MOST_COLUMNS: Final = 512
-#: Texts, places of dates and new entries that a mechanism keeps at most: random ones would fill the memory.
+#: The most texts, nodes of dates and new entries that a mechanism keeps: random ones would fill the memory.
 MOST_LABELS: Final = 10_000
-#: Codes of keys that are equal in a dict: flags and negative zeros are equal to 1 and 0.
+#: The numbers to which flags and negative zero are equal as keys of a dict, by their codes.
 EQUAL_CODES: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
 #: The symbol before the values of a list, so that an empty list has an entry.
 LIST_SYMBOL: Final = symbol("list")
@@ -31,7 +30,7 @@ MAPPING_SYMBOL: Final = symbol("mapping")
 #: The symbol at the node of an element of a set, unless the element's code is in `EQUAL_CODES`.
 ELEMENT_SYMBOL: Final = symbol("element")
 
-#: A step from a node of an outcome to one within: a word, and the codes of the key, label or number.
+#: A step from a node of an outcome to a node within it: a word, and the codes of the key, label or number.
 Step = tuple[str, tuple[float, ...]]
 #: The steps from the root of an outcome to a node.
 Path = tuple[Step, ...]
@@ -39,19 +38,19 @@ Path = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of outcomes: the path to its node, its number among the numbers there, and its name for people."""
+    """An entry of outcomes: the path to its node, its index among the node's entries, and its name for people."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
 
     path: Path
-    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
+    part: Annotated[int, whole_below(1 << 16)]  # texts and numbers have at most three entries
     name: str = field(compare=False)
 
 
 class Node:
-    """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that have columns.
+    """A node of an outcome's tree: the coordinates of its entries, and the nodes within it.
 
-    `values` are the nodes of its first values, by word; `mappings` by the keys of a dict the code of their order, their
+    `values`: the nodes of values 1, 2, …, by word. `mappings`: for the keys of a dict, the code of their order, their
     nodes, and the node of their order.
     """
 
@@ -65,12 +64,12 @@ class Node:
         self.mappings: dict[tuple[object, ...], tuple[float, list[Node], Node]] = {}
 
     def entry(self, part: int) -> Entry:
-        """An entry of the node by its number."""
+        """The entry of the node with the index `part`."""
         return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
 
 
 class Columns:
-    """The coordinates of entries: that of `entries[c]` is c. `full`: whether further entries are only counted."""
+    """The columns of entries: `entries[c]` has the coordinate c; `full`: further entries get no columns later."""
 
     def __init__(self, entries: Iterable[Entry] = (), *, full: bool = False) -> None:
         self.entries, self.full = tuple(entries), full
@@ -78,7 +77,7 @@ class Columns:
         self.root = Node((), "outcome")
         self._nodes: dict[Path, Node] = {(): self.root}
         for c, entry in enumerate(self.entries):
-            for depth in range(1, len(entry.path) + 1):  # a node without columns may hold nodes with columns
+            for depth in range(1, len(entry.path) + 1):  # nodes on the way may have no columns of their own
                 node = self._nodes.setdefault(entry.path[:depth], Node(entry.path[:depth], ""))
             node = self._nodes[entry.path]
             node.name = node.name or entry.name
@@ -96,13 +95,13 @@ class Columns:
 
     @property
     def plain(self) -> bool:
-        """Whether the columns hold exactly one single value, or the single values of a list in their order."""
+        """Whether the columns are those of one single value, or of a list of single values in its order."""
         paths = [entry.path for entry in self.entries]
         values = [(("value", (float(k),)),) for k in range(1, len(paths) + 1)]
         return not self.full and (not any(paths) or paths == values)
 
     def node(self, path: Path) -> Node | None:
-        """The node at the end of a path; None if no entry lies at it or within it."""
+        """The node at the end of a path; None if no entry with a column lies at it or within it."""
         return self._nodes.get(path)
 
     def coordinate(self, path: Path, part: int) -> int | None:
@@ -117,18 +116,18 @@ class Columns:
 
     @property
     def names(self) -> dict[int, str]:
-        """The names of all coordinates, for people."""
+        """The names of entries for people, by coordinate."""
         named = {c: entry.name for c, entry in enumerate(self.entries)}
         if self.full:
             named |= {len(named): "number of other entries", len(named) + 1: "all other entries together"}
         return named
 
     def upto(self, width: int) -> "Columns":
-        """Columns of the first `width` entries; all columns if `width` reaches behind them."""
+        """Columns of the first `width` entries; these columns if `width` is larger than their number."""
         return self if width > len(self.entries) else Columns(self.entries[:width])
 
     def extended(self, entries: Iterable[Entry], longest: int = 0) -> "Columns":
-        """Columns with further entries, full if there is no room for all. `longest`: entries of the largest outcome."""
+        """Columns with further entries, full if not all fit; `longest`: the number of the largest outcome's entries."""
         new = [entry for entry in entries if self.coordinate(entry.path, entry.part) is None]
         if self.full or not new:
             return self
@@ -136,7 +135,7 @@ class Columns:
         return Columns((*self.entries, *new[:room]), full=room < len(new))
 
 
-def _columns(entries: tuple[Entry, ...], full: bool) -> Columns:  # pickle gives no names
+def _columns(entries: tuple[Entry, ...], full: bool) -> Columns:  # pickle passes arguments by position
     return Columns(entries, full=full)
 
 
@@ -144,8 +143,8 @@ def node_name(outer: str, word: str, name: object) -> str:
     """The name of a node for people, such as "key 'a', value 2"; `outer`: the name of the node around it, or ""."""
     if isinstance(name, np.generic):
         name = name.item()
-    users = word in ("key", "field", "column", "index", "attribute", "element")  # whose names are the user's
-    own = f"{word} {cut(repr(name))}" if users else f"{word} {name}"
+    quoted = word in ("key", "field", "column", "index", "attribute", "element")  # names from the user's outcome
+    own = f"{word} {cut(repr(name))}" if quoted else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
 
 
@@ -156,31 +155,31 @@ def cut(text: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class OutputTraits:
-    """Properties of outcomes besides their rows, for people and for the columns of later runs."""
+    """Properties of outcomes that rows do not hold, for people and for the columns of later runs."""
 
-    #: The texts of outcomes, and the names of exceptions and symbols, by their codes.
+    #: The texts of outcomes, and the names of exceptions and symbols, by code.
     labels: dict[float, str] = field(
         default_factory=lambda: {LIST_SYMBOL: "a list", MAPPING_SYMBOL: "a dict", ELEMENT_SYMBOL: "present"}
     )
-    #: The unit of the dates at a node; empty for dates of several units.
+    #: The unit of the dates at a node; "" for dates of several units.
     dates: dict[Path, str] = field(default_factory=dict)
-    #: Entries that the columns lack, in the order in which they came.
+    #: Entries without a column, in the order of their first occurrence.
     entries: dict[tuple[Path, int], Entry] = field(default_factory=dict)
-    #: Entries of the largest outcome that has entries which the columns lack.
+    #: The number of entries of the largest outcome with an entry without a column.
     longest: int = 0
 
     def label(self, code: float, text: str) -> None:
-        """Keep the text that stands behind a code."""
+        """Keep the text that a code encodes."""
         if len(self.labels) < MOST_LABELS or code in self.labels:
             self.labels[code] = cut(text)
 
     def date(self, path: Path, unit: str) -> None:
-        """Note that a date of a unit stands at a node."""
+        """Keep the unit of a date at a node."""
         if path in self.dates or len(self.dates) < MOST_LABELS:
             self.dates[path] = unit if self.dates.get(path, unit) == unit else ""
 
     def entry(self, entry: Entry) -> None:
-        """Keep an entry that the columns lack."""
+        """Keep an entry without a column."""
         if len(self.entries) < MOST_LABELS:
             self.entries.setdefault((entry.path, entry.part), entry)
 

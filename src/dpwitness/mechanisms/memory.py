@@ -1,4 +1,4 @@
-"""Whether a mechanism may keep noise, or a generator, from run to run in an object that it reaches."""
+"""Tests whether a mechanism may keep noise, or a generator, from run to run in an object that it reaches."""
 
 import numbers
 import os
@@ -15,12 +15,12 @@ import numpy as np
 from dpwitness.mechanisms.compiled.reach import KNOWN_PACKAGES, names, root_of, variables
 from dpwitness.mechanisms.libraries import library_of
 
-#: The folders of the standard library, by both of their names, which may differ for an interpreter behind links.
+#: The folder of the standard library, by two paths, which may differ if the interpreter is reached by links.
 STANDARD_LIBRARY: Final = {Path(place).resolve() for place in (os.path.dirname(os.__file__), get_path("stdlib"))}
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is of Python or of an installed package, which another process finds by name."""
+    """Whether a file belongs to Python or to an installed package, which another process imports by name."""
     return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts) or _is_of_python(file)
 
 
@@ -32,16 +32,16 @@ def _is_of_python(file: str) -> bool:
 def may_remember(value: object) -> bool:
     """Whether a mechanism may keep noise from run to run in an object that it reaches.
 
-    Whole numbers, texts, and modules and functions that are installed with Python or NumPy keep no noise. A real number
-    may be noise that was drawn once; other objects may keep noise, unless their library says that they do not.
+    Integers, texts, and modules and functions of Python, NumPy and SciPy keep no noise. A real number may be noise that
+    was drawn once; other objects may keep noise, unless their library says that they do not.
     """
     return _reaches(value, lambda held: library_of(held).may_remember(held), set())
 
 
 def may_hold_generator(value: object) -> bool:
-    """Whether a mechanism may have a generator of its own in an object that it reaches.
+    """Whether an object that a mechanism reaches may hold a generator; numbers and texts hold none.
 
-    The global generators of Python and NumPy do not count, nor do data.
+    The global generators of Python and NumPy do not count.
     """
 
     def keeps(held: object) -> bool:
@@ -60,7 +60,7 @@ def _is_data(value: object) -> bool:
 
 
 def _is_known(package: str) -> bool:
-    """Whether a package is in `KNOWN_PACKAGES`, or is installed with Python and not a user's file of its name."""
+    """Whether a package is in `KNOWN_PACKAGES` or the standard library's, and not a user's file of the same name."""
     if package in KNOWN_PACKAGES or package in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(package), "__file__", None)
@@ -68,14 +68,14 @@ def _is_known(package: str) -> bool:
 
 
 def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> bool:
-    """Whether a value reaches an object for which `keeps` is true, or a module that was not installed with Python.
+    """Whether a value reaches an object for which `keeps` is true, or a module that is not known (`_is_known`).
 
-    `seen`: the functions that were looked at on the way, by their identities.
+    `seen`: the ids of functions that were visited.
     """
     value = getattr(value, "py_func", value)
     if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
         return False
-    if isinstance(value, BuiltinFunctionType):  # a method, as of a list, is of this type too
+    if isinstance(value, BuiltinFunctionType):  # methods of built-in objects, such as a list, have this type too
         return not isinstance(value.__self__, ModuleType | type(None))
     if isinstance(value, ModuleType):
         return not _is_known(value.__name__.partition(".")[0])
@@ -84,7 +84,7 @@ def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> 
     if not isinstance(value, FunctionType):
         return keeps(value)
     seen.add(id(value))
-    there = variables(value)
-    reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
+    known = variables(value)
+    reached = [known[path[0]] for path in names(value.__code__) if path[0] in known]
     kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
     return any(_reaches(found, keeps, seen) for found in (*reached, *kept))
