@@ -1,7 +1,7 @@
-"""The interface of every kind of mechanism: it fills rows with the outcomes of its runs.
+"""The interface of mechanisms, which fill rows with the outcomes of their runs.
 
-A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses how it runs:
-machine code (`compiled`), the interpreter, or the function itself, many runs a call (both in `python`).
+A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses how it runs: as
+machine code (`compiled`), or by the interpreter with one run or many runs a call (`python`).
 """
 
 import math
@@ -20,57 +20,57 @@ from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
-#: Seconds of a run above which a mechanism is slow: a hundred runs then take noticeable time, and a shard has 2 runs.
+#: The seconds of a run above which a mechanism is slow: a hundred runs then take over 2 s, and a shard has 2 runs.
 SLOW_RUN_SECONDS: Final = 0.02
-#: The longest time (s) of one input in a shard of over two runs: a shard unfinished at the deadline is lost.
+#: The most seconds for one input in a shard of over two runs: a shard that is unfinished at the deadline is lost.
 SHARD_SECONDS: Final = 0.131_072
-#: Seconds of a run up to which shards of many confirm runs are larger: between two shards 0.2 ms pass, a tenth to a
-#: third of the time of a shard of the usual size.
+#: The seconds of a run up to which shards of many confirm runs are larger: 0.2 ms pass between two shards, which is a
+#: tenth to a third of the time of a shard.
 QUICK_RUN_SECONDS: Final = 0.25e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a run."""
+    """The cost of a run, and the sizes of shards that follow from it."""
 
-    #: Entries of the longest outcome in the trial runs, at least 1. Later outcomes may be longer.
+    #: The number of entries of the longest outcome in the measured runs, at least 1. Later outcomes may be longer.
     width: int = 1
-    #: Seconds of one run of one input: the least measured value, since a busy machine must not make a fast mechanism
-    #: look slow. 0.0 without a measurement.
+    #: Seconds of one run on one input: the least measured value, since a busy machine must not make a fast mechanism
+    #: look slow; 0.0 before a measurement.
     seconds_per_run: float = 0.0
-    #: Whether it is machine code, which keeps nothing from run to run.
+    #: Whether the mechanism is machine code, which keeps nothing from run to run.
     compiled: bool = False
-    #: Whether one call makes many runs, so that single runs cost as much as hundreds.
+    #: Whether one call makes many runs, so that a single run costs as much as hundreds.
     batched: bool = False
 
     @property
     def slow(self) -> bool:
-        """Whether a hundred runs are too many to spend, except on evidence."""
+        """Whether a hundred runs take too long, except as evidence."""
         return self.seconds_per_run > SLOW_RUN_SECONDS
 
     @property
     def cheap_in_bulk(self) -> bool:
-        """Whether many runs are cheap: of machine code, and of calls that make many."""
+        """Whether many runs are cheap: machine code, or many runs a call."""
         return self.compiled or self.batched
 
     @property
     def shard(self) -> int:
-        """Paired runs that get one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, or the largest shard.
+        """The number of paired runs with one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, to a limit.
 
-        Few values are possible, so that the same seed gives the same counts though the measured seconds vary a little.
+        There are few possible values, so that one seed gives the same counts though measured seconds vary a little.
         """
         if self.slow:
             return 2
         runs = SHARD_SECONDS / max(self.seconds_per_run, 1e-9)
         if self.batched:
-            runs = min(runs, (1 << 22) / self.width)  # numbers that one call returns
+            runs = min(runs, (1 << 22) / self.width)  # at most 2²² numbers a call
         power = 1 << 4 * int(math.log2(max(runs, 1)) // 4)
         return min(max(power, 2), 16_384 if self.cheap_in_bulk else 65_536)
 
     def shards_larger(self, shard: int, runs: int) -> int:
-        """The factor, 1, 2, 4 or 8, by which the shards of `runs` confirm runs are larger than `shard`.
+        """The factor, 1, 2, 4 or 8, by which shards of `runs` confirm runs are larger than `shard` runs.
 
-        Fewer than 16 of the larger shards would leave cores without work.
+        There are at least 16 larger shards, so that all cores have work.
         """
         if not self.compiled or self.seconds_per_run > QUICK_RUN_SECONDS:
             return 1
@@ -83,15 +83,15 @@ class InputConversion:
 
     #: Whether lists of numbers become arrays, for a mechanism that cannot use lists.
     lists_as_arrays: bool = False
-    #: The type of the array of a list without entries.
+    #: The type of the array for an empty list.
     dtype: str = "float64"
-    #: Whether all arrays have that type, if one side holds whole numbers and the other does not: by itself each list
-    #: would become an array of another type, in which noise may be cut off.
+    #: Whether all arrays get that type, since one side holds integers and the other floats: in an array of integers
+    #: noise may be cut off.
     mixed: bool = False
 
     @classmethod
     def to_arrays(cls, pair: Pair) -> "InputConversion | None":
-        """The conversion of lists to arrays for pairs like this one; None if an input is not a list of numbers."""
+        """The conversion of lists to arrays for pairs like `pair`; None if an input is not a list of numbers."""
         both = [as_array(side) if type(side) is list else None for side in pair.sides]
         if both[0] is None or both[1] is None:
             return None
@@ -100,9 +100,9 @@ class InputConversion:
         return cls(lists_as_arrays=True, dtype=dtype, mixed=len(types) > 1)
 
     def source(self, data: Data) -> Callable[[], Data]:
-        """A function that hands out an input, as a fresh copy each time if it could be changed.
+        """A function that returns the converted input, if it is mutable a new copy each time.
 
-        Raises `InvalidNeighbours` for a list that no array holds, where lists are handed over as arrays.
+        Raises `InvalidNeighbours` for a list that should become an array and holds other values than numbers.
         """
         if not self.lists_as_arrays or type(data) is not list:
             return copier(data)
@@ -117,12 +117,12 @@ class InputConversion:
         return copier(array.astype(self.dtype) if self.mixed else array)
 
 
-#: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.
+#: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`, with NaN behind the last entry.
 Rows = NDArray[np.float64]
 #: For each paired run, 1 where D′ runs first, else 0.
 Order = NDArray[np.uint8]
-#: The turns of paired runs, of shape (3, runs): the process, and the numbers of the run on D and of the run on D′ among
-#: all runs of that process.
+#: The turns of paired runs, of shape (3, runs): the id of the process, and the numbers of the run on D and of the run
+#: on D′ among all runs of this process.
 Turns = NDArray[np.int64]
 
 
@@ -132,20 +132,19 @@ class PairedRuns:
 
     #: D and D′.
     pair: Pair
-    #: Which side of each run comes first. If one call makes many runs, the first entry decides for all.
+    #: The side of each run that comes first. If one call makes many runs, the first entry holds for all.
     order: Order
-    #: Whether the two sides of a run share their random draws, where the mechanism can; different runs never share
-    #: any. The sides are independent otherwise.
+    #: Whether the two sides of a run share their random draws, if the mechanism can; different runs share none.
     coupled: bool = True
     #: The number of the first run, for messages.
     start: int = 0
-    #: The columns of rows of plain Python, fixed before the runs, so that a row follows from the outcome alone. None
-    #: before the first outcome, and for rows by position.
+    #: The columns of rows, fixed before the runs, so that a row follows from the outcome alone; None before the first
+    #: outcome, and for rows by position.
     columns: Columns | None = None
 
     @classmethod
     def d_first(cls, pair: Pair, runs: int, *, coupled: bool, columns: Columns | None = None) -> "PairedRuns":
-        """Paired runs with D before D′, for purposes that no order can bias."""
+        """Paired runs with D before D′, for runs that are no evidence."""
         return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, columns=columns)
 
     def __len__(self) -> int:
@@ -156,85 +155,84 @@ class PairedRuns:
         return replace(self, order=self.order[first:end], start=self.start + first)
 
 
-#: Entries of an outcome at most: a longer outcome is taken for a list that grows without end.
+#: The most entries of an outcome: a longer outcome is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
 
 class Mechanism(ABC):
     """A mechanism that can be run on an input."""
 
-    #: Paired runs of a shard, which has a seed of its own; they follow from the cost.
+    #: The number of paired runs of a shard, which have one seed; it follows from the cost.
     shard: int
-    #: Whether several threads may run it at the same time.
+    #: Whether several threads may run the mechanism at the same time.
     threads: bool
-    #: Whether it is machine code.
+    #: Whether the mechanism is machine code.
     compiled = False
-    #: The function as plain Python, if compiled outcomes must be compared with it.
+    #: The function as plain Python, with which compiled outcomes are compared; None for other mechanisms.
     plain: "Mechanism | None" = None
-    #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
+    #: "outcome" if an exception is the outcome of its run; "raise" if it is raised as `MechanismRaised`.
     errors = "raise"
-    #: Whether rows of all outcomes stand by position, as rows of compiled code, and of files without a layout.
+    #: Whether rows are by position, as rows of compiled code, and of witness files without columns.
     by_position = False
-    #: Whether each run gets a copy of its input, since a run has changed it.
+    #: Whether each run gets a copy of its input, since a run has changed its input.
     copies = False
-    #: Whether a run is Python code of this process, whose lines and draws can be followed.
+    #: Whether runs are Python code of this process, whose lines and draws can be recorded.
     in_process = False
-    #: Seconds of a timed call at least; a faster call makes up to 1,024 runs. A comparison of large inputs empties
-    #: the caches of the processor, which costs the next run 0.3 ms.
+    #: The least seconds of a timed call; faster calls make up to 1,024 runs. The comparison of large inputs empties the
+    #: processor's caches, which costs the next run 0.3 ms.
     timed_seconds = 1e-3
-    #: Seconds spent so far on the comparison of inputs before and after runs, once for each batch of runs.
+    #: Seconds spent so far on comparing inputs before and after runs.
     seconds_aside = 0.0
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        #: The cost of a run: measured by `measure`, before that a guess by kind.
+        #: The cost of a run, without seconds before `measure`.
         self.cost = Cost(compiled=self.compiled, batched=signature.size is not None)
-        #: Entries of the longest outcome so far, and so the width of rows at first. It saves time and decides nothing.
+        #: The number of entries of the longest outcome so far, which is the first width of rows, to save time.
         self.width = 0
-        #: Runs so far in this process, if the interpreter makes them.
+        #: The number of runs so far in this process, if the interpreter makes them.
         self.run_count = 0
-        #: The entries of samples besides numbers, by coordinate: codes of exceptions, and None for any other entry.
+        #: The entries of samples that are no numbers, by coordinate: codes of exceptions, and None for other entries.
         self.mixed: dict[int, set[float | None]] = {}
-        #: The traits of its outputs so far; empty for machine code.
+        #: The traits of outcomes so far; empty for machine code.
         self.traits = OutputTraits()
-        #: The conversion of its inputs.
+        #: The conversion of inputs.
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
-        """Run both inputs of a pair, and set the cost, the shard and the width. Raises as `fill` does."""
+        """Run on both inputs of a pair, and set the cost, the shard and the width. Raises as `fill` does."""
         seconds, widest = self.timed(pair)
         self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
 
     def timed(self, pair: Pair) -> tuple[float, int]:
-        """Seconds of one run of one input of a pair, the least of several calls, and the length of the longest outcome.
+        """Seconds of one run on one input of a pair, the least of several calls, and the length of the longest outcome.
 
-        It takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only where nothing else is
-        timed: it may import, compile and build objects for later runs. Raises as `fill` does.
+        The measurement takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only if no
+        other run is timed: it may import, compile and build objects for later runs. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        worth = 0.1 if self.cost.batched else self.timed_seconds  # a call of many runs may take long for any number
+        least = 0.1 if self.cost.batched else self.timed_seconds  # a call may take long for any number of runs
         n, widest, first, times = 1, 0, math.inf, list[float]()
         began = perf_counter()
         self.traits.entries.clear()
-        # Five calls, or single runs for 0.2 s. Calls of several runs are short unless the machine is busy, and one that
-        # it was busy in must not be the only one.
+        # Five calls, or single runs for 0.2 s. Calls of several runs are always five: the machine may be busy in one.
         while len(times) < 5 and (not times or n > 1 or perf_counter() - began < 0.2):
             runs = PairedRuns.d_first(pair, n, coupled=False, columns=self.columns)
             started, aside = perf_counter(), self.seconds_aside
             try:
                 widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])
-            except MechanismError:  # a rare one: it is raised where it counts, with the run's number
+            except MechanismError:  # a rare error: a run that counts will raise it, with the run's number
                 if first == math.inf:
                     raise
                 break
             seconds = perf_counter() - started - (self.seconds_aside - aside)
             if first == math.inf:
-                # By this call alone: how many follow is for the clock to say.
+                # Columns follow from this call alone: the clock decides how many calls follow.
                 if self.grow() and self.columns is not None:
                     widest = len(self.columns.entries)
                 first, began = seconds / 2, perf_counter()
-            elif seconds < worth and n < 1024:
+            elif seconds < least and n < 1024:
                 first, n = min(first, seconds / (2 * n)), 4 * n
             else:
                 times.append(seconds / (2 * n))
@@ -257,33 +255,29 @@ class Mechanism(ABC):
 
     @abstractmethod
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Run once for every row, write the outcomes, and return the length of the longest one.
+        """Run once for every row, write the outcomes, and return the length of the longest outcome.
 
-        `rng`: the generator of the mechanism, if it takes one. `rows`: of shape (runs, width); a longer outcome is cut
-        off, and the rest of a row becomes NaN. `start`: the number of the first run, for messages. Raises
-        `MechanismRaised` when the mechanism raises, with the run's number and the input, and
-        `InvalidOutcome` for an output that is not a number, a flag, a text, or a sequence of them.
+        `rng`: the mechanism's generator, if it takes one. `rows`: an array of shape (runs, width); a longer outcome is
+        cut off, and the rest of a row becomes NaN. `start`: the number of the first run, for messages. Raises
+        `MechanismRaised` if the mechanism raises, and `InvalidOutcome` for an output without an encoding.
         """
 
     @abstractmethod
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """Fill rows[0] with runs of D and rows[1] with runs of D′, as `fill` does; rows of shape (2, runs, width)."""
+        """Fill rows[0] with runs on D and rows[1] with runs on D′, as `fill` does; rows of shape (2, runs, width)."""
 
     def turns(self, order: Order) -> Turns:
-        """The turns of the last paired runs in their order; of no runs if nothing can be kept from run to run."""
+        """The turns of the last paired runs, whose order is `order`; of shape (3, 0) if runs cannot keep anything."""
         return np.empty((3, 0), np.int64)
 
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
-        """Run n times on one input and cut nothing off; raises as `fill` does.
-
-        The rows have the shape (n, width): as wide as the longest outcome seen so far, and as `least`.
-        """
+        """The uncut rows of n runs on one input, of shape (n, width ≥ `least`). Raises as `fill` does."""
         longest, rows = _uncut(lambda rows: self.fill(data, rng, rows, start), rng, (n,), max(self.width, least))
         self.width = max(self.width, longest)
         return rows
 
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:
-        """Run on both inputs and cut nothing off; rows of shape (2, runs, width). Raises as `fill` does."""
+        """The uncut rows of runs on both inputs, of shape (2, runs, width). Raises as `fill` does."""
         longest, rows = self.pair_rows(runs, rng, self.width)
         self.width = max(self.width, longest)
         return rows
@@ -293,13 +287,13 @@ class Mechanism(ABC):
         return _uncut(lambda rows: self.fill_pair(runs, rng, rows), rng, (2, len(runs)), width)
 
     def label(self, value: float) -> str | None:
-        """The text that a number encodes, in a form that a file can hold; None for other numbers."""
+        """The text that a number encodes, without surrogates, which no file holds; None for other numbers."""
         text = self.traits.labels.get(value)
         return None if text is None else text.encode(errors="backslashreplace").decode()
 
     @property
     def dates(self) -> dict[int, str]:
-        """The units of entries that are dates, by coordinate; "" for entries of several units."""
+        """The units of entries that are dates, by coordinate; "" for several units."""
         columns = self.columns or Columns()
         found = {columns.coordinate(path, 0): unit for path, unit in self.traits.dates.items()}
         return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
@@ -310,19 +304,19 @@ class Mechanism(ABC):
         return {} if self.columns is None else self.columns.parts
 
     def outcome_text(self, outcome: Sequence[float]) -> str:
-        """The text of a row for people, each value once."""
+        """The text of a row for people; a value of several entries is named once."""
         return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
 
     def shard_of(self, pair: Pair) -> int:
-        """Paired runs of a shard on this pair."""
+        """The number of paired runs of a shard on this pair."""
         return self.shard
 
     def forget(self) -> None:
         """Reset `traits`."""
         self.traits = OutputTraits()
 
-    def release(self) -> None:  # noqa: B027  # for most there is nothing to do
-        """End running runs, such as a run that hangs after a deadline, if the mechanism can."""
+    def release(self) -> None:  # noqa: B027  # most mechanisms cannot end a run
+        """End runs that still run, such as a run that hangs after a deadline, if the mechanism can."""
 
     @property
     def columns(self) -> Columns | None:
@@ -331,19 +325,19 @@ class Mechanism(ABC):
 
     @property
     def layout(self) -> Columns | None:
-        """The columns, if a position does not say which entry it is; else None."""
+        """The columns; None if they are plain, so that a coordinate is the position of a value."""
         return None if self.columns is None or self.columns.plain else self.columns
 
-    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # as above
+    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # machine code has no columns
         """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:
-        """Add columns for entries that lack one, from the next runs on; return whether there were any."""
+        """Add columns for entries without one, from the next run on; return whether any were added."""
         return False
 
     @property
     def places(self) -> Mapping[int, str]:
-        """The names of entries by coordinate, for outputs whose entries have names."""
+        """The names of entries by coordinate; empty if entries have no names."""
         return {}
 
     def check_length(self, length: int, start: int) -> int:
@@ -359,10 +353,7 @@ class Mechanism(ABC):
 def _uncut(
     fill: Callable[[Rows], int], rng: np.random.Generator, runs: tuple[int, ...], width: int
 ) -> tuple[int, Rows]:
-    """The length of the longest outcome, and rows that hold all outcomes, at least `width` wide.
-
-    Rows that are too narrow are filled once more with the same runs.
-    """
+    """The length of the longest outcome, and uncut rows, at least `width` wide; narrow rows are filled twice."""
     state = rng.bit_generator.state
     while (longest := fill(rows := np.empty((*runs, max(width, 1))))) > rows.shape[-1]:
         rng.bit_generator.state, width = state, longest
