@@ -1,4 +1,4 @@
-"""Turns the user's function or object into a mechanism that runs compiled, as plain Python, or many runs a call."""
+"""The mechanism of a user's function or object: it runs compiled, as plain Python, or many runs a call."""
 
 import inspect
 import math
@@ -34,19 +34,19 @@ from dpwitness.neighbours import Data, Pair, as_array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """Requirements of a mechanism, from earlier attempts to test it or from the rows of a witness."""
+    """Requirements of a mechanism, from earlier attempts to test it or from the event of a witness."""
 
-    #: Whether it must run as plain Python.
+    #: Whether the mechanism must run as plain Python.
     interpreted: bool = False
-    #: The columns of a witness's event; None for a file that names no entries.
+    #: The columns of a witness; None for a file without columns.
     columns: Columns | None = None
-    #: Whether the rows of a witness's event stand by position.
+    #: Whether the rows of a witness's event are by position.
     by_position: bool = False
-    #: The texts that the numbers of a witness's event encode.
+    #: The texts that numbers in a witness's event encode, by code.
     texts: Mapping[float, str] = field(default_factory=dict)
 
 
-#: Methods that run an object of a library, and not the object's class.
+#: The methods that run an object of a library; they do not run its class.
 RUN_METHODS: Final = ("add_noise", "fit", "quick_result", "randomise")
 
 
@@ -65,13 +65,13 @@ def as_mechanism(
 ) -> Mechanism:
     """The `Mechanism` of a user's function or object, with its cost measured; a `Mechanism` as it is, or its `plain`.
 
-    A plain function is compiled where numba can within `compile_seconds`, unless `outcome` is given, or exceptions are
+    A plain function is compiled if numba can within `compile_seconds`, unless `outcome` is given, or exceptions are
     outcomes. Compiled code is used only if it gives the outcomes of plain Python from the same seeds. The warning
-    `SlowMechanism` says that numba refused the function, `CompiledDiffers` that its outcomes differ.
+    `SlowMechanism` says that numba refused the function, `CompiledDiffers` that outcomes differ.
 
-    `data`, `neighbour`: the inputs of its first runs. `epsilon` (nats), `delta`: values of the parameters so named.
-    `outcome`, `errors`: as in `PythonMechanism`. Raises `InvalidParameter` for parameters that do not fit the function,
-    and for an object that cannot be called; `MechanismRaised` and `InvalidOutcome` if the first runs fail.
+    `data`, `neighbour`: the inputs of the first runs. `epsilon` (nats), `delta`: the values of parameters named after
+    ε and δ. `outcome`, `errors`: as in `PythonMechanism`. Raises `InvalidParameter` for parameters that do not fit the
+    function, and for an object that cannot be called; `MechanismRaised` and `InvalidOutcome` if the first runs fail.
     """
     pair, requirements = Pair(data, data if neighbour is None else neighbour), requirements or Requirements()
     if isinstance(function, Mechanism):
@@ -81,11 +81,11 @@ def as_mechanism(
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
-        taken = _with_legacy_generator(signature, pair)
-        signature, compilable = taken, compilable and taken is signature
+        legacy = _with_legacy_generator(signature, pair)
+        signature, compilable = legacy, compilable and legacy is signature
     refused = None
     if compilable and signature.size is None:
-        # The event of a witness with columns says nothing of rows by position.
+        # An event by columns cannot be counted in the rows of compiled code, which are by position.
         interpreted = requirements.interpreted or requirements.columns is not None
         if outcome is None and errors == "raise" and _takes_arrays(pair) and not interpreted:
             try:
@@ -111,7 +111,7 @@ def as_mechanism(
 
 
 def _kind_of(function: object, signature: Signature) -> type[PythonMechanism]:
-    """The class of mechanisms that runs a function which is not compiled."""
+    """The class of the mechanism of a function that is not compiled."""
     if signature.size is not None:
         return VectorisedMechanism
     if isinstance(function, OutsideFunction):
@@ -126,30 +126,30 @@ def _takes_arrays(pair: Pair) -> bool:
 
 
 def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seconds: float) -> CompiledMechanism:
-    """The function as machine code that gives the outcomes of plain Python.
+    """The function as machine code, whose outcomes are those of plain Python.
 
-    Raises `Refused` where numba does not compile it, and `CompiledDisagrees` where the outcomes differ.
+    Raises `Refused` if numba does not compile it, and `CompiledDisagrees` if the outcomes differ.
     """
     compiled, runs_as_python = CompiledMechanism(signature), f"{signature.name} runs as plain Python"
     try:
         compiled.compile_for(pair, seconds)
     except MechanismRaised as error:
-        # `if data:` raises for arrays and not for lists as the user gave them; NumPy's numbers divide by 0.
+        # Python may not raise: `if data:` raises for an array, not for the user's list, and NumPy divides by 0.
         if not _accepts_inputs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
             raise
         raise CompiledDisagrees(
             f"{runs_as_python}: on arrays, compiled, it raises an error that it does not raise in Python"
         ) from error
-    twin = PythonMechanism(compiled.signature.interpreted())
-    twin.begin(None, by_position=True)  # as compiled code writes rows
-    compiled.plain = with_conversion(twin, pair)
-    difference = first_difference(compiled, twin, pair)
+    plain = PythonMechanism(compiled.signature.interpreted())
+    plain.begin(None, by_position=True)  # as compiled code writes rows
+    compiled.plain = with_conversion(plain, pair)
+    difference = first_difference(compiled, plain, pair)
     if difference is not None and signature.generator is None:
         difference = (
             f"{runs_as_python}: it draws its own randomness, so its machine code cannot be compared with it; let "
             "it take an rng to have it compiled"
         )
-    shapes = twin.flat_shapes
+    shapes = plain.flat_shapes
     if difference is None and len(shapes) > 1 and not requirements.by_position:
         difference = f"{runs_as_python}: {RAGGED_REASON}"
     require_same(difference)
@@ -158,9 +158,9 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
-    """The signature; its function gets a `RandomState` if its first run says that it takes no `Generator`.
+    """The signature; its function gets a `RandomState` if a first run raises an error that asks for one.
 
-    As scikit-learn's functions, which call `check_random_state`.
+    Functions of scikit-learn call `check_random_state`, which takes no `Generator`.
     """
     try:
         with np.errstate():
@@ -175,20 +175,20 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
 
 
 def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
-    """The mechanism, with its inputs as given if it takes them, else with lists of numbers as arrays.
+    """The mechanism, with inputs as given if it runs on both, else with lists of numbers as arrays if it runs on these.
 
-    Both inputs are tried, since a mechanism may return before it comes to an operation that lists lack.
+    Both inputs are tried: on one of them a mechanism may return before an operation that lists lack.
     """
     arrays = InputConversion.to_arrays(pair) if mechanism.converts else None
     if arrays is not None and not _accepts_inputs(mechanism, pair):
         mechanism.conversion = arrays
-        if not _accepts_inputs(mechanism, pair):  # neither: the error for the input as given is reported
+        if not _accepts_inputs(mechanism, pair):  # then the error for the inputs as given is reported
             mechanism.conversion = InputConversion()
     return mechanism
 
 
 def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether the mechanism runs on both inputs; the runs are thrown away."""
+    """Whether the mechanism runs on both inputs, once each."""
     errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is not an outcome yet
     rows = np.empty((1, max(mechanism.width, 8)))
     try:
@@ -204,7 +204,7 @@ def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
 def _measure(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
     _apply_requirements(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        slow = mechanism.cost.seconds_per_run > 500e-6  # to seed the generators takes 40 µs a run
+        slow = mechanism.cost.seconds_per_run > 500e-6  # seeding the global generators takes 40 µs a run
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
     return mechanism
 
@@ -217,9 +217,9 @@ def _apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mec
 
 
 def called(thing: object) -> Callable[..., object]:
-    """The function of an object. Raises `InvalidParameter` for an object without one, and for a library's class.
+    """The function of an object; bound methods, partial functions and other callable objects stay as they are.
 
-    Bound methods, partial functions and other callable objects stay as they are.
+    Raises `InvalidParameter` for an object that is not callable, and for a library's class.
     """
     if inspect.isclass(thing) and any(hasattr(thing, name) for name in RUN_METHODS):
         raise InvalidParameter(f"{thing.__name__} is a class: give an object of it, or make=…")
@@ -229,9 +229,8 @@ def called(thing: object) -> Callable[..., object]:
             f"{brief(thing)} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
         )
     name = type(thing).__name__
-    has_signature = not (inspect.isbuiltin(thing) or name == "method-wrapper")  # else an extension defines it
-    itself = function is thing
-    if itself and has_signature:
+    # A callable that an extension module defines may have no signature.
+    if function is thing and not (inspect.isbuiltin(thing) or name == "method-wrapper"):
         return function
 
     def wrapper(value: object) -> object:
@@ -243,9 +242,9 @@ def called(thing: object) -> Callable[..., object]:
 
 
 class MechanismFactory:
-    """A callable that makes a new mechanism by `make()` for each call: one object may be used up by many calls.
+    """A callable that makes a new mechanism by `make()` for each call, since many calls may use up one object.
 
-    `example`: a mechanism that was made to read its parameters and its claim. It is never run.
+    `example`: a mechanism from which parameters and claim are read; it is never run.
     """
 
     def __init__(self, make: Callable[[], object]) -> None:
@@ -271,7 +270,7 @@ class MechanismFactory:
             self.__signature__ = inspect.signature(function)
 
     def __call__(self, *values: object, **named: object) -> object:
-        """Make a mechanism, and run it."""
+        """Make a mechanism, and run it once."""
         return self.ready()(*values, **named)
 
     def ready(self) -> Callable[..., object]:
@@ -279,12 +278,12 @@ class MechanismFactory:
         return called(self.make())
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without the example: handles of C libraries cannot be sent."""
+        # Without the example, which may hold handles of C libraries that cannot be sent.
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
 def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -> Any:
-    """The mechanism, or the factory of `make`. Raises `InvalidParameter` unless exactly one of them was given."""
+    """The mechanism, or the factory of `make`. Raises `InvalidParameter` unless exactly one of the two is given."""
     if (mechanism is None) == (make is None):
         both = "" if make is None else ", not both"
         raise InvalidParameter(f"give a mechanism, or make=, a function that returns a new one for each run{both}")
@@ -292,5 +291,5 @@ def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -
 
 
 def example_of(thing: object) -> object:
-    """The object that carries a claim and a relation: the example of a factory, or the object itself."""
+    """The object from which a claim and a relation are read: the example of a factory, or the object itself."""
     return thing.example if isinstance(thing, MechanismFactory) else thing
