@@ -1,7 +1,7 @@
-"""Compares compiled code with Python: the same seeds must give the same outcomes.
+"""Comparison of compiled code with Python: the same seeds must give the same outcomes.
 
-Numba checks no types at run time, wraps whole numbers and freezes globals, and its machine code comes from a cache.
-None of these may change the tested mechanism unseen.
+Numba does not check types at run time, wraps integers and freezes globals, and its machine code comes from a cache. A
+mechanism that these change is found here.
 """
 
 import math
@@ -19,21 +19,21 @@ from dpwitness.events.encoding import TEXTS, Rows
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
 
-#: Seconds of a comparison one run at a time, after which it makes no more runs.
+#: Seconds after which a comparison run by run makes no more runs.
 COMPARISON_SECONDS: Final = 0.25
-#: The relative difference of two real numbers that are one outcome: compiled exponentials round otherwise.
+#: The largest relative difference of equal outcomes: compiled exponentials may round differently.
 RELATIVE_ROUNDING: Final = 1e-9
-#: The share of the spread of outcomes by which compiled code may differ from Python, and the relative difference of
-#: outcomes that begin with the same digits.
+#: The largest difference of equal outcomes as a share of the spread of outcomes, and the relative difference of
+#: outcomes whose leading digits are the same.
 SPREAD_SHARE: Final = 1e-6
-#: The largest number of numbers, of the outcomes of one input, that are in memory at once.
+#: The most numbers in the outcomes of one input that are in memory at once.
 MOST_NUMBERS: Final = 1 << 20
 
 
 def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = 16) -> str | None:
-    """Compare up to `runs` runs of both inputs in about `COMPARISON_SECONDS`; None if all outcomes are the same.
+    """The first difference in up to `runs` runs on both inputs, in about `COMPARISON_SECONDS`; None without one.
 
-    Otherwise the line says which run differs first, and how.
+    A difference is a line of text: the run, its input, and both outcomes.
     """
     end, rng = time.perf_counter() + COMPARISON_SECONDS, np.random.Generator(np.random.SFC64(0))
     all_runs = PairedRuns.d_first(pair, runs, coupled=False)
@@ -43,24 +43,24 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 def difference_in_many(
     compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
 ) -> str | None:
-    """Compare the runs of both inputs that Python makes in about `seconds`, many runs a call; as `first_difference`.
+    """The first difference in the runs that both make in about `seconds`, many runs a call; None without one.
 
-    A path of probability p that Python alone takes is missed by N runs with probability (1 − p)^N.
+    N runs miss a branch that Python alone takes with probability p with probability (1 − p)^N.
     """
     own = np.random.Generator(np.random.SFC64())
     deadline = time.perf_counter() + seconds
-    made, done, n, of_run = np.empty((2, 0, 1)), 0, 1, math.inf
+    made, done, n, per_run = np.empty((2, 0, 1)), 0, 1, math.inf
     while n > 0:
         began, state = time.perf_counter(), rng.bit_generator.state
         runs = PairedRuns(pair=pair, order=np.zeros(n, np.uint8), coupled=False, start=done)
         own.bit_generator.state = state
         try:
             rows = compiled.pair_outcomes(runs, rng)
-            with np.errstate(all="ignore"):  # a hash that wraps on purpose raises no error in compiled code either
+            with np.errstate(all="ignore"):  # wrapped integers, as of a hash, raise no error in compiled code either
                 expected = plain.pair_outcomes(runs, own)
-        except CompiledDisagrees as error:  # it raised an error that Python did not raise
+        except CompiledDisagrees as error:  # compiled code raised an error that Python did not raise
             return str(error)
-        except MechanismError:  # in which run, on which side?
+        except MechanismError:  # the run and the side are found run by run
             rng.bit_generator.state = state
             return _difference_one_by_one(compiled, plain, runs, rng, range(n), math.inf)
         if made.size < MOST_NUMBERS:
@@ -70,19 +70,19 @@ def difference_in_many(
             return difference
         done += n
         now = time.perf_counter()
-        of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
-        n = int(min(4 * n, (deadline - now) / of_run, max(MOST_NUMBERS // rows.shape[2], 1)))
+        per_run = min(per_run, (now - began) / n)  # the least: a call has fixed costs, and the machine may be busy
+        n = int(min(4 * n, (deadline - now) / per_run, max(MOST_NUMBERS // rows.shape[2], 1)))
     return None
 
 
 def require_same(difference: str | None) -> None:
-    """Raise `CompiledDisagrees` with a difference, unless it is None."""
+    """Raise `CompiledDisagrees` unless the difference is None."""
     if difference is not None:
         raise CompiledDisagrees(difference)
 
 
 class Agreement:
-    """Compares compiled code with Python on the pairs of a search, one run of each, for 0.01 s of CPU time in all."""
+    """A comparison of compiled code with Python on the pairs of a search: one run each, 0.01 s of CPU time in all."""
 
     def __init__(self) -> None:
         self._pairs: set[frozenset[Hashable]] = set()
@@ -97,7 +97,7 @@ class Agreement:
         with self._lock:
             if self._left > 0 and self._difference is None and pair.key not in self._pairs:
                 self._pairs.add(pair.key)
-                began = time.thread_time()  # another process's time must not hide a difference
+                began = time.thread_time()  # CPU time: a busy machine must not end the comparisons
                 self._difference = first_difference(compiled, compiled.plain, pair, runs=1)
                 self._left -= time.thread_time() - began
         require_same(self._difference)
@@ -112,11 +112,10 @@ def difference_in_event(
     *,
     coupled: bool = True,
 ) -> str | None:
-    """Compare up to 16 runs that fell into an event, 8 of them on D alone; as `first_difference`.
+    """The first difference in up to 16 runs with an outcome in an event, 8 of them on D alone; None without one.
 
-    `streams`: the generator of each stream of paired runs, and which side of its runs comes first; all streams, since
-    the first run with the event may be far. Compiled code that is wrong on rare paths alone is caught where it matters:
-    in the runs that are evidence.
+    These runs are evidence, in which an error of compiled code in a rare branch matters. `streams`: the generator and
+    the order of each stream of paired runs, until a stream has runs with the event.
     """
     began = time.perf_counter()
     for rng, order in streams:
@@ -141,9 +140,9 @@ def _difference_one_by_one(
     deadline: float,
     outcomes: Rows | None = None,
 ) -> str | None:
-    """Compare the runs `numbers` one after the other; `rng` is at the beginning of all `runs`.
+    """The first difference in the runs `numbers`, made one by one; `rng`: the generator at the beginning of `runs`.
 
-    `outcomes`: further outcomes of compiled code, of shape (2, n, width), which show how far they vary.
+    `outcomes`: outcomes of compiled code, of shape (2, n, width), whose spread is compared with differences.
     """
     own = np.random.Generator(np.random.SFC64())
     made, expected = [np.empty((2, 0, 1))], [np.empty((2, 0, 1))]
@@ -154,11 +153,11 @@ def _difference_one_by_one(
                 compiled.pair_outcomes(runs.part(done, run), rng)
             own.bit_generator.state = state = rng.bit_generator.state
             rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
-        except CompiledDisagrees as error:  # it raised an error that Python did not raise
+        except CompiledDisagrees as error:  # compiled code raised an error that Python did not raise
             return str(error)
         done, sides = run + 1, [rows[0], rows[1]]
         for side in (1, 0) if runs.order[run] else (0, 1):
-            if runs.coupled:  # both sides begin alike; else the second draws behind the first
+            if runs.coupled:  # both sides begin from one state; else the second side draws behind the first
                 own.bit_generator.state = state
             try:
                 with np.errstate(all="ignore"):  # as above
@@ -179,24 +178,24 @@ def _difference_one_by_one(
 def _difference(
     name: str, runs: PairedRuns, numbers: Sequence[int], rows: Rows, expected: Rows, outcomes: Rows
 ) -> str | None:
-    """The first run whose outcomes of compiled code and of Python differ; all arrays of shape (2, n, width)."""
+    """The first difference between `rows` of compiled code and `expected` rows; arrays of shape (2, n, width)."""
     width = max(array.shape[2] for array in (rows, expected, outcomes))
     rows, expected, outcomes = (widen(array, width) for array in (rows, expected, outcomes))
     unlike = np.stack([differing(rows[side], expected[side], outcomes[side]) for side in (0, 1)], axis=1)
     for i, side in np.argwhere(unlike)[:1].tolist():
         gave, seen = (_shown(array[side, i]) for array in (rows, expected))
-        if gave == seen:  # in the digits that people compare
+        if gave == seen:  # in the first ten digits
             gave, seen = (_shown(array[side, i], digits=17) for array in (rows, expected))
         return _text(name, runs, numbers[i], side, gave, seen)
     return None
 
 
 def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
-    """The rows that are another outcome than expected, as flags; shape (n, width), `outcomes` of any n.
+    """Flags of the rows that differ from the expected rows; arrays of shape (n, width), `outcomes` with any n.
 
-    Flags, texts, lengths and whole numbers are exact; reals may differ relatively by 10⁻⁹, and by less than the noise.
-    Noise may be smaller than the last digits of a large number: at least four outcomes that begin with the same digits
-    show how far it varies. If they do not vary, the number is a constant of this input.
+    Flags, texts, lengths and integers must be equal; reals may differ by a relative 10⁻⁹ and by less than the noise.
+    The noise on a large number may change its last digits alone: the spread of outcomes with the same leading digits,
+    at least four of them, shows its size. If they do not vary, the number is a constant of this input.
     """
     unlike: NDArray[np.bool_] = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
     exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
@@ -207,7 +206,7 @@ def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
         ordered = np.sort(outcomes[np.isfinite(outcomes[:, column]), column])
         first = np.searchsorted(ordered, a - SPREAD_SHARE * np.abs(a))
         end = np.searchsorted(ordered, a + SPREAD_SHARE * np.abs(a), side="right")
-        # A few may be near by chance, and nearer than the noise is wide.
+        # Fewer outcomes may be near by chance.
         alike = end - first >= max(4, len(ordered) // 16)
         ends = np.append(ordered, 0.0)
         spread = np.where(alike, ends[end - 1] - ends[first], math.inf)
