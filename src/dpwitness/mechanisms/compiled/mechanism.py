@@ -1,4 +1,4 @@
-"""A plain function as machine code."""
+"""Plain functions as machine code."""
 
 import inspect
 import math
@@ -22,11 +22,11 @@ from dpwitness.mechanisms.outcomes import FlatShape, flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
-#: The number of the run before the first run has begun.
+#: The driver's position before the first run has begun.
 NOT_STARTED: Final = np.int64(2**62)
-#: A lock under which one thread at a time runs plain Python in the place of machine code.
+#: A lock for runs of plain Python, which are not safe under threads, in the place of machine code.
 _PYTHON_LOCK: Final = threading.Lock()
-#: The reason for which lists of different lengths run as plain Python.
+#: The reason why a mechanism whose lists vary in length runs as plain Python.
 RAGGED_REASON: Final = (
     "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
     "it fast: return one list of numbers, or lists that are always as long"
@@ -36,7 +36,7 @@ RAGGED_REASON: Final = (
 class CompiledMechanism(Mechanism):
     """A plain function as machine code; several threads may run it.
 
-    `nested`: whether its outcomes hold more than single values; `shape`: their common shape, which names their entries.
+    `nested`: whether outcomes are sequences but no plain lists; `shape`: their common shape, which names entries.
     """
 
     shard = 16_384
@@ -57,11 +57,11 @@ class CompiledMechanism(Mechanism):
         )
         self._arguments = [names[key] for key in signature.order]
         self.nested, self.shape = False, None
-        self._of_file = False
+        self._witness_by_position = False
         self._fill = load_driver(signature.function, self._arguments)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without machine code and plain Python: another process compiles for itself."""
+        # Without machine code and plain Python: another process compiles for itself.
         return {name: value for name, value in vars(self).items() if name not in ("_fill", "plain")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -71,18 +71,17 @@ class CompiledMechanism(Mechanism):
     @property
     @override
     def places(self) -> dict[int, str]:
-        # Compiled code writes outcomes that hold others flat.
         if self.shape is not None:
             return dict(enumerate(self.shape.names))
         return flat_names(self.width) if self.nested else {}
 
     @override
     def begin(self, columns: Columns | None, *, by_position: bool) -> None:
-        self._of_file = by_position
+        self._witness_by_position = by_position
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Fill rows with a few runs; it makes the same number of runs again and throws them away."""
+        """Fill rows as `Mechanism.fill`; as many runs again are made and dropped, so this is for few runs."""
         both = np.empty((2, *rows.shape))
         runs = PairedRuns(pair=Pair(data, data), order=np.zeros(len(rows), np.uint8), coupled=False, start=start)
         length = self.fill_pair(runs, rng, both)
@@ -92,10 +91,10 @@ class CompiledMechanism(Mechanism):
     def compile_for(self, pair: Pair, seconds: float = math.inf) -> None:
         """Run the mechanism once on both inputs, so that numba compiles it.
 
-        Raises `Refused`, also if numba compiles for more than `seconds`, and as all mechanisms do.
+        Raises `Refused`, also if compiling takes more than `seconds`, and as `fill` of any mechanism does.
         """
         plain = getattr(self.signature.function, "py_func", self.signature.function)
-        if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba's own words are "AssertionError"
+        if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba would fail with a bare AssertionError
             raise Refused("it takes parameters of any name, as **parameters")
         first = PairedRuns.d_first(pair, 1, coupled=False)
         run = partial(self._filled, first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
@@ -106,9 +105,9 @@ class CompiledMechanism(Mechanism):
 
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """Fill rows with runs of both inputs, from an SFC64 generator. Raises `TypeError`, and as all mechanisms do.
+        """Fill rows with runs on both inputs. Raises as `fill` does, and `TypeError` unless `rng` is SFC64.
 
-        Raises `CompiledDisagrees` for inputs that machine code cannot take, unlike those it was compiled for.
+        Raises `CompiledDisagrees` for inputs that machine code does not take, unlike the inputs of `compile_for`.
         """
         try:
             return self._filled(runs, rng, rows)
@@ -118,8 +117,8 @@ class CompiledMechanism(Mechanism):
             ) from error
 
     def _filled(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        position = np.array([NOT_STARTED])  # the number of the run
-        # Apart, not in one block: an index out of bounds must not reach the other input.
+        position = np.array([NOT_STARTED])  # the row of the present run: n · side + run
+        # Two arrays, not one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
         state = sfc64_state(rng)
@@ -131,15 +130,15 @@ class CompiledMechanism(Mechanism):
             if not is_failure(error):
                 raise
             at = int(position[0])
-            if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+            if at == NOT_STARTED:  # the compiler raised, since no run had begun
                 raise Refused(str(error) or type(error).__name__) from error
             failure = raised_error(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
-            if self.plain is None:  # asked by who compiles it
+            if self.plain is None:  # in `compile_for`
                 raise describe_both_inputs(self.fill, runs.pair, failure) from error
             state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
-            if not self._of_file:  # whose event stands by position
+            if not self._witness_by_position:  # whose event needs no names of entries
                 raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED_REASON}")
             self.shape = None
         return self.check_length(length, runs.start)
@@ -147,9 +146,9 @@ class CompiledMechanism(Mechanism):
     def _raise_as_python(
         self, runs: PairedRuns, run: int, rng: np.random.Generator, failure: MechanismRaised
     ) -> NoReturn:
-        """Raise the error of Python in the run in which machine code raised `failure`; `rng`: at the first run's state.
+        """Raise Python's error in the run in which machine code raised `failure`; `rng` is at the state of run 0.
 
-        Raises `CompiledDisagrees` where Python raises nothing: numba has x / 0 raise where NumPy's numbers give inf.
+        Raises `CompiledDisagrees` if Python raises none: in numba x / 0 raises, NumPy's numbers give inf.
         """
         assert self.plain is not None
         if run:
@@ -167,7 +166,7 @@ class CompiledMechanism(Mechanism):
 
 
 def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:
-    """Both inputs as arrays of one kind, or numbers. Raises `Refused` for other inputs."""
+    """Both inputs as arrays of one dtype and number of axes, or as numbers. Raises `Refused` for other inputs."""
     left, right = (as_array(data) for data in pair.sides)
     if left is None or right is None or left.ndim != right.ndim:
         raise Refused("its inputs are not numeric arrays with the same number of axes")
@@ -177,7 +176,7 @@ def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:
 
 
 def _list_as_array(name: str, value: list[object]) -> object:
-    """A list as an array of its own. Raises `Refused` for lists of different lengths, which no array holds."""
+    """The value of the parameter `name` as a new array. Raises `Refused` for lists of different lengths."""
     try:
         return own_copy(np.asarray(value))
     except ValueError as error:

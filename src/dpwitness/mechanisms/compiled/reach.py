@@ -1,8 +1,8 @@
-"""The values and functions that the code of a function names, through module attributes too.
+"""The values and functions that the code of a function names, also through attributes of modules.
 
-`digest` hashes them, so that machine code is stored for exactly these; `rebuilt` makes a copy in which every numba
-function on the way is made anew, so that no code compiled for other values is used, and the plain helpers of the
-mechanism are compiled along; `constants` hashes the values alone, to compare them between processes.
+`digest` hashes them, so that machine code is stored for exactly these; `rebuilt` makes a copy of a function whose numba
+callees are new, so that no code compiled for other values is used, and whose plain helpers are compiled with it;
+`constants` hashes the values alone, to compare them between processes.
 """
 
 import dis
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-#: The packages whose functions are identified by name and version.
+#: The packages whose functions are identified by name and version, and not by their code.
 KNOWN_PACKAGES = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
-#: The module whose functions are compiled along with their callers.
+#: The module whose functions are compiled with their callers.
 NOISE_MODULE: Final = "dpwitness.noise"
 #: The options with which numba compiles plain functions: without the GIL, for compiled callers alone, and inlined.
 INLINE_OPTIONS: Final[dict[str, object]] = {
@@ -26,9 +26,9 @@ INLINE_OPTIONS: Final[dict[str, object]] = {
     **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
 }
 
-#: A variable and the attributes read from it.
+#: The names of a variable and of the attributes read from it.
 Path = tuple[str, ...]
-#: Whether a walk is still within a function, by the function's id.
+#: The functions that a walk has visited, by id, and whether the walk is still within the function.
 Seen = dict[int, bool]
 #: The mark of a variable that is not bound yet.
 UNBOUND = object()
@@ -40,26 +40,26 @@ def is_numba(value: object) -> bool:
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class of numba's, which takes 0.4 s to import; False if it is not imported."""
+    """Whether a value is of a class of numba, which is not imported for it: that takes 0.4 s."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def root_of(value: object) -> str:
-    """The name of the package of a function or a class; after `exec` it may be the text of any object."""
+    """The name of the package of a function or a class; for code of `exec` it may be any text."""
     return str(value.__module__).partition(".")[0]
 
 
-#: The instructions that load a global variable, also in the body of a class.
+#: The bytecode instructions that load a global variable, also in the body of a class.
 GLOBAL_LOADS: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
-#: The instructions that load a variable of an enclosing function, also in the body of a class.
+#: The bytecode instructions that load a variable of an enclosing function, also in the body of a class.
 FREE_LOADS: Final = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
 
 
 def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[Path]:
     """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE").
 
-    `local`: variables of enclosing functions, which are free in a function or comprehension inside, but not global.
+    `local`: the variables of enclosing code objects, which are not yielded.
     """
     local |= frozenset(code.co_cellvars)
     chain: list[str] = []
@@ -96,7 +96,7 @@ def variables(function: pytypes.FunctionType) -> dict[str, object]:
 
 
 def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = frozenset()) -> bool:
-    """Whether the function, or a callee that stays as it was compiled, has code under `numba.objmode`."""
+    """Whether the function, or a callee that `rebuilt` does not copy, has code under `numba.objmode`."""
     known, seen = variables(function), seen | {function}
     for name, *attributes in set(names(function.__code__)):
         value: Any = known.get(name)
@@ -105,17 +105,17 @@ def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = froz
                 value = getattr(value, attribute, None)
         if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
             return True
-        # Other callees are made anew, and looked at then.
-        as_it_is = is_numba(value) and not value._can_compile and value.py_func not in seen
-        if as_it_is and enters_python(value.py_func, seen):
+        # Other callees are copied, and tested then.
+        kept = is_numba(value) and not value._can_compile and value.py_func not in seen
+        if kept and enters_python(value.py_func, seen):
             return True
     return False
 
 
 def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
-    """The hash of everything that decides the results of a function; whether it holds all of it.
+    """The hash of everything that decides the results of a function, and whether it covers everything.
 
-    If not, machine code must not be kept: the same hash may stand for other code next time.
+    Machine code must not be kept under an incomplete hash, which may be the same for other code.
     """
     reached = hashlib.sha256()
     complete = True
@@ -123,32 +123,32 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
         if part is None:
             complete = False
             continue
-        # Of a file whose name the locale cannot read, the module's name has halves of surrogate pairs.
+        # The name of a module may have lone surrogates, from a file name that the locale cannot decode.
         data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
         reached.update(len(data).to_bytes(8, "little") + data)
     return reached.digest(), complete
 
 
 def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes | str | None]:
-    """The parts of a function of Python or numba; `seen`: whether the walk is still within a function, by its id."""
+    """The parts to hash of a function of Python or numba; None for an unknown part."""
     if is_numba(value):
         yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items()))
         if not root and not value._can_compile:
-            yield None  # compiled for earlier globals, which are not known
+            yield None  # it was compiled for earlier globals
     function = getattr(value, "py_func", value)
     if id(function) in seen:
         if seen[id(function)]:
-            yield None  # numba 0.68 crashes where it loads the machine code of a recursive function
+            yield None  # numba 0.68 crashes when it loads the machine code of a recursive function
         return
     seen[id(function)] = True
-    # numba's machine code on disk imports the module by name: of one that only this process knows nothing may be kept.
+    # numba's machine code on disk imports the module by name: code of a module that cannot be imported is not kept.
     yield f"{function.__module__}.{function.__qualname__}" if function.__module__ in sys.modules else None
     yield from _code(function.__code__, seen)
     for part in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
         yield from _value(part, seen)
     known = variables(function)
     if any(_loads_globally(function.__code__, name) for name in function.__code__.co_freevars):
-        yield None  # two variables of one name
+        yield None  # a global and a free variable have one name
     for path in sorted(set(names(function.__code__))):
         if path[0] in known:
             yield ".".join(path)
@@ -157,13 +157,13 @@ def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes |
 
 
 def _reached(value: object, attributes: Path, seen: Seen) -> Iterator[bytes | str | None]:
-    """The parts of a value, or of the attribute that is read from a module."""
+    """The parts to hash of a value, or, for a module, of the attribute that is read from it."""
     while isinstance(value, pytypes.ModuleType):
         if value.__name__.partition(".")[0] in KNOWN_PACKAGES:
             yield f"{value.__name__} {getattr(value, '__version__', '')}"
             return
         if not attributes:
-            yield None  # a whole module, of which later reads are not known
+            yield None  # the module is used as a value: the attributes that are read are unknown
             return
         value, attributes = getattr(value, attributes[0], UNBOUND), attributes[1:]
     yield from _value(value, seen)
@@ -178,7 +178,7 @@ def _code(code: pytypes.CodeType, seen: Seen) -> Iterator[bytes | str | None]:
 
 
 def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
-    """The bytes of a value that numba takes for a constant; None for a value of unknown content."""
+    """The parts to hash of a value that numba compiles in as a constant; None for a value of unknown content."""
     if is_numba(value):
         yield from _function(value, seen)
     elif isinstance(value, enum.Enum):
@@ -220,16 +220,15 @@ def _class(value: type, seen: Seen) -> Iterator[bytes | str | None]:
         yield None
 
 
-#: A function that makes the replacement of a copy, which numba compiles with the given options.
+#: A function from a copied function, and the options of numba for it, to the copy's replacement.
 Remake = Callable[[pytypes.FunctionType, dict[str, object]], object]
 
 
 def rebuilt(function: pytypes.FunctionType, remake: Remake, *, helpers: bool = False) -> Any:
-    """A copy of a function that calls copies of all numba functions that it reaches.
+    """A copy of a function that calls copies of all numba functions that it reaches; the originals stay unchanged.
 
-    `remake(copy, options)` makes the replacement of a function that numba compiles with `options`. `helpers`:
-    plain functions of the function's own package, and of `dpwitness.noise`, are remade too. The caller's own objects
-    stay as they are.
+    `remake(copy, options)` returns the replacement of a copied callee. `helpers`: plain functions of the function's
+    package, and of `dpwitness.noise`, are copied and replaced too.
     """
     return _Rebuilder(remake, root_of(function) if helpers else None).function(function)
 
@@ -237,7 +236,7 @@ def rebuilt(function: pytypes.FunctionType, remake: Remake, *, helpers: bool = F
 class _Rebuilder:
     def __init__(self, remake: Remake, package: str | None) -> None:
         self._remake = remake
-        self._package = package  # whose plain functions are remade
+        self._package = package  # whose plain functions are copied too
         self._copies: dict[int, object] = {}
 
     def function(self, function: pytypes.FunctionType, options: dict[str, object] | None = None) -> object:
@@ -252,7 +251,7 @@ class _Rebuilder:
             function.__qualname__,
         )
         result = copy if options is None else self._remake(copy, options)
-        self._copies[id(function)] = result  # before its callees: it may call itself
+        self._copies[id(function)] = result  # before the callees are copied: the function may call itself
         known = variables(function)
         paths: dict[str, set[Path]] = {}
         for name, *attributes in set(names(function.__code__)):
@@ -294,10 +293,11 @@ class _Rebuilder:
 
 
 def constants(function: Callable[..., object]) -> str | None:
-    """A digest of the module-level numbers and arrays that a function and its callees use; None without any.
+    """A digest of the global numbers and arrays that a function and its callees use, which are compiled in.
 
-    They are compiled into it. Unlike in `digest`, neither code nor names of modules count: it is the same in every
-    process that loads the function. This package's own modules are left out: they draw nothing when they are imported.
+    None without any. Unlike `digest`, it covers neither code nor module names, so it is the same in every process that
+    loads the function, unless a module draws numbers when it is imported; dpwitness's modules, which do not, are left
+    out.
     """
     values: dict[str, str] = {}
     seen: set[int] = set()

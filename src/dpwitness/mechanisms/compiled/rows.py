@@ -1,7 +1,7 @@
-"""Outcomes as rows, in compiled code: as `dpwitness.events.encoding` writes them, an entry of a row for each number.
+"""Outcomes as rows by position, in compiled code, in the encoding of `dpwitness.events.encoding`.
 
-Numba chooses the implementation of `place` by type, and refuses a type that is not listed below. Numba wants equal
-annotations of `place`, of all its implementations, and of `_place`, which is given their types.
+Numba chooses the implementation of `place` by the type of the value, and refuses types that `_place` does not list. It
+requires equal annotations of `place`, its implementations, and `_place`, although `_place` gets types.
 """
 
 from collections.abc import Callable
@@ -27,20 +27,19 @@ from dpwitness.jit import inlined
 
 #: The bits of −0.0 as an integer of 64 bits.
 NEGATIVE_ZERO_BITS: Final = -(1 << 63)
-#: The mask of the low bits of an integer of 64 bits, which are its second entry.
+#: The mask of the low bits of an integer of 64 bits, which are the second entry of a large integer.
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 
 def _untyped(value: Any) -> Any:
-    """Numba's inner functions have no types; mypy is told so here, once."""
-    return value
+    return value  # functions of numba have no annotations: an `Any` here satisfies mypy
 
 
 @intrinsic
 def borrow(typing_context: Any, value: Any) -> Any:
     """Return an array or a generator without its reference count, or any other value as it is.
 
-    The caller of `fill` holds it all the while. A counted argument costs two atomic operations a run, 10 ns each.
+    The caller of `fill` holds a reference meanwhile. A counted argument costs two atomic operations a run, 10 ns each.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -55,11 +54,11 @@ def borrow(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def present(typing_context: Any, value: Any) -> Any:
-    """Return the value of an optional that is known to have one."""
+    """Return the value of an optional that is not None."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         inner = context.cast(builder, arguments[0], value, value.type)
-        # The caller gives up one reference to the result; without a reference of its own the memory is freed twice.
+        # The caller releases one reference to the result: without this one the memory would be freed twice.
         context.nrt.incref(builder, value.type, inner)
         return inner
 
@@ -72,9 +71,9 @@ nested_length = inlined(encoding.nested)
 
 @inlined
 def real(x: float) -> float:
-    """Return a float as an entry: NaN and −0 have values of their own.
+    """Return the entry of a float: NaN and −0 are encoded, other floats unchanged.
 
-    Neither branch is taken often: one that half of the entries take at random costs 3 ns each.
+    The order of tests makes both branches rare: a branch that is taken at random costs 3 ns an entry.
     """
     if x != x:
         return NOT_A_NUMBER
@@ -84,15 +83,15 @@ def real(x: float) -> float:
 
 
 def place(rows: Rows, i: int, j: int, value: Any) -> int:
-    """Write a value into row i from column j on, as far as the row goes; return the column behind it.
+    """Write a value into row i from column j on, cut off at the end of the row; return the column behind the value.
 
-    Compiled code only.
+    For compiled code only.
     """
     raise NotImplementedError
 
 
 def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
-    """Write an integer of 64 bits, which takes two entries if a float cannot hold it."""
+    """Write an integer of 64 bits; it has two entries if a float cannot hold it."""
     if -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
         if j < rows.shape[1]:
             rows[i, j] = value
@@ -133,9 +132,9 @@ def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 def _floats(rows: Rows, i: int, j: int, value: Any) -> int:
-    """Write an array of floats in one loop: one call an entry would cost 20 ns each."""
-    room = rows.shape[1] - j  # `min` would be another function to compile
-    for k in range(len(value) if len(value) < room else room):
+    """Write an array of floats in one loop: a call for each entry would cost 20 ns each."""
+    free = rows.shape[1] - j  # `min` would be another function to compile
+    for k in range(len(value) if len(value) < free else free):
         rows[i, j + k] = real(value[k])
     return j + len(value)
 
@@ -147,7 +146,7 @@ def _sequence(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 def _nested_sequence(rows: Rows, i: int, j: int, value: Any) -> int:
-    """Write sequences within a sequence, each as its length and its entries."""
+    """Write the sequences within a sequence, each as its length and its entries."""
     for k in range(len(value)):
         j = place(rows, i, place(rows, i, j, nested_length(len(value[k]))), value[k])
     return j
@@ -165,13 +164,13 @@ def _nested_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:])
 
 
-#: The types of values that have entries of their own.
+#: The types of sequences, whose length is an entry if they are within a sequence.
 NESTED_TYPES: Final = types.Array | types.List | types.ListType | types.BaseTuple
 
 
 @overload(place, jit_options={"forceinline": True})
 def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
-    """The implementation of `place` for a type; None for a type that is not an outcome."""
+    """The implementation of `place` for the numba type `value`; None for a type that is not an outcome's."""
     if isinstance(value, types.Integer):
         return _whole if _untyped(value).bitwidth == 64 else _small
     for kind, code in (
