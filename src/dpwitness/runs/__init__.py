@@ -1,4 +1,4 @@
-"""Runs of mechanisms: their streams, the processes that make them, and their counts."""
+"""Runs of mechanisms: random streams, the threads and processes that make runs, and counts of events."""
 
 from dpwitness.runs.elsewhere import Dispatcher
 from dpwitness.runs.executors import (

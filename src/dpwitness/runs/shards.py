@@ -1,8 +1,7 @@
-"""Work cut into shards, which are plain values and can be sent to other processes.
+"""Paired runs cut into shards, which threads and other processes can make.
 
-A shard is a fixed number of paired runs with a seed of its own: its draws follow from the seed, the role, the key
-and its number alone, wherever and whenever it is made. So the same seed gives the same counts whatever the number of
-workers.
+A shard is a fixed number of paired runs with a stream of its own, which follows from the seed, the role, the key and
+the shard's number alone. So the same seed gives the same counts for any number of workers.
 """
 
 import threading
@@ -23,35 +22,32 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
 
-#: Numbers of one side of a block of rows: both sides fit the cache of a core, and a call's 50 µs hardly count.
+#: The numbers in one side of a block of rows: both sides fit in a core's cache, and a call's 50 µs hardly count.
 BLOCK_NUMBERS: Final = 1 << 17
 
-#: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and a table of cells.
+#: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and the table of an event's cells, if any.
 Cells = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardedRuns(ABC, Generic[T_co]):
-    """Paired runs of a mechanism on a pair, by the stream of a seed, a role and a key.
-
-    They are cut into shards: parts that do not depend on each other. It is a plain value, which may be sent to where
-    the runs are made, and gives the same there.
+    """Paired runs of a mechanism on a pair, cut into independent shards; a value that other processes can execute.
 
     Attributes
     ----------
     mechanism, pair
         The mechanism, and its inputs.
     seed, role, key
-        The stream; the number of the shard follows behind the key.
+        The streams; the number of a shard is added to the key.
     runs, size
-        Paired runs in all, and of each shard but the last.
+        The number of paired runs in all, and in each shard but the last.
     width
-        Entries that a row has at first.
+        The first width of rows, in entries.
     coupled
         Whether the sides of a run share their random draws.
     columns
-        Of the rows of plain Python; fixed before the runs, so that a row follows from the outcome alone.
+        The columns of rows, as in `PairedRuns`.
     """
 
     mechanism: Mechanism
@@ -72,21 +68,21 @@ class ShardedRuns(ABC, Generic[T_co]):
 
     @property
     def seconds(self) -> float:
-        """Seconds of a shard, by the measured cost of a run."""
+        """The seconds of a shard, by the measured cost of a run."""
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
     def __call__(self, shard: int, /) -> T_co:
         """The result of one shard. Raises `DependentRuns` if other runs replaced runs that are evidence.
 
-        A mechanism makes runs again where one of them changed its input. Where no seed repeats them, which runs count
-        would depend on what they drew: up to twice α of the claims that hold could be refuted.
+        Runs are made again if one of them changed its input. If no seed repeats them, their outcomes decide which runs
+        count: claims that hold could be refuted with a probability of up to 2α.
         """
         mechanism, first, key = self.mechanism, shard * self.size, (*self.key, shard)
-        turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
-        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, columns=self.columns)
-        before = mechanism.copies
+        sides = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
+        runs = PairedRuns(pair=self.pair, order=sides, coupled=self.coupled, start=first, columns=self.columns)
+        copied_before = mechanism.copies
         made = self._make(runs, generator(self.seed, self.role, *key))
-        if self.role.evidence and mechanism.copies and not before and not mechanism.reproducible:
+        if self.role.evidence and mechanism.copies and not copied_before and not mechanism.reproducible:
             raise DependentRuns(
                 f"{mechanism.name} changed its input in place, for the first time in runs that are evidence: let it "
                 "change a copy, or take a generator, so that a seed repeats its runs"
@@ -95,7 +91,7 @@ class ShardedRuns(ABC, Generic[T_co]):
 
     @abstractmethod
     def _make(self, runs: PairedRuns, rng: np.random.Generator) -> T_co:
-        """Make the runs of one shard from its generator."""
+        """Make the runs of one shard; `rng`: the shard's generator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +100,7 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
 
     @override
     def _make(self, runs: PairedRuns, rng: np.random.Generator) -> tuple[int, Rows, Turns]:
-        """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
+        """Return the length of the longest outcome, rows of shape (2, runs, ≥ `width`), and the turns."""
         longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
         return longest, rows, self.mechanism.turns(runs.order)
 
@@ -117,20 +113,17 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
 
     @staticmethod
     def width_for(mechanism: Mechanism, events: Sequence[Counted]) -> int:
-        """The width of rows at first, in entries, one number for all shards.
+        """The first width of rows, in entries, the same for all shards.
 
-        Machine code writes only the entries that the events look at, and one more: its outcomes have no gaps, so that
-        entry tells whether there are more. With one of 4,096 cells looked at, that saves a quarter of the time.
+        Machine code writes only the entries that the events use, and one more, which says whether there are more: its
+        outcomes have no gaps. For an event on one of 4,096 cells this saves a quarter of the time.
         """
         asked = max((event.width for event in events), default=0) + 1
         return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
 
     @override
     def _make(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
-        """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
-
-        For events made of k cells, the k·k table of cells on D and on D′ follows.
-        """
+        """Return `Cells` of shape (events, 4 + k²): n10, n11, n01, n00, and the table of k cells on D and on D′."""
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
@@ -141,7 +134,7 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
             if self.mechanism.compiled:
                 block = _block(len(part), width)
                 self.mechanism.fill_pair(part, rng, block)
-            else:  # an event may ask for the absence of entries behind the row
+            else:  # uncut rows, since an event may be the absence of a further entry
                 longest, block = self.mechanism.pair_rows(part, rng, width)
                 width = max(width, longest)
             _count(self.events, block, totals)
@@ -153,10 +146,9 @@ _THREAD_MEMORY: Final = threading.local()
 
 
 def _block(runs: int, width: int) -> Rows:
-    """Memory for rows of shape (2, runs, width), shared by all blocks of a thread.
+    """Memory for rows of shape (2, runs, width), reused by all blocks of a thread.
 
-    Fresh pages cost more than the writes to them; and workers of Dask give freed memory back to the system at once, so
-    that every block would have fresh pages.
+    New pages cost more than the writes to them, and workers of Dask return freed memory to the system at once.
     """
     numbers = 2 * runs * width
     memory: NDArray[np.float64] | None = getattr(_THREAD_MEMORY, "memory", None)
@@ -166,25 +158,25 @@ def _block(runs: int, width: int) -> Rows:
 
 
 def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
-    """The k·k table of an event's cells in its counts by `EventCells`; empty for an event without cells."""
+    """The k² entries of the table of an event's cells, from its row of `Cells`; empty for an event without cells."""
     return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
 
 
 def tally_of(event: Counted, counted: Cells) -> Tally:
-    """The tally of an event in search runs, from its counts by `EventCells`."""
+    """The tally of an event in search runs, from its row of `Cells`."""
     n10, n11, n01, n00 = map(int, counted[:4])
     return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, counted))
 
 
 def tally_of_rows(event: Counted, x: Rows, y: Rows) -> Tally:
-    """The tally of an event in n known outcomes of each side, rows i of one paired run; both of shape (n, width)."""
+    """The tally of an event in the outcomes of n paired runs: rows `x` on D and `y` on D′, of shape (n, width)."""
     total = np.zeros((1, 4 + (event.cells**2 if is_partition(event) else 0)), np.int64)
     _count([event], np.stack([x, y]), total)
     return tally_of(event, total[0])
 
 
 def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
-    """Add the cells of every event in a block of shape (2, rows, width)."""
+    """Add the counts of every event in a block of shape (2, rows, width) to `totals`."""
     _, rows, width = block.shape
     for event, total in zip(events, totals, strict=True):
         if is_partition(event):

@@ -1,4 +1,4 @@
-"""Random streams: each role of runs has streams of its own."""
+"""Random streams: runs of different roles never share a stream."""
 
 from enum import Enum
 
@@ -9,36 +9,36 @@ from numpy.typing import NDArray
 class Role(Enum):
     """The purpose of runs. Runs of one role never repeat runs of another role with the same seed.
 
-    The value begins the key of the role's streams; the caller adds numbers, such as those of a pair and a shard.
+    The value is the first part of the keys of the role's streams; the last part is the number of a shard.
     """
 
-    SEARCH = (0,)  # then the number of the pair
+    SEARCH = (0,)  # next part: the number of the pair
     COMPARISON = (0, 1 << 20)
-    ESTIMATE = (0, 1 << 20, 1 << 20)  # of events that were chosen already
-    CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that was the best of many
+    ESTIMATE = (0, 1 << 20, 1 << 20)  # estimates of events that were chosen by other runs
+    CHECK_OF_SEARCH = (0, 1 << 21)  # an estimate of an event that was the best of many
     SHRINK = (0, (1 << 21) + 1)
-    CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
-    ATTACK = (0, (1 << 21) + 4)  # as COMPARISON, for candidates of an attack: the winner is judged again by COMPARISON
-    BITS = (0, (1 << 21) + 9)  # to learn from which last bits tell D from D′: the number of the pair, then 1 to count
-    EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then the sample of the next bet
-    CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are
-    ORDER = (4,)  # then the key of the runs: which side of each comes first
-    OUTPUTS = (5,)  # of the candidate, for a figure
+    CELLS = (0, (1 << 21) + 2)  # next part: 0 for runs from which cells are learned, 1 for estimates of these cells
+    ATTACK = (0, (1 << 21) + 4)  # a comparison of an attack's candidates, whose best one COMPARISON compares again
+    BITS = (0, (1 << 21) + 9)  # outcomes whose last bits may tell D from D′; next: the pair, or MOST_PAIRS to count
+    EPOCH = (3,)  # evidence, then the sample for the next bet; next parts: the numbers of the pair and of the epoch
+    CONFIRM = (1,)  # evidence
+    ORDER = (4,)  # no runs, but the order of the sides of runs; next part: the key of the runs
+    OUTPUTS = (5,)  # outcomes of the candidate, for a figure
     HEALTH_FIRST_RUNS = (2, 0)
     HEALTH_SAME_DRAWS = (2, 1)
     HEALTH_FURTHER_CALLS = (2, 2)
     HEALTH_NEW_PROCESS = (2, 3)
-    HEALTH_PROCESSES = (2, 4)  # by which processes are compared
-    HEALTH_EXPLANATION = (2, 5)  # recorded runs of a violation: the number of the pair of runs
+    HEALTH_PROCESSES = (2, 4)  # runs by which processes are compared
+    HEALTH_EXPLANATION = (2, 5)  # recorded runs of a violation; next part: the number of the paired run
 
     @property
     def evidence(self) -> bool:
-        """Whether its runs are bet on."""
+        """Whether runs of this role are evidence."""
         return self in (Role.EPOCH, Role.CONFIRM)
 
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
-    """The generator of a stream, named by a role and further numbers; SFC64, as coupled runs need."""
+    """The generator of the stream of a role and a key; SFC64, which coupled runs need."""
     return np.random.Generator(_bits(seed, role, *key))
 
 
@@ -49,8 +49,8 @@ def _bits(seed: int, role: Role, *key: int) -> np.random.SFC64:
 def order(seed: int, role: Role, *key: int, runs: int) -> NDArray[np.uint8]:
     """The order of the sides of each paired run of a stream: 1 if D′ runs first, else 0, with equal probability.
 
-    The order has a stream of its own, on which the draws of the mechanism do not depend.
+    The order is independent of the mechanism's draws, since it has a stream of its own.
     """
-    # The words themselves: `Generator.bytes` gives the same bytes in seven times the time.
+    # `Generator.bytes` takes seven times as long as `random_raw`.
     words = _bits(seed, Role.ORDER, *role.value, *key).random_raw(-(-runs // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=runs)
