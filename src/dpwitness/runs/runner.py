@@ -1,6 +1,6 @@
-"""Seeded, sharded execution: the only place where search and confirm runs of mechanisms are made.
+"""Seeded runs in shards: search and confirm runs are made here alone.
 
-Results of shards are handed out in their order; memory does not grow with their number.
+Results of shards come in the order of shards; memory does not grow with their number.
 """
 
 import math
@@ -29,16 +29,16 @@ from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
 
-#: A function of a stage ("search", "confirm"), the runs done of it, its size in runs, and a note for people.
+#: A user's function of a stage ("search", "confirm"), its number of finished runs and of all runs, and a note.
 Progress = Callable[[str, int, int, str], None]
 
-#: Seconds after `max_time` in which a result must be there, so that a check returns within 10 s of its `max_time`.
+#: The seconds after `max_time` in which a check must have its result, so that it returns within 10 s of `max_time`.
 OVERRUN_SECONDS: Final = 9.0
 
 
 @dataclass(slots=True)
 class Tried:
-    """The numbers of pairs of inputs and of events that a search has compared, for people."""
+    """The numbers of pairs and of events that a search has compared, for people."""
 
     pairs: int = 0
     events: int = 0
@@ -46,33 +46,33 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """A mechanism, the seed of its streams, where it runs, and until when."""
+    """A mechanism with the seed, the workers and the deadline of its runs."""
 
     mechanism: Mechanism
     seed: int
     workers: int = field(default_factory=default_workers)
     deadline: Deadline | None = None
     max_time: float = 60.0  # seconds, from which the deadline was made
-    began: float = field(default_factory=time.monotonic)  # when the preparation began
-    due: float = math.inf  # by `time.monotonic`: when the result has to be there
+    began: float = field(default_factory=time.monotonic)  # the time at which the preparation began
+    due: float = math.inf  # the time by `time.monotonic` at which the result is due
     progress: Progress | None = None
-    pool: Dispatcher | None = None  # other processes than this one, where runs may be made
-    left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
-    tried: Tried = field(default_factory=Tried)  # of one search
-    agreement: Agreement = field(default_factory=Agreement)  # of compiled code with Python
+    pool: Dispatcher | None = None  # the dispatcher to other processes; None: all runs are made in this process
+    left_out: list[MechanismRaised] = field(default_factory=list)  # the error of each pair that was left out
+    tried: Tried = field(default_factory=Tried)  # the pairs and events of one search
+    agreement: Agreement = field(default_factory=Agreement)  # comparisons of compiled code with Python
 
     @property
     def seconds(self) -> float:
-        """The time spent, preparing and compiling included."""
+        """The seconds since the beginning, preparing and compiling included."""
         return time.monotonic() - self.began
 
     @property
     def seconds_until_due(self) -> float:
-        """Seconds left for health checks of a result, at least 1: the first runs may have taken all of the time."""
+        """The seconds left for health checks of a result, at least 1: runs may have taken all of the time."""
         return max(self.due - time.monotonic(), 1.0)
 
     def _results(self, work: ShardedRuns[T]) -> Iterator[T | None]:
-        """The results of shards in order, made in parallel if the mechanism allows it; None at the deadline."""
+        """The results of all shards in their order; None, once, as the last, if the deadline passes first."""
         if self.pool is not None:
             return self.pool.map(work, self.deadline)
         threads = Threads(self.workers if self.mechanism.threads else 1)
@@ -80,23 +80,23 @@ class Runner:
 
     @property
     def beside(self) -> int:
-        """The number of samples that may be drawn at the same time, each as a task of its own."""
+        """The number of samples that may be drawn at the same time, each in a task of its own."""
         if self.pool is not None:
             return self.pool.workers if self.pool.away else 1
         return self.workers if self.mechanism.threads else 1
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for people: why runs were not made where they could be, and which inputs were left out."""
-        where = () if self.pool is None else self.pool.notes
+        """Sentences for people on runs that stayed in this process, and on pairs that were left out."""
+        stayed = () if self.pool is None else self.pool.notes
         if not self.left_out:
-            return where
+            return stayed
         pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
         advice = "if the claim leaves such inputs out, say so by size= or a narrower domain in records(…)"
-        return (*where, f"{pairs} left out, since no run on either input ends well; {advice}: {self.left_out[0]}")
+        return (*stayed, f"{pairs} left out, since no run on either input ends well; {advice}: {self.left_out[0]}")
 
     def leave_out(self, error: MechanismRaised) -> None:
-        """Leave out a pair of inputs that the mechanism rejects on both sides; raise any other error."""
+        """Note the error of a pair on which the mechanism raises on both sides; raise any other error."""
         if not error.on_both_inputs:
             raise error
         self.left_out.append(error)
@@ -109,17 +109,17 @@ class Runner:
         )
 
     def searching(self, left: float = 0.5) -> "Runner":
-        """A runner for a search that leaves the share `left` of the time to the confirm runs."""
+        """A runner for a search, whose deadline leaves the share `left` of `max_time` to the confirm runs."""
         return self.until(self.max_time * left)
 
     def until(self, seconds: float) -> "Runner":
-        """A runner with a deadline that comes `seconds` earlier."""
+        """A runner with a deadline that is `seconds` earlier."""
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def betting(self, left: float) -> "Runner":
-        """A runner for an epoch that is not the last one.
+        """A runner for an epoch before the last one.
 
-        Runs begin until the share `left` of the time is left; runs that have begun by then are waited for.
+        Runs begin until the share `left` of `max_time` is left; runs that have begun by then are waited for.
         """
         if self.deadline is None:
             return self
@@ -127,11 +127,11 @@ class Runner:
         return replace(self, deadline=replace(self.deadline.earlier(seconds), patience=seconds))
 
     def alone(self) -> "Runner":
-        """A runner for one of several tasks: on one thread without a deadline, or in the shared processes."""
+        """A runner for one of several tasks at a time: one thread without a deadline, or the shared processes."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
 
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
-        """Tell the user's progress function, if there is one."""
+        """Call the user's progress function, if any. Raises `InvalidParameter` if the function raises."""
         if self.progress is not None:
             notes = self.pool.notes if self.pool is not None else ()
             try:
@@ -140,7 +140,7 @@ class Runner:
                 raise InvalidParameter(f"progress={brief(self.progress)} raised {class_and_text(error)}") from error
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
-        """Results of tasks that do not run the mechanism, in order; None, once, at the deadline."""
+        """The results of tasks that do not run the mechanism, in their order; None, once, at the deadline."""
         return Threads(self.workers if workers is None else workers).ordered(tasks, self.deadline)
 
     def sample(
@@ -153,12 +153,12 @@ class Runner:
         partial_too: bool = False,
         size: int | None = None,
     ) -> tuple[Rows, Rows]:
-        """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
+        """The outcomes of n paired search runs, as rows of D and rows of D′ of shape (n, width).
 
-        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Where outcomes have
-        entries that the columns lack, these get columns, and the runs are made once more, by the same stream. Raises
-        `MechanismTimeout` when the deadline passes first; with `partial_too` it returns the rows of the shards done by
-        then, and raises if there are none. Raises `CompiledDisagrees` as `Agreement`.
+        `role` and `key` name the streams; `size`: the runs of a shard, by default from the cost. If entries have no
+        columns, they get columns, and the runs are made once more, with the same streams. Raises `MechanismTimeout` if
+        the deadline passes first; with `partial_too` the finished shards are returned then, if there are any. Raises
+        `CompiledDisagrees` as `Agreement`.
         """
         self.agreement.require(self.mechanism, pair)
         rows, _ = self._draw(pair, n, role, key, coupled=coupled, size=size)
@@ -170,13 +170,13 @@ class Runner:
         return self._note_kinds(rows)
 
     def _note_kinds(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Rows of each side; columns that hold exceptions or texts are noted, for the words of events."""
+        """The rows of each side; columns with entries that are no numbers are noted, for the texts of events."""
         columns = self.mechanism.columns
-        if columns is not None and not columns.full:  # entries behind them have no columns yet
+        if columns is not None and not columns.full:  # further entries will get columns
             rows = widen(rows[:, :, : len(columns.entries)], 1)
         x, y = rows
         for side in (x, y):
-            if np.any(side < LEAST_NUMBER):  # mostly no entry is
+            if np.any(side < LEAST_NUMBER):  # mostly all entries are numbers
                 others = is_no_number(side)
                 for c in np.flatnonzero(np.any(others, axis=0)).tolist():
                     entries = side[others[:, c], c]
@@ -188,13 +188,13 @@ class Runner:
     def _draw(
         self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, size: int | None
     ) -> tuple[Rows, Turns]:
-        """Rows of shape (2, n, width) by the present columns, and turns, of the runs before the deadline, if any."""
+        """The rows, of shape (2, runs, width), and the turns of the runs that end before the deadline."""
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
         turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
-        mechanism.traits.entries.clear()  # columns follow from these runs: others may have ended by the clock
+        mechanism.traits.entries.clear()  # new columns follow from these runs alone, not from runs cut off by the clock
         for part in self._results(work):
             if part is None:
                 break
@@ -211,14 +211,14 @@ class Runner:
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
     ) -> dict[str, Any]:
-        """The arguments that all work of this runner has in common."""
+        """The arguments that all `ShardedRuns` of this runner have in common."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
             "size": size or self._shard_size(pair), "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
 
     def _shard_size(self, pair: Pair) -> int:
-        """Paired runs of a shard, at most 1/32 of the time if inputs are large: the deadline cuts a shard off."""
+        """The paired runs of a shard, in at most 1/32 of the time for large inputs: a shard cut off is lost."""
         mechanism = self.mechanism
         size, most = mechanism.shard_of(pair), self.max_time / 32
         while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
@@ -235,7 +235,7 @@ class Runner:
         partial_too: bool = False,
         size: int | None = None,
     ) -> Tally:
-        """The four cells of an event in n paired search runs; `size` and `partial_too` as in `sample`.
+        """The tally of an event in n paired search runs; `size` and `partial_too` as in `sample`.
 
         Raises `MechanismTimeout` at the deadline.
         """
@@ -268,12 +268,12 @@ class Runner:
         return [tally_of(event, counted) for event, counted in zip(events, total, strict=True)]
 
     def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[CountsTable, Rows, Rows, Turns]:
-        """Counts of each event in n fresh paired runs, their outcomes, from which the next bet is learned, and turns.
+        """Counts of each event in n fresh paired runs, the outcomes on D and on D′, and the turns of the runs.
 
-        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
-        The sides of a run share their draws, see `confirm`. Fewer runs, or no runs, if the deadline passes first.
-        A run that fails, or takes longer than the mechanism itself allows, raises: were its epoch left out, and more
-        bet, outcomes would decide which runs count.
+        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. The
+        sides of a run share their draws, see `confirm`. There are fewer runs, or none, if the deadline passes first. A
+        run that fails, or exceeds the mechanism's own time limit, raises: if its epoch were left out and another bet
+        placed, outcomes would decide which runs count.
         """
         size = self.part_of(n)
         rows, turns = self._draw(pair, n, Role.EPOCH, key, coupled=True, size=size)
@@ -283,10 +283,10 @@ class Runner:
         return counts, *noted, turns
 
     def part_of(self, n: int) -> int | None:
-        """The size of the shards of n runs of plain Python; None, which leaves it to the cost, for runs in bulk.
+        """The runs of each shard of n runs of plain Python; None for runs in bulk, whose shards follow from the cost.
 
-        Shards are made beside each other, and shards that end before the deadline count: there are 32, or fewer where
-        1/16 of the usual shard is larger, as a shard of less than a millisecond costs more than its runs.
+        Workers make shards in parallel, and a shard that ends before the deadline counts: there are 32 shards, or fewer
+        if that is less than 1/16 of the usual shard, since a shard of under a millisecond costs more than its runs.
         """
         cost = self.mechanism.cost
         return None if cost.cheap_in_bulk else max(n // 32, cost.shard // 16, 1)
@@ -294,11 +294,11 @@ class Runner:
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
     ) -> Iterator[tuple[Counts, ...]]:
-        """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
+        """The counts of each event so far, after every shard of fresh paired runs, up to `max_runs` runs.
 
-        The pair and the events are fixed here, before the first run is drawn; this and `epoch` are the only makers of
-        `Counts`. With `coupled` the sides of a run share their random draws: the e-value needs runs independent of each
-        other, not sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
+        The pair and the events are fixed here, before the first run is drawn; only `confirm` and `epoch` make `Counts`.
+        With `coupled` the sides of a run share their random draws: the e-value needs independent runs, not independent
+        sides. Ends at the deadline; raises `MechanismTimeout` if no shard has ended by then.
         """
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
@@ -326,7 +326,7 @@ def _counts(event: Event, cells: Cells) -> Counts:
 
 
 def stack(parts: Sequence[Rows]) -> Rows:
-    """Rows of several widths as one array."""
+    """Rows of several widths as one array of shape (n, largest width)."""
     parts = [part for part in parts if len(part)]
     width = max(part.shape[1] for part in parts)
     return parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts])
