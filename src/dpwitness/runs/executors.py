@@ -1,6 +1,6 @@
-"""Pools of workers: threads and processes of this machine, a Dask cluster, or the user's executor.
+"""Pools of workers: threads or processes of this machine, a Dask cluster, or the user's executor.
 
-Each takes tasks as an executor of `concurrent.futures` does; `ordered` yields the results in the order of the tasks.
+A pool takes tasks as an executor of `concurrent.futures` does; `ordered` yields results in the order of tasks.
 """
 
 import atexit
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that a task of this machine has to end after the deadline: a run of almost any mechanism ends in that time.
+#: The seconds that a task has to end after the deadline: a run of almost any mechanism ends in that time.
 GRACE_SECONDS: Final = 0.5
-#: Environment variables by which libraries of linear algebra choose their number of threads.
+#: The environment variables that set the number of threads of libraries of linear algebra.
 THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-#: Seconds in which a scheduler and its first worker must answer.
+#: The seconds in which a scheduler, and its first worker, must answer.
 CONNECT_SECONDS: Final = 10.0
 
 
@@ -51,7 +51,7 @@ def default_workers() -> int:
 
 
 class WorkerLost(Exception):
-    """The worker of a task ended too often, or once if the task must not be repeated; the cause says how."""
+    """Too many workers ended in a task, or one in a task that must not be repeated; the cause says how."""
 
     def __init__(self, task: Callable[[], object]) -> None:
         super().__init__(task)
@@ -60,7 +60,7 @@ class WorkerLost(Exception):
 
 @dataclass(slots=True)
 class _Sent(Generic[T]):
-    """A task on its way; `losses`: how often its worker ended while no other task was on its way."""
+    """A sent task; `losses`: the number of workers that ended while this was the only sent task."""
 
     task: Callable[[], T]
     future: "Future[T] | None"
@@ -68,43 +68,42 @@ class _Sent(Generic[T]):
 
 
 class Pool:
-    """An executor that the user has started and will end: of joblib's loky, Ray and others."""
+    """The user's executor, such as one of loky or Ray, which the user ends."""
 
-    #: Whether its workers run anyway, so that everything is sent to them.
+    #: Whether the workers run already, so that all work is sent to them.
     eager = True
-    #: The errors of a future whose worker ended.
+    #: The errors that a future has if its worker ended.
     lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self.executor = executor
         own = getattr(executor, "_max_workers", None)
-        #: How many tasks are done at the same time; as the executor says itself, if it does.
+        #: The number of tasks that run at the same time: the executor's own number, if it has one.
         self.workers: int = own if isinstance(own, int) and own > 0 else workers
 
     def submit(self, task: Callable[[], T]) -> "Future[T]":
         """Send a task. Raises `ClusterLost` if the executor takes no more tasks."""
         try:
             return self.executor.submit(task)
-        except Exception as error:  # broken or shut down: nobody here can start it again
+        except Exception as error:  # broken or shut down: only the user can start another one
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """The argument of tasks that stands for the bytes; a worker gets the bytes, or the path of their file."""
+        """The argument of a task in the place of the bytes; a worker gets the bytes, or the path of a file of them."""
         return content
 
     def repeated(self, content: Any) -> bool:
-        """Whether a worker ended over tasks with this published argument, and another worker repeated them unasked."""
+        """Whether the pool repeated tasks with this published argument, because a worker ended in one of them."""
         return False
 
     def failure(self, error: Exception) -> DPWitnessError:
-        """The error to raise for an error of a future that no task raised."""
+        """The error to raise for an error of the pool, which no task raised."""
         return ClusterLost(f"the executor failed ({first_line(error)})")
 
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop tasks on their way.
+        """Drop sent tasks; `patience`: the seconds to wait for threads, beside which no other tasks may run.
 
-        Threads are waited for `patience` seconds, since the next tasks must not run beside these. With a patience of 0
-        tasks that still run, and may never end, are ended where the pool can.
+        With a patience of 0 the pool ends tasks that still run, and may hang, if it can.
         """
         for future in futures:
             future.cancel()
@@ -113,21 +112,21 @@ class Pool:
 def ordered(
     pool: Pool, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None, *, again: int = 0
 ) -> Generator[T | None, None, None]:
-    """Yield the results of tasks in their order; None, once, as the last, where the deadline passes first.
+    """Yield the results of tasks in their order; None, once, as the last, if the deadline passes first.
 
-    The error of a task is raised behind the results of all tasks before it. A deadline with patience closes first: then
-    no task is sent any more, and those on their way are waited for. At most twice as many tasks as workers are on their
-    way, so that memory stays flat.
+    A task's error is raised after the results of all tasks before it. When a deadline with patience closes, no more
+    tasks are sent, and sent tasks are waited for. At most twice as many tasks as workers are sent at a time, so that
+    memory does not grow.
 
-    After the loss of a worker the tasks on their way are sent again, one at a time. `WorkerLost` is raised where a task
-    then loses its worker `again` times, and with `again=0` at the first loss.
+    After the loss of a worker the sent tasks are sent again, one at a time. `WorkerLost` is raised if a task then loses
+    `again` workers, or, with `again=0`, at the first loss.
     """
     tasks, sent = iter(tasks), deque[_Sent[T]]()
-    patience = math.inf  # seconds that are waited for tasks in the end
-    alone = 0  # tasks that are still to be sent one at a time
+    patience = math.inf  # seconds to wait for sent tasks at the end
+    alone = 0  # the number of tasks to send one at a time
     most = 2 * pool.workers
     if isinstance(pool, Threads) and deadline is not None and deadline.patience:
-        most = pool.workers  # a task that was sent has begun when the deadline closes
+        most = pool.workers  # no sent task waits for a thread when the deadline closes
     try:
         while True:
             while not alone and len(sent) < most and not (deadline is not None and deadline.closed):
@@ -141,7 +140,7 @@ def ordered(
             if first.future is None:
                 first.future = pool.submit(first.task)
             if not wait([first.future], None if deadline is None else deadline.left).done:
-                if deadline is not None and deadline.left > 0:  # compiling has moved it
+                if deadline is not None and deadline.left > 0:  # compiling moves the deadline
                     continue
                 patience = 0.0
                 break
@@ -161,22 +160,20 @@ def ordered(
     except KeyboardInterrupt:
         patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
         raise
-    except (
-        BaseException
-    ):  # a task raised, or no result is needed any more: hanging tasks are left behind at the deadline
+    except BaseException:  # a task raised, or the caller needs no more results; the deadline ends the wait for tasks
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:
         pool.end([one.future for one in sent if one.future is not None], patience)
-    yield None  # once nothing runs any more
+    yield None  # after the end of all tasks
 
 
 class Threads(Pool):
     """Daemon threads of this process, for one call of `ordered`; one worker without a deadline is the caller's thread.
 
-    A mechanism that hangs in compiled code can't be stopped, but a daemon can't keep the process alive either, as the
-    threads of `concurrent.futures` would. All others are waited for: a thread that is still in a library's code when
-    the interpreter ends can take the process down with it.
+    A mechanism that hangs in compiled code cannot be stopped. A daemon thread does not keep the process alive, as
+    threads of `concurrent.futures` would. Threads that do not hang are waited for: a thread that runs a library's code
+    when the interpreter ends can crash the process.
     """
 
     lost = ()
@@ -184,11 +181,11 @@ class Threads(Pool):
     def __init__(self, workers: int = 1) -> None:
         self.workers = max(workers, 1)
         self._waiting: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._over, self._abandoned = threading.Event(), threading.Event()
+        self._closed, self._abandoned = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
 
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results of tasks in their order, as the function `ordered` does."""
+        """Yield the results of tasks as the function `ordered` does."""
         if self.workers == 1 and deadline is None:
             return (task() for task in tasks)
         return ordered(self, tasks, deadline)
@@ -204,21 +201,21 @@ class Threads(Pool):
 
     def _work(self) -> None:
         THREAD_STATE.abandoned = self._abandoned
-        while (job := self._waiting.get()) is not None and not self._over.is_set():
+        while (job := self._waiting.get()) is not None and not self._closed.is_set():
             task, future = job
             try:
                 future.set_result(task())
-            except BaseException as error:  # handed to the caller, who raises it
+            except BaseException as error:  # the caller raises it
                 future.set_exception(error)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
         """Wait for running tasks; tasks that outlast the patience end before their next run of a mechanism."""
-        self._over.set()
+        self._closed.set()
         for _ in self._threads:
             self._waiting.put(None)
         self._join(patience)
-        self._abandoned.set()  # an abandoned task must not go on: it would run beside the next one
+        self._abandoned.set()  # an abandoned task must not run beside the next tasks
         self._join(GRACE_SECONDS)
 
     def _join(self, seconds: float) -> None:
@@ -228,7 +225,7 @@ class Threads(Pool):
 
 
 def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
-    """The result of a task within a time that excludes compiling. Raises `MechanismTimeout`, which says `what`."""
+    """The result of a task within `seconds` without compiling; `what`: the beginning of the `MechanismTimeout`."""
     for result in Threads().ordered([lambda: (task(),)], Deadline(time.monotonic() + seconds)):
         if result is not None:
             return result[0]
@@ -236,7 +233,7 @@ def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
 
 
 class _ContentFile:
-    """Bytes in a file that lives as long as this object; other processes get the path of the file."""
+    """Bytes in a file that is removed with this object; other processes get the file's path."""
 
     def __init__(self, content: bytes) -> None:
         descriptor, name = tempfile.mkstemp(dir=private_folder())
@@ -251,23 +248,23 @@ class _ContentFile:
 
 
 class Processes(Pool):
-    """Processes of this machine, through loky, one for each worker; they end with this process.
+    """Processes of this machine, by loky, one for each worker; they end with this process.
 
-    They are started anew, not forked: a fork would repeat the state of every generator of this process. And they are
-    no reusable executor of loky's, which belongs to one thread, and which joblib may use with other settings.
+    They are spawned, not forked: a fork would repeat the state of every generator of this process. They are not loky's
+    reusable executor, which belongs to one thread, and which joblib may use with other settings.
     """
 
     eager = False
-    lost = (RuntimeError, CancelledError)  # loky's own errors are such
+    lost = (RuntimeError, CancelledError)  # loky's own errors are derived from `RuntimeError`
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._lock = threading.Lock()
-        self._loky: Any = None  # its executor, which has no types
+        self._loky: Any = None  # loky's executor, which has no types
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
-        """Send a task, to new processes where one has ended."""
+        """Send a task, to new processes if one of the old ones has ended."""
         from loky.process_executor import (  # type: ignore[import-untyped]  # it has no types
             BrokenProcessPool,
             ProcessPoolExecutor,
@@ -284,8 +281,8 @@ class Processes(Pool):
                         initargs=(os.getpid(),),
                         env=threads_of_each(self.workers),
                     )
-                    # An interrupt comes in the main thread and must not leave half of the start done: at exit Python
-                    # would wait for ever for a thread of loky that nothing ends.
+                    # In another thread than the main one, where Ctrl-C would leave a half-started executor: at exit
+                    # Python would wait for its thread for ever.
                     with ThreadPoolExecutor(1) as aside:
                         aside.submit(_start_processes, self._loky).result()
                 executor = self._loky
@@ -299,7 +296,7 @@ class Processes(Pool):
 
     @override
     def publish(self, content: bytes) -> Any:
-        """The bytes in a file: each process reads them once, and no task carries them."""
+        """The bytes in a file, which each process reads once, instead of bytes in each task."""
         return _ContentFile(content)
 
     @override
@@ -309,7 +306,7 @@ class Processes(Pool):
             self.stop()
 
     def stop(self) -> None:
-        """End the processes, whatever they do."""
+        """Kill the processes."""
         with self._lock:
             executor, self._loky = self._loky, None
         if executor is not None:
@@ -317,27 +314,27 @@ class Processes(Pool):
 
 
 def threads_of_each(workers: int) -> dict[str, str]:
-    """Environment variables by which the libraries in a process start no more threads than it has cores for itself.
+    """Environment variables that give the libraries in each of several processes its share of the cores as threads.
 
-    Where each of several processes starts a thread for every core, a small product of matrices may take ten times as
-    long. Variables that the user has set stay.
+    If each process starts a thread for every core, a small product of matrices may take ten times as long. Variables
+    that the user has set stay.
     """
     threads = str(max(default_workers() // workers, 1))
     return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
 
 
 def _start_processes(loky: Any) -> None:
-    """Start the processes of an executor, in which Ctrl-C waits until their imports end and `_prepare_process` runs."""
+    """Start the processes of an executor with SIGINT blocked, until `_prepare_process` has run in each."""
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # first: in some CPythons its start lets Ctrl-C through again
+        resource_tracker.ensure_running()  # first: in some versions of CPython its start unblocks SIGINT
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     loky.submit(int)
 
 
 def _prepare_process(parent: int) -> None:
-    """Prepare a process: ignore Ctrl-C, which is for the process that started it, and end with that process.
+    """Prepare a worker process: it ignores Ctrl-C, which is for the process `parent`, and ends with that process.
 
-    A mechanism's prints go to standard error, since the standard output may be a command's, for its result.
+    Text that a mechanism prints goes to standard error: standard output may be for the result of a command.
     """
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -347,7 +344,7 @@ def _prepare_process(parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when its parent is gone: a killed process sends no message."""
+    """End this process when its parent has ended; a killed parent sends no message."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
@@ -355,16 +352,16 @@ def end_with_parent(parent: int) -> None:
 
 @cache
 def local_processes(workers: int) -> Processes:
-    """The pool of this process with a number of workers."""
+    """The pool with `workers` processes, which is made at the first call."""
     pool = Processes(workers)
     atexit.register(pool.stop)
     return pool
 
 
 class Cluster(Pool):
-    """The workers of a Dask scheduler, which repeats the tasks of a lost worker on another one without notice.
+    """The workers of a Dask scheduler, which silently repeats the tasks of a lost worker on another worker.
 
-    `settings`: of its executors, for example which workers they use; `local`: whether the workers are of this process.
+    `settings`: options of `Client.get_executor`, such as `workers`; `local`: whether this process started the workers.
     """
 
     lost = ()
@@ -386,7 +383,7 @@ class Cluster(Pool):
 
     @contextmanager
     def _require_answer(self) -> Iterator[None]:
-        """Raise `ClusterLost` if the scheduler does not answer a request of the context."""
+        """Raise `ClusterLost` if the scheduler does not answer a request in the context."""
         from distributed.comm.core import CommClosedError
 
         try:
@@ -401,15 +398,15 @@ class Cluster(Pool):
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
-        assert isinstance(task, partial)  # its arguments are sent apart, so that Dask finds published ones among them
+        assert isinstance(task, partial)  # arguments are passed one by one, so that Dask finds published ones
         with self._require_answer():
             return self.executor.submit(task.func, *task.args)
 
     @override
     def publish(self, content: bytes) -> Any:
-        """The bytes as the result of a task: each worker fetches it once, and a lost result is made again."""
+        """The bytes as the result of a Dask task: each worker fetches it once, and Dask makes a lost result again."""
         with warnings.catch_warnings(), self._require_answer():
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent, and only once
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
             return self._client.submit(bytes, content, pure=False)
 
     @override
@@ -430,14 +427,14 @@ class Cluster(Pool):
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop tasks on their way. A worker finishes the task that it runs: others may use the cluster too.
+        """Drop sent tasks. A worker finishes the task that it runs, since other users may share the cluster.
 
-        A worker of this machine's own cluster that still runs a task after `GRACE_SECONDS` is started anew.
+        With a patience of 0, workers that this process started are restarted if they run a task after `GRACE_SECONDS`.
         """
         super().end(futures, patience)
         if self._local and not patience and self._client.status == "running":
             time.sleep(GRACE_SECONDS)
-            with suppress(ClusterLost), self._require_answer():  # the next task is refused, and says so
+            with suppress(ClusterLost), self._require_answer():  # the next `submit` raises it
                 hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
                 self._client.restart_workers(hung)
 
@@ -448,27 +445,27 @@ def _executing(dask_worker: Any) -> int:
 
 
 def _lost_a_worker(content: str, dask_scheduler: Any) -> bool:
-    """Whether a worker with a task of this published argument ended; called on the scheduler."""
+    """Whether a worker ended that had a task with this published argument; called on the scheduler."""
     return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
 
 
-#: The clients of clusters, by address and number of workers: a client is opened once a process.
+#: The clients that this process has opened, by address and number of workers.
 _CLIENTS: "dict[tuple[str, int], Client]" = {}
-#: A lock under which one thread at a time opens a client.
+#: A lock for opening clients.
 _CLIENTS_LOCK: Final = threading.Lock()
 
 
 def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
     """Whether an executor is the executor of a Dask client."""
-    dask = sys.modules.get("distributed.cfexecutor")  # who has such an executor has imported it
+    dask = sys.modules.get("distributed.cfexecutor")  # imported if there is an executor of its class
     return dask is not None and isinstance(executor, dask.ClientExecutor)
 
 
 def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
-    """The cluster of an address, a `distributed.Client` or its executor; for "local" one with `workers` workers.
+    """The cluster of a scheduler's address, a `distributed.Client` or its executor; for "local" a new one.
 
-    An address is that of a scheduler, such as "tcp://host:8786". Raises `ClusterLost` where no scheduler answers, or it
-    has no workers; `InvalidParameter` where Dask is not installed.
+    An address is such as "tcp://host:8786"; `workers`: the number of workers of "local". Raises `ClusterLost` if no
+    scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not installed.
     """
     try:
         import distributed
@@ -486,10 +483,10 @@ def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluste
 
 
 def _connect(address: str, workers: int) -> "Client":
-    """A client of a scheduler; for "local" the scheduler starts processes of this machine, with one thread each."""
+    """A client of a scheduler; for "local" of a new scheduler, with `workers` processes of one thread each."""
     from distributed import Client, LocalCluster
 
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` says that a scheduler is gone
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` reports a lost scheduler
     scheduler: Any = address
     if address == "local":
         scheduler = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types

@@ -285,8 +285,8 @@ class Runner:
     def part_of(self, n: int) -> int | None:
         """The runs of each shard of n runs of plain Python; None for runs in bulk, whose shards follow from the cost.
 
-        Workers make shards in parallel, and a shard that ends before the deadline counts: there are 32 shards, or fewer
-        if that is less than 1/16 of the usual shard, since a shard of under a millisecond costs more than its runs.
+        There are 32 shards, so that most of them end before the deadline and count, or fewer shards of 1/16 of the
+        usual size, since a shard of under a millisecond costs more than its runs.
         """
         cost = self.mechanism.cost
         return None if cost.cheap_in_bulk else max(n // 32, cost.shard // 16, 1)
