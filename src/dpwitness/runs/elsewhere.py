@@ -1,9 +1,9 @@
 """Runs in other processes: which mechanisms are sent, how they are written, and which answers are accepted.
 
-The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
-and a mechanism that may give other outcomes elsewhere stays here, with a note that says why. A function is sent with
-everything that it uses from the user's own files, since another process may not find these; installed packages are sent
-by name. Pickled data is only ever read from our own files and connections.
+Counts are the same as from one thread of this process: shards are seeded, results are taken in the order of shards, and
+a mechanism that may have other outcomes in another process stays in this one, with a note that says why. A function is
+sent with all that it uses from the user's files, which another process may not find; installed packages are sent by
+name. Pickled data is read only from this package's own files and connections.
 """
 
 import hashlib
@@ -45,30 +45,29 @@ from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: Seconds that the start of processes takes; runs are made here for as long first, and four times as long must be left.
+#: The seconds of starting processes; they start after as many seconds of runs here, with four times as many left.
 START_SECONDS: Final = 1.0
-#: Seconds of the runs of one task, so that the milliseconds to send a task do not count.
+#: The seconds of the runs of one task, in which the milliseconds of sending a task do not count.
 PORTION_SECONDS: Final = 0.25
-#: Workers that runs with a seed may end before the mechanism is called broken: a machine may end a worker by chance.
+#: The number of workers that one task with a seed may end: a worker may end by chance, such as for lack of memory.
 WORKER_LOSSES: Final = 3
-#: Packages that every process has, so that they are sent by name.
+#: The packages of dpwitness, which every process has, so that they are sent by name.
 INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_pytest", "_dpwitness_session"})
 
 
 class CannotSend(Exception):
-    """An object cannot be written for another process; the message says why."""
+    """An object cannot be pickled for another process; the message says why."""
 
 
 def dumped(content: object) -> bytes:
-    """Write an object for another process. Raises `CannotSend` if it cannot be written."""
+    """An object pickled for another process. Raises `CannotSend`."""
     import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
             if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
-                # An array that a mechanism must not write to stays read-only.
                 return read_only, (value.copy(order="K"),)
-            if type(value) is random.SystemRandom:  # it has no state: another one is as good
+            if type(value) is random.SystemRandom:  # it has no state
                 return random.SystemRandom, ()
             return super().reducer_override(value)
 
@@ -80,25 +79,25 @@ def dumped(content: object) -> bytes:
     try:
         with _pickle_users_code():
             return written()
-    except Exception as first:  # whatever an object of the user's raises when it is written
+    except Exception as first:  # an object of the user may raise any when it is pickled
         try:
-            return written()  # a module of the user with an object that cannot be written may be found there by name
+            return written()  # by name, if a user's module holds an object that cannot be pickled
         except Exception:
             raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
 
 
 def _stays_read_only(array: np.ndarray[Any, Any]) -> bool:
-    """Whether NumPy keeps an array read-only in a pickle, as it does unless the array holds dates or objects."""
+    """Whether a pickled array stays read-only, as arrays of numbers and texts do."""
     return array.flags.forc and array.dtype.kind in "biufcSU"
 
 
-#: A lock for the registry of cloudpickle, which all threads share.
+#: A lock for cloudpickle's registry of modules, which all threads share.
 _REGISTRY_LOCK: Final = threading.Lock()
 
 
 @contextmanager
 def _pickle_users_code() -> Iterator[None]:
-    """Let functions and classes of the user's own files be written with everything that they reach, not by name."""
+    """Pickle functions and classes of the user's files with everything that they reach, and not by name."""
     import cloudpickle
 
     with _REGISTRY_LOCK:
@@ -110,33 +109,33 @@ def _pickle_users_code() -> Iterator[None]:
             yield
         finally:
             for module in own:
-                with suppress(ValueError):  # an object may have taken it out when it was written
+                with suppress(ValueError):  # an object may have removed it when it was pickled
                     cloudpickle.unregister_pickle_by_value(module)
 
 
 def _is_users(name: str, module: ModuleType | None) -> bool:
-    """Whether a module is a file of the user, not an installed one."""
+    """Whether a module is a file of the user; `__main__`, which cloudpickle pickles by itself, does not count."""
     if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
         return False
     file = vars(module).get("__file__")
     return isinstance(file, str) and name.partition(".")[0] not in INSTALLED_PACKAGES and not is_installed(file)
 
 
-#: A random word that a process draws when it imports this module, and that its forks share.
+#: A random word, drawn when a process imports this module, which the process shares with its forks.
 _PROCESS_WORD: Final = uuid.uuid4().hex
 
 
 def process_name() -> str:
-    """A name of this process; the names of forks of one process begin with the same word."""
+    """The name of this process: its random word, which its forks share, and its id."""
     return f"{_PROCESS_WORD} {os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRuns:
-    """The digest of the first runs of a mechanism in a process, or their error, and the number of their orders.
+    """The digest of the outcomes of a mechanism's first runs in a process, or the runs' error.
 
-    `orders`: the logarithm of the number of orders of these outcomes; 0 if all are equal. Independent runs of another
-    process that return the same outcomes return them in the same order with probability exp(−orders).
+    `orders`: the logarithm of the number of different orders of these outcomes; 0 if all are equal. If independent runs
+    of another process have the same outcomes, they have the same order with probability exp(−orders).
     """
 
     digest: str
@@ -151,23 +150,22 @@ class SentMechanism:
     pair: Pair
     runs: int
     seed: int
-    sender: str  # the name of the process that wrote it
+    sender: str  # the name of the process that sends it
 
     @classmethod
     def of(cls, mechanism: Mechanism, pair: Pair, seed: int) -> "SentMechanism":
-        """The package with the number of first runs that fit in a quarter of a second, from 1 to 32."""
-        runs = 0.25 / max(2 * mechanism.cost.seconds_per_run, 1e-9)  # of a quarter of a second
-        runs = int(min(max(runs, 1), 32))
+        """A mechanism to send with as many first runs as take 0.25 s, from 1 to 32."""
+        runs = int(min(max(0.25 / max(2 * mechanism.cost.seconds_per_run, 1e-9), 1), 32))
         return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=process_name())
 
     def first_runs(self) -> FirstRuns:
-        """Run the mechanism a few times.
+        """Make the first runs.
 
-        A mechanism that draws from its generator must give the same outcomes in every process from the same seed. For
-        one that draws its own randomness, no two processes may: they would repeat each other's noise.
+        A mechanism that draws from its generator must have the same outcomes in every process. A mechanism that draws
+        its own randomness must have different ones: two processes would repeat each other's noise.
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
-        # Without columns, whatever it has seen before; and no columns follow from these runs.
+        # Without columns, so that earlier runs in this process do not count.
         runs = PairedRuns.d_first(self.pair, self.runs, coupled=False, columns=Columns())
         traits = self.mechanism.traits
         self.mechanism.forget()
@@ -187,40 +185,40 @@ class SentMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a process to some shards of a piece of work."""
+    """The answer of a process to a task: the results of some shards."""
 
     shards: range
     worker: str  # the name of the process
-    refused: str | None = None  # why the process cannot do such work at all
-    first_runs: FirstRuns = FirstRuns(digest="")  # of the mechanism there
-    results: Sequence[Any] = ()  # of the shards in order, up to the first that raised
-    error: bytes | None = None  # the error of that shard, pickled
-    traits: OutputTraits | None = None  # the traits of the mechanism's outputs in these shards
-    copies: bool = False  # whether the mechanism has changed its input there, so that each run gets a copy
+    refused: str | None = None  # the reason why the process cannot run the mechanism
+    first_runs: FirstRuns = FirstRuns(digest="")  # the mechanism's first runs in the process
+    results: Sequence[Any] = ()  # the results of shards in their order, up to the first shard that raised
+    error: bytes | None = None  # the pickled error of the shard that raised
+    traits: OutputTraits | None = None  # the traits of outcomes in these shards
+    copies: bool = False  # whether a run has changed its input, so that each run gets a copy
 
 
-#: A lock under which one thread at a time loads a mechanism.
+#: A lock for loading mechanisms, one thread at a time.
 _LOADING_LOCK: Final = threading.RLock()
 
 
 def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
-    """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    """Make the shards from `first` to before `end` of published work, in a process that loads it if need be."""
     shards = range(first, end)
     try:
         with _LOADING_LOCK:
             sent, first_runs, lock = _load_mechanism(mechanism, os.getpid())
             ready = _load_work(sent, work)
-    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
+    except Exception as error:  # such as a failed import, or another version of a library
         why = str(error) if isinstance(error, CannotSend) else class_and_text(error)
         return Answer(shards=shards, worker=process_name(), refused=why)
     results: list[Any] = []
     raised = None
-    with nullcontext() if sent.threads else lock:  # its own state, if it has any, may not be safe under threads
+    with nullcontext() if sent.threads else lock:  # the mechanism may keep a state that is not safe under threads
         sent.forget()
         try:
             for shard in shards:
                 results.append(ready(shard))  # noqa: PERF401  # shards before an error count
-        except BaseException as error:  # handed to the caller, who raises it where it would have been raised there
+        except BaseException as error:  # the caller raises it
             raised = _dumped_error(error)
         return Answer(
             shards=shards, worker=process_name(), first_runs=first_runs, results=results, error=raised,
@@ -230,15 +228,15 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
 
 @lru_cache(4)
 def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
-    """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
+    """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, unlike a fork's."""
     package: SentMechanism = _unpickle(content)
-    if package.sender != process_name():  # threads of one process leave its global generators as they are
+    if package.sender != process_name():  # in the sending process the global generators stay as they are
         if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:
             raise CannotSend(
                 "a fork repeats the noise of the process that it comes from: give processes that are started anew, "
                 'mp_context=multiprocessing.get_context("spawn")'
             )
-        # A file that seeds them when it is imported would have every process draw the same.
+        # A file that seeds the global generators when it is imported would make every process draw the same.
         random.seed()
         np.random.seed()  # noqa: NPY002  # the user's functions draw from it
     return package.mechanism, package.first_runs(), threading.RLock()
@@ -246,13 +244,13 @@ def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, Fir
 
 @lru_cache(4)
 def _load_work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
-    """A piece of work that was sent, with its mechanism."""
+    """Sent work, with its mechanism."""
     work: ShardedRuns[Any] = _unpickle(content)
     return replace(work, mechanism=mechanism)
 
 
 def _unpickle(content: bytes | Path) -> Any:
-    """An object that was sent as bytes, or as a file of this machine that holds the bytes."""
+    """The object pickled in bytes, or in a file of this machine."""
     if isinstance(content, bytes):
         return pickle.loads(content)
     with content.open("rb") as file:
@@ -260,7 +258,7 @@ def _unpickle(content: bytes | Path) -> Any:
 
 
 def _dumped_error(error: BaseException) -> bytes:
-    """An error with its traceback as a note; an error that cannot be written becomes a `MechanismRaised`."""
+    """A pickled error with its traceback as a note; an error that cannot be pickled becomes `MechanismRaised`."""
     import cloudpickle
 
     error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
@@ -273,20 +271,17 @@ def _dumped_error(error: BaseException) -> bytes:
 
 
 def _may_hold_generator(mechanism: Mechanism) -> bool:
-    """Whether a mechanism may draw from a generator that each process has in the same state.
-
-    The global generators of a process are seeded anew.
-    """
+    """Whether a mechanism may hold a generator, whose state each process gets; the global ones are seeded anew."""
     signature, outcome = mechanism.signature, mechanism.outcome
-    summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names alone hold nothing
+    summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names of attributes hold no generator
     return any(map(may_hold_generator, (signature.given_function, *summaries, *signature.given.values())))
 
 
 def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The shards of each portion from `first` on: its first shard and the shard behind its last.
+    """The first shard of each task, from `first` on, and the shard behind its last one.
 
-    A portion takes about `PORTION_SECONDS` by the known cost of a run, and at most a worker's share of the remaining
-    shards, so that all workers end at about the same time.
+    A task takes about `PORTION_SECONDS` by the measured cost of a run, and has at most a worker's share of the
+    remaining shards, so that all workers end at about the same time.
     """
     size = max(int(PORTION_SECONDS / max(work.seconds, 1e-9)), 1)
     while first < work.count:
@@ -296,10 +291,10 @@ def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple
 
 
 class Dispatcher:
-    """Sends work on one mechanism to a pool where that saves time, and else does it here, on `Threads`.
+    """A dispatcher of one mechanism's work: to a pool if that saves time, else to `Threads` of this process.
 
-    `seed`: of the runs by which the processes are compared with this one; `threads`: of this process, for a mechanism
-    that must stay here.
+    `seed`: the seed of the first runs, by which other processes are compared with this one; `threads`: the number of
+    threads in this process.
     """
 
     def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
@@ -308,17 +303,17 @@ class Dispatcher:
         self._pool = pool
         self._seed = seed
         self._threads = threads
-        self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
+        self._running = threading.Lock()  # for runs here, if threads cannot share the mechanism
         self._lock = threading.RLock()
         self._seconds_here = 0.0
-        self._sent: tuple[FirstRuns, Any] | None = None  # the mechanism's first runs here, and its bytes as published
-        self._first_runs: dict[str, FirstRuns] = {}  # by process
+        self._sent: tuple[FirstRuns, Any] | None = None  # the mechanism's first runs here, and its published bytes
+        self._first_runs: dict[str, FirstRuns] = {}  # by name of the process
         self._notes: list[str] = []
         self._refused = False
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for people that say why runs stayed in this process."""
+        """Sentences for people: the reasons why runs stayed in this process."""
         return tuple(self._notes)
 
     @property
@@ -332,7 +327,7 @@ class Dispatcher:
         return len(self._first_runs)
 
     def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results of all shards in order; None, once, as the last, where the deadline passes first."""
+        """Yield the results of all shards in order; None, once, as the last, if the deadline passes first."""
         first = 0
         # A run that has begun here ends here, so that no outcome decides whether it counts.
         here = takewhile(lambda shard: not self._saves_time(work, work.count - shard, deadline), range(work.count))
@@ -345,16 +340,16 @@ class Dispatcher:
             yield from self._do_there(work, first, deadline)
 
     def _saves_time(self, work: ShardedRuns[Any], shards: int, deadline: Deadline | None) -> bool:
-        """Whether sending the last shards of this work saves time."""
+        """Whether sending the last `shards` shards of the work saves time."""
         if not self.away or self._pool.eager:
             return self.away
         left = math.inf if deadline is None else deadline.left
         if self._sent is None and left < 4 * START_SECONDS:
             return False
-        return shards > 1 and min(shards * work.seconds, left) >= 0.03  # shorter runs take less time than to send them
+        return shards > 1 and min(shards * work.seconds, left) >= 0.03  # sending takes about 0.03 s
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
-        """The results of shards made in this process, whose seconds are counted."""
+        """The results of shards that are made in this process."""
         lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)
 
         def done(shard: int) -> T:
@@ -368,11 +363,11 @@ class Dispatcher:
 
         for result in threads.ordered((partial(done, shard) for shard in shards), deadline):
             if result is None:
-                self._running = threading.Lock()  # a run that hangs keeps the old one for ever
+                self._running = threading.Lock()  # a run that hangs never releases the old lock
             yield result
 
     def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """The results of shards from `first` on, made in other processes, or here if no other process can."""
+        """The results of shards from `first` on, made in other processes, or here if none can run the mechanism."""
         content = self._publish_work(work, deadline)
         if content is not None:
             with closing(self._answers(work, content, first, deadline)) as answers:
@@ -389,7 +384,7 @@ class Dispatcher:
         yield from self._do_here(work, range(first, work.count), deadline)
 
     def _keep_here(self, reason: str) -> None:
-        """Send nothing from now on, and say why, once."""
+        """Send nothing from now on, and add a note with the reason."""
         self._refused = True
         where = "all cores of this machine" if self._mechanism.threads else "one core"
         note = f"{self._mechanism.name} ran on {where} alone: {reason}"
@@ -398,7 +393,7 @@ class Dispatcher:
                 self._notes.append(note)
 
     def _publish_work(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
-        """A piece of work as the pool takes it, behind its mechanism; None where it stays here, or is late."""
+        """The published work, with its mechanism published before; None if it stays here, or the deadline passes."""
         try:
             with self._lock:
                 if self._sent is None and not self._refused:
@@ -411,7 +406,7 @@ class Dispatcher:
             return None
 
     def _publish_mechanism(self, work: ShardedRuns[Any], deadline: Deadline | None) -> None:
-        """Publish the mechanism, unless running changes it, or its first runs here do not end in time."""
+        """Publish the mechanism, unless a run changes it, or the deadline passes in its first runs here."""
         mechanism = self._mechanism
         package = SentMechanism.of(mechanism, work.pair, self._seed)
         state = (mechanism.signature, mechanism.outcome)
@@ -432,11 +427,10 @@ class Dispatcher:
     def _answers(
         self, work: ShardedRuns[Any], content: Any, first: int, deadline: Deadline | None
     ) -> Generator[Answer | None, None, None]:
-        """The answers to portions of published work; None at the deadline.
+        """The answers to tasks of published work; None at the deadline.
 
-        Raises `MechanismCrashed` where the mechanism ended its processes, `ClusterLost` where all are out of reach.
-        Evidence that no seed repeats is not made again: other runs would replace runs whose outcomes may have ended the
-        process.
+        Raises `MechanismCrashed` if the mechanism ended its processes, and `ClusterLost` if no process can be reached.
+        Evidence that no seed repeats is not made again: its outcomes may have ended the process.
         """
         assert self._sent is not None
         once = work.role.evidence and not self._mechanism.reproducible
@@ -456,7 +450,7 @@ class Dispatcher:
             ) from lost.__cause__
         except DPWitnessError:
             raise
-        except Exception as error:  # errors of the runs come back in an answer
+        except Exception as error:  # errors of runs are in answers
             raise self._pool.failure(error) from error
 
     def _crash_error(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
@@ -470,7 +464,7 @@ class Dispatcher:
         )
 
     def _accept(self, answer: Answer) -> bool:
-        """Whether a process runs the mechanism as this one does; if not, the mechanism stays here from now on."""
+        """Whether a process runs the mechanism as this process does; if not, the mechanism stays here from now on."""
         with self._lock:
             if self._refused or self._sent is None:
                 return False
@@ -498,12 +492,12 @@ class Dispatcher:
             return not self._refused
 
     def _results(self, answer: Answer) -> Iterator[Any]:
-        """The results of an answer, as if they were made here. Raises the error that the process raised."""
+        """The results of an answer. Raises the error that a shard raised."""
         mechanism = self._mechanism
         with self._lock:
             if answer.traits is not None:
                 mechanism.traits.adopt(answer.traits)
-            mechanism.copies |= answer.copies  # shards of later work follow from it
+            mechanism.copies |= answer.copies  # the sizes of later shards depend on it
         yield from answer.results
         if answer.error is not None:
             raise pickle.loads(answer.error)
