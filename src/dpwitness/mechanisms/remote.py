@@ -91,7 +91,7 @@ class RemoteFunction(OutsideFunction):
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)
         data = next((key for key in bound if key not in DATA_FREE), None)
         if data is None:
-            raise InvalidParameter(f"{self.__name__} takes no data: its first parameter besides the generator is that")
+            raise InvalidParameter(f"{self.__name__} takes no data, which is the first parameter besides the generator")
         parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
         words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
         request = _line(

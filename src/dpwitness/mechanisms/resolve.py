@@ -146,8 +146,8 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
     difference = first_difference(compiled, plain, pair)
     if difference is not None and signature.generator is None:
         difference = (
-            f"{runs_as_python}: it draws its own randomness, so its machine code cannot be compared with it; let "
-            "it take an rng to have it compiled"
+            f"{runs_as_python}: it draws its own randomness, so its machine code and Python cannot be compared; let it "
+            "take an rng to have it compiled"
         )
     shapes = plain.flat_shapes
     if difference is None and len(shapes) > 1 and not requirements.by_position:

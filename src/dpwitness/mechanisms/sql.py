@@ -132,13 +132,13 @@ class SqlFunction:
         legacy = isinstance(connection, sqlite3.Connection) and mode not in (True, False)
         if mode is True or (legacy and connection.isolation_level is None):
             raise InvalidParameter(
-                f"connection={brief(connection)} is in autocommit mode, in which nothing is rolled back: make it "
-                "without"
+                f"connection={brief(connection)} is in autocommit mode, in which nothing is rolled back: give a "
+                "connection without autocommit"
             )
         if left := self._count(connection):
             raise MechanismError(
-                f"table {self._table} holds {left} rows: give an empty one, such as a copy of its structure; it is not "
-                "changed"
+                f"table {self._table} holds {left} rows: give an empty one, such as a copy of its structure; no row "
+                "was changed"
             )
         return connection
 
@@ -199,7 +199,7 @@ class SqlFunction:
             self._connection = None
             raise MechanismError(
                 f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or there are no "
-                "transactions; remove these rows, and let it not commit"
+                "transactions; remove these rows, and give a query that does not commit"
             )
 
     def interrupt(self) -> None:

@@ -483,11 +483,11 @@ class Dispatcher:
                 )
             elif not self._mechanism.reproducible and first in known:
                 if first.orders > 9 * math.log(10):  # by chance with a probability below 10⁻⁹
-                    self._keep_here("two processes returned the same in their first runs, so they draw the same noise")
+                    self._keep_here("two processes had equal outcomes in first runs, so they draw the same noise")
                 elif _may_hold_generator(self._mechanism):
                     self._keep_here(
-                        "two processes returned the same in their first runs, which hardly vary: whether they draw the "
-                        "same noise is not known"
+                        "two processes had equal outcomes in first runs, which hardly vary: whether they draw the same "
+                        "noise is not known"
                     )
             return not self._refused
 
