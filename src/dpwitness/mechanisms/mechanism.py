@@ -353,7 +353,7 @@ class Mechanism(ABC):
 def _uncut(
     fill: Callable[[Rows], int], rng: np.random.Generator, runs: tuple[int, ...], width: int
 ) -> tuple[int, Rows]:
-    """The length of the longest outcome, and uncut rows, at least `width` wide; narrow rows are filled twice."""
+    """The length of the longest outcome, and uncut rows, at least `width` wide; too narrow rows are filled again."""
     state = rng.bit_generator.state
     while (longest := fill(rows := np.empty((*runs, max(width, 1))))) > rows.shape[-1]:
         rng.bit_generator.state, width = state, longest

@@ -394,7 +394,6 @@ def _import_for(library: str) -> None:
 
 
 def _put_fields(value: Any, row: Row, node: Node) -> None:
-    """Put the symbol and the fields of a dataclass."""
     names = [*value.__dataclass_fields__]
     row.mark(node, symbol("dataclass", repr((type(value).__qualname__, names))), type(value).__name__)
     for name in names:

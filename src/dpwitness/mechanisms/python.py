@@ -398,7 +398,6 @@ class PythonMechanism(Mechanism):
         raise raised_error(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
 
     def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
-        """Note an input on which a run did not raise."""
         for side, own in zip(sides, outputs, strict=True):
             if own:
                 self._ran_well = (side.data,)
@@ -415,7 +414,6 @@ class PythonMechanism(Mechanism):
         return self._entries(self._outcome_of(output, run), output, run, row)
 
     def _write_rows(self, outputs: Outputs, row: Row, start: int) -> Rows:
-        """The rows of one side."""
         rows = outputs if isinstance(outputs, np.ndarray) else row.rows(outputs)
         if rows is None:
             written = [

@@ -252,7 +252,6 @@ class Recorder:
         return value
 
     def _note_noise(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        """Note a call of a sampler of `dpwitness.noise`."""
         name, scale = frame.f_code.co_name, _numbers(given.get("scale"))
         self._note(
             frame.f_back, name=name, size=1, family=NOISE_FAMILIES[name],
@@ -261,7 +260,6 @@ class Recorder:
         )  # fmt: skip
 
     def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        """Note a call of a library's method `randomise`."""
         thing, added = given.get("self"), _numbers(given.get("value"))
         names = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")  # of diffprivlib
         asked = {name: _numbers(getattr(thing, name, None)) for name in names}
@@ -360,7 +358,7 @@ _TARGETS_FOLDER: Final = os.path.join(_PACKAGE_FOLDER, "algorithms", "")
 
 @cache
 def _is_own(file: str, root: str | None) -> bool:
-    """Whether a file is the user's or a bundled target: not of Python, not installed unless in `root`, not ours."""
+    """Whether a file is the user's or a bundled target: not of Python or dpwitness, and not installed but in `root`."""
     if file.startswith("<"):  # code that was typed in or made by `exec`, not by Python itself or a library
         return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
     place = os.path.realpath(file)

@@ -210,7 +210,6 @@ def _measure(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Me
 
 
 def _apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
-    """The mechanism with the columns and texts of the requirements."""
     mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism

@@ -244,7 +244,6 @@ def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, Fir
 
 @lru_cache(4)
 def _load_work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
-    """Sent work, with its mechanism."""
     work: ShardedRuns[Any] = _unpickle(content)
     return replace(work, mechanism=mechanism)
 
@@ -349,7 +348,6 @@ class Dispatcher:
         return shards > 1 and min(shards * work.seconds, left) >= 0.03  # sending takes about 0.03 s
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
-        """The results of shards that are made in this process."""
         lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)
 
         def done(shard: int) -> T:

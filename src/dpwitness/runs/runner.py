@@ -218,7 +218,7 @@ class Runner:
         }  # fmt: skip
 
     def _shard_size(self, pair: Pair) -> int:
-        """The paired runs of a shard, in at most 1/32 of the time for large inputs: a shard cut off is lost."""
+        """The number of paired runs of a shard: larger for large inputs, but at most 1/32 of `max_time`."""
         mechanism = self.mechanism
         size, most = mechanism.shard_of(pair), self.max_time / 32
         while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:

@@ -141,7 +141,6 @@ def _load(function: Callable[..., object], text: str, name: str, arguments: str)
 
 
 def _module(mechanism: Any, name: str, path: Path, key: str) -> pytypes.ModuleType:
-    """Import a driver module."""
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     MECHANISMS[key] = mechanism
