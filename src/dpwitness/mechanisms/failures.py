@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import is_failure, text_of
+from dpwitness.checks import text_of
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
@@ -32,20 +32,6 @@ def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_
     result = MechanismRaised(message)
     result.used_up = used_up
     return result
-
-
-def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bool:
-    """Whether `run(number)` raises an exception of the class `kind` for each number from 0 to 7."""
-    for number in range(8):
-        try:
-            run(number)
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            if isinstance(error, kind):
-                continue
-        return False
-    return True
 
 
 def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
