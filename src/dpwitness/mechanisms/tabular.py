@@ -115,9 +115,6 @@ def _add_pandas(pd: Any) -> None:
         row.traits.label(kind, type(value).__name__)
         put_list(list(value), row, node, kind)
 
-    def of_missing(value: object, row: Row, node: Node) -> None:
-        row.mark(node, symbol("missing", str(value)), str(value))
-
     def of_span(value: object, row: Row, node: Node) -> None:
         row.mark(node, symbol(type(value).__name__, repr(value)), str(value))
 
@@ -125,7 +122,7 @@ def _add_pandas(pd: Any) -> None:
     flatten.register(pd.Series, of_series)
     flatten.register(pd.Index, of_index)
     flatten.register(pd.api.extensions.ExtensionArray, of_index)
-    flatten.register(type(pd.NA), of_missing)
+    flatten.register(type(pd.NA), lambda value, row, node: row.mark(node, symbol("missing", str(value)), str(value)))
     flatten.register(pd.Interval, of_span)
     flatten.register(pd.Period, of_span)
 

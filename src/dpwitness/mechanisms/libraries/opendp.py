@@ -47,8 +47,9 @@ class OpenDP(Library):
             raise InvalidClaim(
                 "an OpenDP measurement claims an ε for a distance between inputs: give d_in=…, or epsilon=…"
             )
+        counts = str(getattr(thing, "input_distance_type", ""))[:1] in ("i", "u")  # 1.0 records are 1
         try:
-            loss = thing.map(as_distance(thing, d_in))
+            loss = thing.map(int(d_in) if counts and isinstance(d_in, float) and d_in.is_integer() else d_in)
         except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
@@ -106,12 +107,6 @@ def _profile(delta: Callable[[float], float]) -> PrivacyProfile:
 def is_pure(measurement: Any) -> bool:
     """Whether a measurement's privacy loss is ε alone."""
     return str(measurement.output_measure).startswith("MaxDivergence")
-
-
-def as_distance(measurement: object, d_in: object) -> object:
-    """A distance in the type of the measurement's metric: the float 1.0 is the integer 1 for a metric that counts."""
-    counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
-    return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in
 
 
 def in_carrier(value: Any, carrier: str) -> object:
