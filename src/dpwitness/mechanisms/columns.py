@@ -10,6 +10,7 @@ random keys would fill the memory; columns never move.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -85,7 +86,7 @@ class Columns:
                 node.coordinates.append(c)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _columns, (self.entries, self.full)
+        return partial(Columns, full=self.full), (self.entries,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and (self.entries, self.full) == (other.entries, other.full)
@@ -133,10 +134,6 @@ class Columns:
             return self
         room = max(max(MOST_COLUMNS, 2 * longest) - len(self.entries), 0)
         return Columns((*self.entries, *new[:room]), full=room < len(new))
-
-
-def _columns(entries: tuple[Entry, ...], full: bool) -> Columns:  # pickle passes arguments by position
-    return Columns(entries, full=full)
 
 
 def node_name(outer: str, word: str, name: object) -> str:

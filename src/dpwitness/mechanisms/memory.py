@@ -43,11 +43,7 @@ def may_hold_generator(value: object) -> bool:
 
     The global generators of Python and NumPy do not count.
     """
-
-    def keeps(held: object) -> bool:
-        return not _is_data(held) and may_remember(held)
-
-    return _reaches(value, keeps, set())
+    return _reaches(value, lambda held: not _is_data(held) and may_remember(held), set())
 
 
 def _is_data(value: object) -> bool:
