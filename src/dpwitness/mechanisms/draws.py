@@ -1,4 +1,4 @@
-"""The random draws of single runs of plain Python, which both sides of a run can share."""
+"""The random draws of single runs of plain Python, which both sides of a paired run can share."""
 
 import ctypes
 import random
@@ -27,10 +27,10 @@ def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
 
 
 class Draws:
-    """The random draws of single runs: from one stream in turn, or from an own stream of each run.
+    """The random draws of single runs: from one stream for all runs in turn, or from one stream for each run.
 
-    Each own stream begins from 256 random bits: runs are independent of each other, and the run with the same number on
-    the other input draws the same.
+    The stream of a run begins from 256 random bits: runs are independent of each other, and the run with the same
+    number on the other input draws the same.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:

@@ -226,7 +226,7 @@ class PythonMechanism(Mechanism):
 
     @override
     def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
-        # Each coupled run has an own stream, the same on both sides.
+        # Each coupled run has a stream, which is the same on both sides.
         n, shared = len(runs), runs.coupled and self.reproducible
         draws = self._draws(rng, n, shared=shared)
         others = draws if shared else self._draws(rng, n)
@@ -513,7 +513,7 @@ class VectorisedMechanism(PythonMechanism):
 
     @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
-        return super()._draws(rng, 1, shared=shared)  # a state for each run costs a third of a cheap one
+        return super()._draws(rng, 1, shared=shared)  # a state for each run would cost a third of a cheap run
 
     @override
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
@@ -533,7 +533,7 @@ class VectorisedMechanism(PythonMechanism):
             if not is_failure(error):
                 raise
             raise raised_error(self.name, error, start, data) from error
-        masked = isinstance(output, np.ma.MaskedArray)  # entries below a mask are not released
+        masked = isinstance(output, np.ma.MaskedArray)  # masked entries are not released
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and not masked:
             if output.ndim not in (1, 2) or len(output) != n:
                 raise InvalidOutcome(
