@@ -112,7 +112,7 @@ def load_module(place: str) -> ModuleType:
 def _callable(value: Any, name: str) -> Callable[..., object]:
     if not callable(library_of(value).function(value)):
         raise UnknownTarget(f"{name} is a {type(value).__name__}: give the name of a function")
-    return value  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
+    return value  # type: ignore[no-any-return]  # it stays `Any` for mypy
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def _run_file(place: str) -> ModuleType:
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
         raise UnknownTarget(f"there is no file {place}")
-    name = f"{FILE_PREFIX}{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
+    name = f"{FILE_PREFIX}{as_utf8(path.stem)}"  # numba compiles no function of a module whose name is not UTF-8
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -45,7 +45,7 @@ from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: The seconds of starting processes; they start after as many seconds of runs here, with four times as many left.
+#: The seconds to start processes; they are started after as many seconds of runs here, if four times as many are left.
 START_SECONDS: Final = 1.0
 #: The seconds of the runs of one task, in which the milliseconds of sending a task do not count.
 PORTION_SECONDS: Final = 0.25

@@ -172,11 +172,11 @@ class Runner:
     def _note_kinds(self, rows: Rows) -> tuple[Rows, Rows]:
         """The rows of each side; columns with entries that are no numbers are noted, for the texts of events."""
         columns = self.mechanism.columns
-        if columns is not None and not columns.full:  # further entries will get columns
+        if columns is not None and not columns.full:  # numbers behind the columns stand for entries without one
             rows = widen(rows[:, :, : len(columns.entries)], 1)
         x, y = rows
         for side in (x, y):
-            if np.any(side < LEAST_NUMBER):  # mostly all entries are numbers
+            if np.any(side < LEAST_NUMBER):  # usually all entries are numbers
                 others = is_no_number(side)
                 for c in np.flatnonzero(np.any(others, axis=0)).tolist():
                     entries = side[others[:, c], c]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 class Role(Enum):
     """The purpose of runs. Runs of one role never repeat runs of another role with the same seed.
 
-    The value is the first part of the keys of the role's streams; the last part is the number of a shard.
+    The value is the first part of the keys of the role's streams; of runs in shards, the shard's number is the last.
     """
 
     SEARCH = (0,)  # next part: the number of the pair
