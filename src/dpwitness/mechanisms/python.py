@@ -29,15 +29,7 @@ from dpwitness.machine import THREAD_STATE, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
-from dpwitness.mechanisms.mechanism import (
-    LONGEST_ROW,
-    InputConversion,
-    Mechanism,
-    Order,
-    PairedRuns,
-    Rows,
-    Turns,
-)
+from dpwitness.mechanisms.mechanism import LONGEST_ROW, InputConversion, Mechanism, Order, PairedRuns, Rows, Turns
 from dpwitness.mechanisms.outcomes import (
     SINGLE_TYPES,
     ExceptionOutcome,

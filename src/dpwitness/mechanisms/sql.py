@@ -28,10 +28,7 @@ Connection = Any
 
 
 def sql(
-    connection: Callable[[], Connection],
-    query: str | Callable[[Connection], object],
-    *,
-    table: str | Sequence[str],
+    connection: Callable[[], Connection], query: str | Callable[[Connection], object], *, table: str | Sequence[str]
 ) -> "SqlFunction":
     """Return a mechanism that runs a query on a table of its input's records.
 
