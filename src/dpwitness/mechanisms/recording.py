@@ -75,7 +75,7 @@ class _Stop(RunsEnded):
 class Draw:
     """One call of a sampler."""
 
-    #: The name of the sampler; of a library's noise, of its class.
+    #: The name of the sampler, or of the class of a library's mechanism.
     name: str
     #: The innermost line of the user's code.
     place: Place

@@ -45,7 +45,7 @@ def difference_in_many(
 ) -> str | None:
     """The first difference in the runs that both make in about `seconds`, many runs a call; None without one.
 
-    N runs miss a branch that Python alone takes with probability p with probability (1 − p)^N.
+    A branch that Python alone takes, with probability p, is missed by N runs with probability (1 − p)^N.
     """
     own = np.random.Generator(np.random.SFC64())
     deadline = time.perf_counter() + seconds

@@ -220,7 +220,7 @@ def _class(value: type, seen: Seen) -> Iterator[bytes | str | None]:
         yield None
 
 
-#: A function from a copied function, and the options of numba for it, to the copy's replacement.
+#: A function: (copy of a function, numba's options for it) → replacement of the copy.
 Remake = Callable[[pytypes.FunctionType, dict[str, object]], object]
 
 
@@ -295,9 +295,8 @@ class _Rebuilder:
 def constants(function: Callable[..., object]) -> str | None:
     """A digest of the global numbers and arrays that a function and its callees use, which are compiled in.
 
-    None without any. Unlike `digest`, it covers neither code nor module names, so it is the same in every process that
-    loads the function, unless a module draws numbers when it is imported; dpwitness's modules, which do not, are left
-    out.
+    None without any. It covers neither code nor names of modules, so it is the same in every process that loads the
+    function, unless a module draws numbers when it is imported; dpwitness's modules draw none, and are left out.
     """
     values: dict[str, str] = {}
     seen: set[int] = set()

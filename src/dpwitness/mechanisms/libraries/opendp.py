@@ -31,14 +31,14 @@ class OpenDP(Library):
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return a function that converts its input to the carrier type, and releases; of a LazyFrame, a table."""
+        """Return a function that converts its input to the carrier type, and runs the measurement."""
         carrier = str(thing.input_carrier_type)
         if carrier == LAZY_CARRIER:
             return lambda value: thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
         return lambda value: thing(in_carrier(value, carrier))
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
-        """Return `map(d_in)` as a claim. Raises `InvalidClaim` without a distance, and for a loss that is no one claim.
+        """Return `map(d_in)` as a claim. Raises `InvalidClaim` without a distance, and for a loss of another measure.
 
         A smoothed max-divergence, which is a curve δ(ε), becomes a privacy profile; δ-approximate ρ-zCDP the profile
         that it implies.
@@ -112,8 +112,8 @@ def is_pure(measurement: Any) -> bool:
 def in_carrier(value: Any, carrier: str) -> object:
     """An input converted to a carrier type of OpenDP; unchanged for an unknown carrier type.
 
-    `carrier`: f64, bool, String, Vec<i32>, HashMap<String, i32>, LazyFrame or the like; BitVector, which is bytes whose
-    lowest bits come first. None becomes NaN as a float, and a DataFrame of Polars a LazyFrame. Raises
+    `carrier`: such as f64, bool, String, Vec<i32>, HashMap<String, i32>, LazyFrame, or BitVector, which is bits packed
+    into bytes, the lowest bit first. None becomes NaN as a float, a DataFrame of Polars a LazyFrame. Raises
     `InvalidParameter` for several values in the place of one, for one value in the place of a list, and for any object
     but a frame of Polars in the place of a LazyFrame.
     """
