@@ -31,7 +31,7 @@ MOST_NUMBERS: Final = 1 << 20
 
 
 def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = 16) -> str | None:
-    """The first difference in up to `runs` runs on both inputs, in about `COMPARISON_SECONDS`; None without one.
+    """The first difference in up to `runs` runs on both inputs, in about `COMPARISON_SECONDS`; None if all are equal.
 
     A difference is a line of text: the run, its input, and both outcomes.
     """
@@ -43,7 +43,7 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 def difference_in_many(
     compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
 ) -> str | None:
-    """The first difference in the runs that both make in about `seconds`, many runs a call; None without one.
+    """The first difference in the runs that both make in about `seconds`, many runs a call; None if all are equal.
 
     A branch that Python alone takes, with probability p, is missed by N runs with probability (1 − p)^N.
     """
@@ -112,7 +112,7 @@ def difference_in_event(
     *,
     coupled: bool = True,
 ) -> str | None:
-    """The first difference in up to 16 runs with an outcome in an event, 8 of them on D alone; None without one.
+    """The first difference in up to 16 runs with an outcome in an event, 8 of them on D alone; None if all are equal.
 
     These runs are evidence, in which an error of compiled code in a rare branch matters. `streams`: the generator and
     the order of each stream of paired runs, until a stream has runs with the event.
