@@ -1,7 +1,6 @@
-"""Relations: each proposes candidate pairs of inputs, and says whether a claim calls a pair neighbouring.
+"""Relations, which propose pairs of inputs and say whether a claim calls a pair neighbouring.
 
-A relation proposes a few pairs on which broken mechanisms show; the search spends most runs on the best of them. Every
-pair is used in both directions, so mirror images need not be listed.
+The search spends most runs on the best proposed pairs, and uses each pair in both directions.
 """
 
 from dpwitness.neighbours.domains import categories as categories

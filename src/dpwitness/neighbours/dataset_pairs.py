@@ -1,7 +1,7 @@
-"""Pairs of datasets that differ in one group of records, and that break real code.
+"""Changes of datasets in one group of records (the records of one unit), chosen to break real code.
 
-A slow mechanism sees the first few candidates only, so kinds of candidates come in turn. Most kinds are changes of
-single records without their unit; with units each record becomes a group of records, alike or different.
+A slow mechanism runs on the first few changes only, so kinds of changes take turns. Most kinds change a single record
+without its unit; if the relation has units, the record then becomes a group of equal or different records.
 """
 
 import math
@@ -40,19 +40,19 @@ def distinct(changes: Iterable[Change]) -> Iterator[Change]:
             yield change
 
 
-#: Values of single fields, each tried in an ordinary record: a slow mechanism sees no more.
-FIELD_VALUES: Final = 24
-#: Records tried at one size before the first of them is tried at the next size, so that all sizes come early.
-VALUES_A_SIZE: Final = 6
-#: Values of a field that are combined with those of other fields, and exchanged for each other: pairs grow as squares.
+#: Field values that one kind of change tries at most, each in an ordinary record: a slow mechanism runs on no more.
+MOST_FIELD_VALUES: Final = 24
+#: Records that are tried at one size before the next size begins, so that all sizes come early.
+RECORDS_A_SIZE: Final = 6
+#: Values of a field that are combined with other fields' values, and exchanged: pairs grow as squares.
 COMBINED_VALUES: Final = 5
 
-#: A record and its name for people.
+#: The name of a record, for labels, and the record.
 Named = tuple[str, Record]
 
 
 class Shape(NamedTuple):
-    """The records of the unit that differs: how many, whether alike, and how many they replace."""
+    """The form of a differing group: `size` records, all equal if `alike`, replace `before` records."""
 
     size: int
     alike: bool
@@ -67,9 +67,9 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Proposals:
-    """Changes of datasets to try; changes of `base` alone where it is `pinned`.
+    """The changes of datasets that a relation proposes; if `pinned`, changes of the dataset `base` alone.
 
-    `missing`: how the datasets hold a missing number where a field may be NaN or None.
+    `sizes`: numbers of records of the larger dataset; `missing`: the values of a missing number in these datasets.
     """
 
     groups: Groups
@@ -87,8 +87,8 @@ class Proposals:
     def __iter__(self) -> Iterator[Change]:
         """The changes, the most promising kinds first, each kind in turn, no change twice.
 
-        The first is an ordinary dataset: the cost of a run is measured on it. The first four are all that a very slow
-        mechanism sees, the first twelve all that a slow one does.
+        The first dataset is ordinary, since the cost of a run is measured on it. A very slow mechanism runs on the
+        first four changes, a slow one on the first twelve.
         """
         of_base = [] if self.base is None else [self._more_than_base(self.base), self._less_than_base(self.base)]
         of_any_data = [] if self.pinned else [
@@ -98,20 +98,20 @@ class Proposals:
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
     def unusual(self, scale: float) -> Iterator[Change]:
-        """Each value of small domains, magnitudes and special numbers of others; alone, and among its copies; sizes."""
+        """Changes with one special value of a field, among ordinary records or its copies; changes of many sizes."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         return self._of_groups(in_turn((
             (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
-            (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:FIELD_VALUES]),
+            (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:MOST_FIELD_VALUES]),
             self._of_many_sizes(),
         )))  # fmt: skip
 
     def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
-        """Each change of a single record as a change of a full group, and of a group of another shape in turn.
+        """Each change of a record as changes of groups: of a full group, and in turn of a group of another shape.
 
-        Other records have units of their own. In every second change they share them and lie apart, as the group's do,
-        and are fewer by as many as the group has.
+        Each other record has its own unit. In every second change the others share units, the group's records lie
+        apart, and the others are fewer by the size of the group.
         """
         if self.groups.place is None:
             yield from changes
@@ -136,7 +136,7 @@ class Proposals:
                 yield found.spread() if turn % 2 else found
 
     def _shapes(self, turn: int) -> Iterable[Shape]:
-        """A full group, and another shape in turn."""
+        """The shapes of a full group and of one other group, which changes with `turn`."""
         if self.groups.place is None:
             return [Shape(1, True, 1)]
         full, *counts = self.groups.contributions
@@ -146,12 +146,12 @@ class Proposals:
         return [Shape(full, True, full), *others[turn % max(len(others), 1) :][:1]]
 
     def _group(self, first: Record, unit: Value, size: int, *, alike: bool) -> list[Record]:
-        """The records of a unit, which begin with one."""
+        """`size` records of a unit: copies of `first` if `alike`, else `first` and other records."""
         more = [self._opposite(first), self.fields.middle(), *self.fields.draw(size)] if size > 1 and not alike else []
         return [self.groups.record(one, unit) for one in ([first] * size if alike else [first, *more][:size])]
 
     def _of_many_sizes(self) -> Iterator[Change]:
-        """A record at an end, all others drawn at random: numbers of records at which code may change."""
+        """Changes of a high record among drawn records, at sizes at which code may behave differently."""
         high = self._corners()[0]
         sizes = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
         for size in sizes if len(self.sizes) > 2 else ():
@@ -160,7 +160,7 @@ class Proposals:
                 yield self._change(others, last, high, "drawn at random")
 
     def _corners(self) -> list[Named]:
-        """Records with every field at an end: high, low, and both in turn; far apart from each other."""
+        """Records with every field at one of its ends: all high, all low, and high and low in turn."""
         ends = [domain.ends() for domain in self.fields.domains]
         corners = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
         if len(ends) > 1:
@@ -168,14 +168,14 @@ class Proposals:
             corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
         return corners
 
-    def _single(self, values: Sequence[Sequence[Value]], most: int | None = FIELD_VALUES) -> list[Named]:
-        """Ordinary records with one value of one field, the first of each field before the second of any."""
+    def _single(self, values: Sequence[Sequence[Value]], most: int | None = MOST_FIELD_VALUES) -> list[Named]:
+        """Ordinary records with one of a field's `values`; each field's first value comes before any second value."""
         middle, paths = self.fields.middle(), self.fields.paths
         places = in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(values)])
         return [(setting(paths[k], value), with_value(middle, k, value)) for k, value in islice(places, most)]
 
     def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
-        """The values of a field that code often mishandles, as datasets of this form hold them."""
+        """The field's values that code often mishandles, without missing values that this form cannot hold."""
         values, held = domain.odd(), set(map(key_of, self.missing))
         left_out = {key_of(None), "NaN"} - held if "NaN" in map(key_of, values) else set()
         return tuple(value for value in values if key_of(value) not in left_out)
@@ -184,10 +184,10 @@ class Proposals:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
     def _notable(self, part: int) -> list[Named]:
-        """Corners and odd values, then combinations and single values.
+        """Corners and odd values in turn, then combinations, then single values.
 
-        `part`, 0 to 2: every third single value comes first, and combinations are others, so that three kinds of
-        changes try all of them early.
+        `part`, from 0 to 2, selects the combinations and the third of the single values that comes first: three kinds
+        of changes together try all single values early.
         """
         single = self._single([domain.ends()[2:] for domain in self.fields.domains])
         return [
@@ -195,13 +195,13 @@ class Proposals:
         ]  # fmt: skip
 
     def _combined(self, part: int) -> list[Named]:
-        """Records whose fields have a few notable values each, combined at random."""
+        """Records whose fields all have notable values, combined at random; `part` seeds the draws."""
         domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
         places = range(len(domains))[-CHANGED_FIELDS:]
         values = {k: (*domains[k].ends()[:COMBINED_VALUES], *self._odd_of(domains[k])[:1]) for k in places}
         rng = np.random.default_rng([FILL_SEED, part])
         named = []
-        for _ in range(FIELD_VALUES // 2 if len(places) > 1 else 0):
+        for _ in range(MOST_FIELD_VALUES // 2 if len(places) > 1 else 0):
             chosen = {k: own[int(rng.integers(len(own)))] for k, own in values.items()}
             text = ", ".join(setting(paths[k], value) for k, value in chosen.items())
             named.append((f"{text:.60}", (*middle[: places[0]], *chosen.values())))
@@ -209,18 +209,17 @@ class Proposals:
 
     @property
     def _change_text(self) -> str:
-        """The change of a record, for labels."""
         return "replaces another" if self.replace else "added"
 
     def _opposite(self, record: Record) -> Record:
-        """Every field at its other end."""
+        """The record with every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
         return tuple(e[1] if same_record((value,), e[:1]) else e[0] for value, e in zip(record, ends, strict=True))
 
     def _change(
         self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None
     ) -> Change:
-        """A record added, or put in the place of `before`; at the end unless `place` is given."""
+        """The change that adds a record, or replaces `before` by it, at `place` or the end; `rest` names the others."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"
@@ -228,29 +227,28 @@ class Proposals:
         return Change.of(others, [after], [before] if self.replace else [], place, label)
 
     def _sized(
-        self, tried: Sequence[T], a_size: int = 1, *, least: int = 1, large: bool = False
+        self, tried: Sequence[T], items_a_size: int = 1, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
         """Triples of a size, an item of `tried` and a place: None (the end) twice, 0 (the start) twice, and so on.
 
-        A size begins once `a_size` items were tried at the size before: else later sizes would come too late.
-        `least`: the least size; `large`: the largest size comes second, so that a mechanism that gets few pairs gets
-        large ones too.
+        A size begins after `items_a_size` items of the size before, so that no size comes late. `least`: the smallest
+        size; `large`: the largest size comes second, for mechanisms that get few pairs.
         """
         sizes = [size for size in self.sizes if size >= least]
         if large:
             sizes[1:] = sorted(sizes[1:], reverse=True)
         both = [(rank, k) for rank in range(len(tried)) for k in range(len(sizes))]
-        for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
+        for rank, k in sorted(both, key=lambda one: (one[0] + items_a_size * one[1], one[1])):
             yield sizes[k], tried[rank], 0 if (rank // 2 + k) % 2 else None
 
     def _among_drawn(self) -> Iterator[Change]:
-        """A record at an end, or odd, all others drawn at random."""
-        for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
+        """Changes of a notable record among drawn records."""
+        for size, named, _ in self._sized(self._notable(1), RECORDS_A_SIZE):
             *others, last = self._draw(size)
             yield self._change(others, last, named, "drawn at random")
 
     def _outliers(self) -> Iterator[Change]:
-        """A record at one end, all others near the opposite end, or at it, where many computations are degenerate."""
+        """Changes of a corner record among records near or at the opposite corner, where computations degenerate."""
         tried = [(named, near) for named in self._corners() for near in (True, False)]
         for size, (named, near), place in self._sized(tried):
             other = self._opposite(named[1])
@@ -259,13 +257,13 @@ class Proposals:
             yield self._change([other] * (size - 1), other, named, f"{'nearly ' * near}opposite", place)
 
     def _among_ordinary(self) -> Iterator[Change]:
-        """A record that is odd, at an end, or of a value to try, all others in the middle."""
+        """Changes of an odd or notable record among equal ordinary records."""
         middle = self.fields.middle()
-        for size, named, place in self._sized([*self._odd(), *self._notable(0)], VALUES_A_SIZE):
+        for size, named, place in self._sized([*self._odd(), *self._notable(0)], RECORDS_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
     def _alone(self) -> Iterator[Change]:
-        """One record against no record or its opposite, and exchanges of two values of a field."""
+        """Changes of a dataset's only record, and exchanges of two values of a field."""
         alone = (self._change([], self._opposite(named[1]), named, "") for named in self._notable(2))
         yield from in_turn((alone, self._exchanged()))
 
@@ -277,23 +275,23 @@ class Proposals:
             yield self._change([middle] * (self.sizes[0] - 1), with_value(middle, k, other), named, "ordinary")
 
     def _among_odd(self) -> Iterator[Change]:
-        """A record at an end, all others missing, outside of the range, or new: code that drops these keeps one."""
+        """Changes of a corner record among odd records (missing, outside the range or new), which code may drop."""
         odd = [self._odd_of(domain) for domain in self.fields.domains]
         first = tuple(v[0] if v else m for v, m in zip(odd, self.fields.middle(), strict=True))
         fills = [("all odd", first)] if sum(map(bool, odd)) > 1 else []
         fills += [(f"with {name}", record) for name, record in (self._odd() if any(odd) else [])]
         corners = self._corners()
         tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
-        for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
+        for size, ((rest, other), named), place in self._sized(tried, RECORDS_A_SIZE, least=2):
             yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
             if place is None:
                 mixed = [other if k % 2 else record for k, record in enumerate(self._draw(size - 1))]
                 yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _single_fields(self) -> Iterator[Change]:
-        """A record with one field at an end, such as a flipped label; also if no other record has the value.
+        """Changes of one field to an end, such as a flipped label, also to a value that no other record has.
 
-        Without the record a class is then empty. The last field comes first: a label usually comes last.
+        The last field comes first, since a label is usually the last field.
         """
         return in_turn((self._among_drawn_fields(), self._contrasts())) if len(self.fields.domains) > 1 else iter(())
 
@@ -309,7 +307,7 @@ class Proposals:
                     yield self._change(drawn, last, (name, record), "drawn at random")
 
     def _contrasts(self) -> Iterator[Change]:
-        """All records in one corner but one: half of its fields are opposite, and its last field is flipped.
+        """Changes of a record that differs from a corner in half of its fields, among records in that corner.
 
         Products of two fields, such as of a feature and a label, then differ in their signs.
         """
@@ -320,7 +318,7 @@ class Proposals:
             yield self._change([one] * (size - 1), before, (f"half {name}, half opposite", contrast), name)
 
     def _in_order(self) -> Iterator[Change]:
-        """A record at an end in the middle of records in rising or falling order, first of the base."""
+        """Changes of a corner record in the middle of sorted records, first of the base, then of drawn records."""
         high, low = self._corners()[:2]
         tried = [(high, False), (low, True), (high, True), (low, False)]
         base = list(map(self.groups.stripped, self.base or ()))
@@ -336,7 +334,7 @@ class Proposals:
         return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
     def _among_equal(self) -> Iterator[Change]:
-        """A record among equal records, or among opposite records with one that is equal to it."""
+        """Changes of a corner record among its copies, or among opposite records and one copy."""
         tried = [(named, where) for named in self._corners() for where in ("", "behind", "before")]
         for size, (named, where), _ in self._sized(tried, large=True):
             one = named[1]
@@ -350,7 +348,7 @@ class Proposals:
                 yield self._change(others, self.fields.middle(), ("opposite", rest), equal, 0)
 
     def _more_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """The base with a group of a notable record, added or in the place of the group of its last record."""
+        """Changes of the base in which a group of a notable record is added, or replaces the last record's group."""
         owners = self.groups.owners(base)
         if self.replace and not base:
             return
@@ -369,7 +367,7 @@ class Proposals:
                 yield Change(rows=(*rows, *more), label=label if place is None else f"{shape.words}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """The base with its largest or an outermost group removed, or moved to the other end."""
+        """Changes of the base in which its largest or an outermost group is removed, or moved to the other end."""
         owners = self.groups.owners(base)
         counts = Counter(owners)
         tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]
@@ -386,7 +384,7 @@ class Proposals:
             yield Change(rows=tuple(rows), label=f"{name} of the base {what}")
 
     def _draw(self, n: int) -> list[Record]:
-        """Records as real data may hold them, the same ones every time; of the base where there is one."""
+        """`n` records drawn from the base, or from the fields if there is no base; the same records every time."""
         if not self.base:
             return self.fields.draw(n)
         rng = np.random.default_rng(FILL_SEED)
@@ -394,7 +392,7 @@ class Proposals:
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:
-    """Places of the greatest and the least value of each field, and of the last, first and middle record."""
+    """The places of each field's greatest and least number, and of the last, first and middle record."""
     if not base:
         return []
     places = []

@@ -1,4 +1,4 @@
-"""Steps from one change of a dataset to changes like it, and to simpler ones."""
+"""Steps from one change of a dataset to similar and to simpler changes."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -22,22 +22,22 @@ def order_of(record: Record) -> tuple[tuple[int, Value], ...]:
 
 
 def setting(path: str, value: Value) -> str:
-    """The value of a field, for labels."""
+    """The name and the value of a field, for labels."""
     return f"{path}={value!r:.20}"
 
 
 def with_value(record: Record, k: int, value: object) -> Record:
-    """A record with another value at place k."""
+    """The record with `value` as its field k."""
     return (*record[:k], value, *record[k + 1 :])
 
 
-#: The number of fields that are changed one by one: the last ones, since the label is usually the last field.
+#: Fields that are changed one by one at most, counted from the last, since a label is usually the last field.
 CHANGED_FIELDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Steps from a change of a group to others."""
+    """The variations and the shrinking steps of a change of a group."""
 
     groups: Groups
 
@@ -100,10 +100,10 @@ class Steps:
                 yield change.edited(BOTH, partial(_mapped, k, simplest))
 
     def _length(self, change: Change) -> tuple[int, ...]:
-        """The length of a change for a reader; a smaller one is simpler.
+        """The length of a change for a reader; a change of smaller length is simpler.
 
-        Numbers of other records, of records of the group, of fields that differ, of different records of the group, of
-        different records but for their unit, of records of the group before others, and of characters.
+        Its entries count the other records, the group's records, the differing fields, the group's different records,
+        all different records (units aside), the group's records ahead of others, and the characters.
         """
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         group = {tuple(map(key_of, record)) for record in (*after, *before)}
@@ -119,7 +119,7 @@ class Steps:
         return len(others), len(after) + len(before), differing, len(group), len(kinds), ahead, letters
 
     def _all_others(self, change: Change, record: Record, label: str) -> Change:
-        """All other records equal to one, but for their units."""
+        """The change with all other records equal to `record`, except for their units."""
         k = self.groups.place
         return change.edited(BOTH, lambda own: record if k is None else with_value(record, k, own[k]), label)
 
@@ -129,7 +129,7 @@ class Steps:
         return change.edited(side, lambda record: with_value(record, k, value), label)
 
     def _with_values(self, change: Change, k: int, to_try: Callable[[Value], Iterator[Value]]) -> Iterator[Change]:
-        """The group with other values of one field, up to 4; then the replaced records with other values of it."""
+        """Changes with up to 4 other values of field k in the group's records, then in the replaced records."""
         for side in (AFTER, BEFORE):
             for record in change.on(side)[:1]:
                 for value in islice(to_try(record[k]), 4):
@@ -137,5 +137,4 @@ class Steps:
 
 
 def _mapped(k: int, values: dict[Hashable, Value], record: Record) -> Record:
-    """The record with its k-th field replaced by the entry of `values` for it."""
     return with_value(record, k, values[key_of(record[k])])

@@ -1,4 +1,4 @@
-"""Two inputs as one line of text each; the second line says how D′ differs from D."""
+"""The texts of a pair of inputs, one line each; the second line says how D′ differs from D."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -11,9 +11,9 @@ from dpwitness.checks import ADDRESS, as_text
 from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.inputs import Data, input_key, shown
 
-#: Changes of an input that a text lists, so that it stays on one line.
-CHANGES: Final = 6
-#: Characters up to which an input is shown whole, and of a record in a text.
+#: Changes that a text lists at most, so that it stays on one line.
+MOST_CHANGES: Final = 6
+#: Characters of an input that is shown whole, and of a record in a text, at most.
 SHOWN_CHARACTERS: Final = 160
 
 
@@ -43,9 +43,9 @@ def difference(data: Data, neighbour: Data) -> str:
         return f"{summary(neighbour)} ({_kind(neighbour)}), where D is {_kind(data)}"
     if isinstance(data, np.ndarray) and (data.dtype, data.shape) == (neighbour.dtype, neighbour.shape):
         places = _differing(data, neighbour) if data.ndim and not data.dtype.hasobject else []
-        changed = [f"entry {', '.join(str(k + 1) for k in p)}: {data[p]} → {neighbour[p]}" for p in places[:CHANGES]]
+        lines = [f"entry {', '.join(str(k + 1) for k in p)}: {data[p]} → {neighbour[p]}" for p in places[:MOST_CHANGES]]
         if places:
-            return f"the same but for {_listed(changed, len(places))}"
+            return f"the same but for {_listed(lines, len(places))}"
     first, second = _dataset(data), _dataset(neighbour)
     if first is None or second is None:
         texts = (ADDRESS.sub("", pformat(side, sort_dicts=False)) for side in (data, neighbour))
@@ -62,7 +62,7 @@ def difference(data: Data, neighbour: Data) -> str:
 
 
 def _whole(data: Data) -> str | None:
-    """The text of a short input, or None."""
+    """The text of a short input; None for a long input, a frame, or an array of objects."""
     long_array = isinstance(data, np.ndarray) and (data.size > SHOWN_CHARACTERS or data.dtype.kind not in "biuf")
     if long_array or frames_of(data) is not None:
         return None
@@ -91,11 +91,11 @@ class _Dataset(NamedTuple):
 
     layout: list[str]
     texts: list[str]
-    word: str  # for one record
+    word: str  # the noun for a record
 
     @property
     def size(self) -> str:
-        """The number of records."""
+        """The number of records, as text."""
         return f"{len(self.texts)} {self.word}{'' if len(self.texts) == 1 else 's'}"
 
 
@@ -127,7 +127,7 @@ def _are_columns(columns: Sequence[Data]) -> bool:
 
 
 def _rows(data: Data) -> list[Data]:
-    """The rows of a table, with their labels where these are not numbers that count the rows."""
+    """The rows of a table, with their labels unless the labels only count the rows."""
     frames = frames_of(data)
     rows: list[Data] = data.tolist() if frames is None else [*frames.records(data)]
     labels = frames.labels(data) if frames is not None else None if hasattr(data.index, "step") else data.index
@@ -135,8 +135,8 @@ def _rows(data: Data) -> list[Data]:
 
 
 def _changes(first: Sequence[str], second: Sequence[str], word: str) -> str:
-    """The lines that were removed, added or replaced."""
-    # Equal ends are cut off first: SequenceMatcher takes as long as the square of the number of equal lines.
+    """The text of the removed, added and replaced lines; `word`: the noun for a line."""
+    # Equal ends are cut off first: the time of SequenceMatcher grows with the square of the number of equal lines.
     head = _common(first, second)
     tail = _common(first[head:][::-1], second[head:][::-1])
     matched = SequenceMatcher(None, first[head : len(first) - tail], second[head : len(second) - tail])
@@ -152,13 +152,13 @@ def _changes(first: Sequence[str], second: Sequence[str], word: str) -> str:
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The number of lines, or characters, that both begin with."""
+    """The length of the common beginning of two texts, or of two lists of lines."""
     pairs = zip(first, second, strict=False)
     return next((k for k, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def _change(before: str, after: str) -> str:
-    """Two texts, or the part of long texts in which they begin to differ."""
+    """The change of a text; of long texts only the part in which they begin to differ."""
     long = max(len(before), len(after)) > SHOWN_CHARACTERS
     start = max(_common(before, after) - SHOWN_CHARACTERS // 2, 0) if long else 0
     return " → ".join(f"{'…' if start else ''}{text[start:]:.{SHOWN_CHARACTERS}}" for text in (before, after))
@@ -172,6 +172,6 @@ def _numbered(lines: Sequence[str], start: int, end: int, word: str) -> str:
 
 
 def _listed(texts: Sequence[str], count: int) -> str:
-    """The first of several texts, and how many more there are."""
-    shown = texts[:CHANGES]
+    """The first texts, and the number of further changes; `count`: the number of all changes."""
+    shown = texts[:MOST_CHANGES]
     return "; ".join(shown) + (f"; and {count - len(shown)} more" if count > len(shown) else "")
