@@ -1,4 +1,4 @@
-"""Domains: which values one field of a record may take, and which of them break code."""
+"""Domains: the values that one field of a record may take, among them values that often break code."""
 
 import math
 import sys
@@ -26,11 +26,11 @@ NOT_IN_DOMAIN: Final = object()
 
 
 class Domain(ABC):
-    """The values of one field. `read` gives a value its one internal form."""
+    """The values of one field. `read` brings each value to its one internal form."""
 
     @property
     def dtype(self) -> str:
-        """The NumPy type of a column of values of the domain; "object" where NumPy has no narrower type."""
+        """The NumPy type of a column of the domain; "object" where NumPy has no narrower type."""
         return "object"
 
     @abstractmethod
@@ -46,9 +46,9 @@ class Domain(ABC):
         return ()
 
     def special(self, scale: float) -> tuple[Value, ...]:
-        """Values that code may treat unlike others, each to be tried once: all of a small domain. By default no values.
+        """Values that code may treat as special, each to be tried once; by default no values.
 
-        `scale`: of the noise that the claim asks for.
+        `scale`: the scale of the noise that the claim asks for, in the unit of the field.
         """
         return ()
 
@@ -73,9 +73,9 @@ class Domain(ABC):
         """The value in its internal form, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for a value outside the domain."""
 
     def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        """The values of a column in their internal form; None where one is outside the domain.
+        """The values of a column in their internal form; None if a value is outside the domain.
 
-        Ranges and categories take a whole column at once, in a tenth of the time.
+        Ranges and categories read a whole column at once, in a tenth of the time.
         """
         read = list(map(self.read, values))
         return None if any(value is NOT_IN_DOMAIN for value in read) else read
@@ -89,7 +89,7 @@ class Domain(ABC):
         return [*self.ends(), *self.odd(), self.middle()]
 
     def to_json(self) -> dict[str, object] | None:
-        """Everything needed to build it again, as JSON values; None where it cannot be written."""
+        """The domain as JSON values; None for a domain without a form in JSON."""
         return None
 
 
@@ -101,10 +101,10 @@ def plain(value: Value) -> Value:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for a missing one: None, NaN, and the marks of pandas and NumPy."""
+    """Whether a value is missing: None, NaN, or the mark of pandas or NumPy for a missing value."""
     value = plain(value)
     try:
-        return value is None or (value != value) is True  # an array is compared entry by entry
+        return value is None or (value != value) is True  # of an array the comparison is an array
     except ArithmeticError:  # a signalling NaN
         return False
 
@@ -130,14 +130,14 @@ def _call_text(name: str, *arguments: str, **flags: bool) -> str:
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
-#: Values up to which a domain is small, so that each of them is tried as a special value.
+#: Values of a domain at most that are all tried as special values.
 SMALL_DOMAIN_VALUES: Final = 128
-#: Listed values that are tried as an end of a domain: with more, the values of other fields would come too late.
+#: Listed values that are ends of a domain at most: with more, the values of other fields would come too late.
 LISTED_ENDS: Final = 24
 
 
 class Listed(Domain):
-    """A domain that is a list of values, all different, an ordinary one first."""
+    """A domain of listed values, all different; the first value is an ordinary one."""
 
     values: tuple[Value, ...]
     _places: dict[Hashable, int]
@@ -185,9 +185,9 @@ def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Categories(Listed):
-    """Values of one type that are listed: texts, whole numbers, flags, or numbers.
+    """A list of values of one type: texts, whole numbers, numbers or flags.
 
-    `other`: another value of that type is allowed too; `missing`: None is allowed.
+    `other`: unlisted values of the type are allowed too; `missing`: None is allowed.
     """
 
     values: tuple[Value, ...]
@@ -223,14 +223,14 @@ class Categories(Listed):
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
     def _new(self) -> Value:
-        """A value that is not listed."""
+        """An unlisted value."""
         if type(self.values[0]) is not str:
             return max(self.values) + 1
         return next(new for k in count() if (new := "other" + "_" * k) not in self.values)
 
     @override
     def read(self, value: Value) -> Value:
-        """The value itself; NaN, as a column of a DataFrame has it for None, is None."""
+        """The value itself; NaN is None, since a column of a DataFrame may hold NaN for None."""
         value = plain(value)
         if is_missing(value):
             return None if self.missing else NOT_IN_DOMAIN
@@ -241,7 +241,7 @@ class Categories(Listed):
             except OverflowError:  # no double can hold it
                 return NOT_IN_DOMAIN
         if kind is int and type(value) is float and value.is_integer():
-            value = int(value)  # of a column of floats
+            value = int(value)  # a column of floats may hold whole numbers
         belongs = type(value) is kind and (self.other or key_of(value) in self._places)
         return value if belongs else NOT_IN_DOMAIN
 
@@ -265,10 +265,7 @@ def flags(*, missing: bool = False) -> Categories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples(Listed):
-    """Exactly the given records, of any kind, for example those drawn from a hypothesis strategy.
-
-    They have no form in JSON.
-    """
+    """The given records of any kind, such as draws from a hypothesis strategy; without a form in JSON."""
 
     values: tuple[Value, ...]
     source: str = "examples"
@@ -335,7 +332,7 @@ class Text(Domain):
 
     @override
     def read(self, value: Value) -> Value:
-        """The text itself; NaN, as a column of a DataFrame has it for None, is None."""
+        """The text itself; NaN is None, since a column of a DataFrame may hold NaN for None."""
         value = plain(value)
         if is_missing(value):
             return None if self.missing else NOT_IN_DOMAIN
@@ -364,9 +361,9 @@ class Range(Domain):
     """Numbers from `low` to `high`: integers of 64 bits where `whole`, else doubles.
 
     `clipped`: the mechanism promises to clip to the range itself, so any finite number is allowed; `missing`: NaN and
-    None are allowed. Only inputs of the claim's domain can violate it, so both are for the user to state. A missing
-    integer is None. A missing double is NaN or None, two different values where records are Python objects, both NaN in
-    an array or a column of floats.
+    None are allowed. Only inputs of the claim's domain can violate the claim, so the user states both. A missing
+    integer is None. A missing double is NaN or None: two different values where records are Python objects, but both
+    are NaN in an array or a column of floats.
     """
 
     low: float
@@ -409,7 +406,7 @@ class Range(Domain):
 
     @override
     def inside(self, end: float) -> float:
-        """A hundredth of the range away from an end, of a long range of integers at least 1.
+        """The number a hundredth of the range away from an end, and at least 1 away in a long range of integers.
 
         Nearer to zero a sum of squares would vanish.
         """
@@ -420,7 +417,7 @@ class Range(Domain):
 
     @override
     def odd(self) -> tuple[float | None, ...]:
-        """Missing numbers, and numbers outside the range, near and far, where these are allowed."""
+        """Missing numbers if they are allowed, and allowed numbers outside the range, near and far."""
         span = min(self.high - self.low, OVERFLOW_MAGNITUDE)
         near = (self.low - span, self.high + span)
         outside = (
@@ -436,7 +433,7 @@ class Range(Domain):
 
     @override
     def special(self, scale: float) -> tuple[float, ...]:
-        """Integers of a small range; else magnitudes, in scales of the noise and in shares of the range, and codes."""
+        """All integers of a small range; else `SPECIAL_NUMBERS`, shares of the range, and multiples of `scale`."""
         if self.whole and self.high - self.low < SMALL_DOMAIN_VALUES:
             return tuple(range(int(self.low), int(self.high) + 1))
         span = self.high / 2 - self.low / 2
@@ -458,7 +455,7 @@ class Range(Domain):
 
     @override
     def draw(self, rng: np.random.Generator) -> float:
-        """A uniform draw, of a long range of doubles with two decimal digits."""
+        """A uniform draw; doubles from a range longer than 1 have two decimal digits."""
         if self.whole:
             return int(rng.integers(int(self.low), int(self.high), endpoint=True))
         value = self.low + float(rng.random()) * min(self.high - self.low, OVERFLOW_MAGNITUDE)
@@ -486,7 +483,7 @@ class Range(Domain):
 
     @override
     def read(self, value: Value) -> Value:
-        """The number as a float, or as an int also where a column of floats held it; NaN among integers is None."""
+        """The number as a float, or as an int in a domain of integers, also from a float; NaN is then None."""
         value = plain(value)
         if value is None:
             return None if self.missing else NOT_IN_DOMAIN
@@ -507,7 +504,7 @@ class Range(Domain):
 
     @override
     def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        # Most columns are numbers of one type in the range. Their sum is NaN where one is NaN, which has no order.
+        # Most columns hold numbers of one type in the range. A NaN, which has no order, makes the sum NaN.
         one_type = set(map(type, values)) == {int if self.whole else float}
         if one_type and (total := sum(values)) == total and self.low <= min(values) and max(values) <= self.high:
             return list(values)
@@ -528,13 +525,13 @@ def integers(low: int, high: int, *, clipped: bool = False, missing: bool = Fals
 
 
 def is_real(domain: Domain) -> bool:
-    """Whether a domain is a range of doubles, which may be rounded in it."""
+    """Whether a domain is a range of doubles, which a narrower type may round."""
     return isinstance(domain, Range) and not domain.whole
 
 
-@lru_cache(1 << 14)  # asked for with every record that is made
+@lru_cache(1 << 14)  # every record that is made needs it
 def _ends(low: float, high: float, whole: bool) -> tuple[float, ...]:
-    """Both ends and zero; round numbers and numbers just inside the ends, by turns; all of at most 24 integers."""
+    """Both ends and zero, round numbers and numbers just inside the ends in turn, and all of at most 24 integers."""
     inside = [high - 1, low + 1] if whole else [math.nextafter(high, low), math.nextafter(low, high), math.ulp(0.0)]
     every = range(int(low), int(high) + 1) if whole and high - low < 24 else ()
     tried = (high, low, 0, *in_turn((iter(_round_numbers(low, high)), iter(inside))), *every)
@@ -548,7 +545,7 @@ def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
 
 
 def parts_of(places: Sequence[T], most: float = math.inf) -> Iterator[Sequence[T]]:
-    """The two halves of some places, the quarters, … and single places, in at most `most` parts a step."""
+    """The halves of some places, then the quarters, … and single places, without steps of more than `most` parts."""
     chunk = len(places) // 2
     while chunk and len(places) // chunk <= most:
         for start in range(0, len(places), chunk):

@@ -34,12 +34,12 @@ DRAWN: Final = 100
 
 
 def is_strategy(value: object) -> bool:
-    """Whether a value is a hypothesis strategy; hypothesis is not imported for the question."""
+    """Whether a value is a hypothesis strategy. Does not import hypothesis."""
     return any(kind.__name__ == "SearchStrategy" for kind in type(value).__mro__)
 
 
 def from_strategy(strategy: Any) -> Examples:
-    """Records drawn from a hypothesis strategy, the same ones every time, numbers in their order.
+    """Records drawn from a hypothesis strategy, the same records every time, numbers sorted.
 
     Raises `InvalidNeighbours` if hypothesis finds no record.
     """
@@ -48,7 +48,7 @@ def from_strategy(strategy: Any) -> Examples:
 
     found: list[Value] = []
 
-    # What is drawn follows from the text of this function, its decorators included.
+    # Hypothesis derives its draws from the text of this function, its decorators included.
     @settings(
         derandomize=True, database=None, max_examples=DRAWN, phases=[Phase.generate], deadline=None,
         suppress_health_check=list(HealthCheck),
@@ -69,7 +69,7 @@ def from_strategy(strategy: Any) -> Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    """A domain that was read from records, with the form and the layout of these records."""
+    """The fields, the form and the layout that were read from example records."""
 
     fields: Fields
     form: str
@@ -82,9 +82,9 @@ class Like:
 def like(examples: Data) -> Like:
     """A domain of records like the examples, which give the types and the ranges of the fields.
 
-    Numbers range from the least to the greatest given. Texts are categories if there are few different ones or they
-    repeat, else texts up to the longest length. None and NaN are allowed where the examples have them. Datasets of any
-    size have the types of columns, the index and the order in memory of these records.
+    Numbers range from the least to the greatest given. Texts are categories if few of them differ or they repeat, else
+    texts up to the longest length. None and NaN are allowed in fields in which examples have them. Datasets of any size
+    have the types of columns, the index and the order in memory of the examples.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def like(examples: Data) -> Like:
 
 
 def _domain_of_column(column: Any, categories: Sequence[Value], name: object) -> Domain:
-    """The domain of a column; `categories`: all values that its type can hold, also values that no record has."""
+    """The domain of a column; `categories`: all values of a categorical type, also values that no record has."""
     what = f"column {brief(name)}"
     values = items(what, column, InvalidNeighbours)
     if categories and {type(value) for value in categories} <= {str, int, float, bool}:
@@ -146,7 +146,7 @@ def _structure(records: Sequence[Value]) -> object:
 
 
 def _domain(given: Sequence[Value], what: str) -> Domain:
-    """The domain that one field's values are read as."""
+    """The domain of a field, read from its values; `what` names the field in messages."""
     values = [plain(value) for value in given]
     present = [value for value in values if not is_missing(value)]
     missing = len(present) < len(values)

@@ -14,7 +14,7 @@ from dpwitness.neighbours.inputs import require_shallow
 
 #: The internal form of a record: the values of its fields in order, without nesting.
 Record = tuple[Value, ...]
-#: Fields of a record at most: every one is tried, and a file may ask for any number.
+#: Fields of a record at most: every field is tried, and a file may ask for any number.
 MOST_FIELDS: Final = 10_000
 #: The seed of the records that fill a dataset, fixed so that a relation proposes the same pairs each time.
 FILL_SEED: Final = 20_060_101
@@ -22,9 +22,9 @@ FILL_SEED: Final = 20_060_101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """A record's structure: a domain alone (there is one part, and no names), or parts by position or by name.
+    """A record's structure: a domain alone (one part without a name), or parts by position or by name.
 
-    A part is a `Domain` or `Fields` again. `record_type`: the class of records where it is derived from the kind's own,
+    A part is a `Domain` or `Fields` again. `record_type`: the class of records if it is derived from the kind's class,
     as a named tuple is.
     """
 
@@ -43,7 +43,7 @@ class Fields:
 
     @property
     def flat(self) -> bool:
-        """Whether no part is made of fields again."""
+        """Whether every part is a domain."""
         return not any(isinstance(part, Fields) for part in self.parts)
 
     @property
@@ -80,7 +80,7 @@ class Fields:
         return items[0]
 
     def read_all(self, records: Sequence[object]) -> list[Record] | None:
-        """The flat records as tuples; None if one does not match."""
+        """The flat records; None if a record does not match."""
         columns = self._columns(records)
         return None if columns is None else list(zip(*columns, strict=True))
 
@@ -135,7 +135,7 @@ class Fields:
             return parts[0]
         if self.kind != "dict":
             return {self.kind: parts}
-        if not all(isinstance(name, str) for name in self.names):  # JSON has texts for keys alone
+        if not all(isinstance(name, str) for name in self.names):  # keys in JSON are texts
             return {"dict": parts, "names": list(self.names)}
         return {"dict": dict(zip(self.names, parts, strict=True))}
 
@@ -187,7 +187,7 @@ def _part(given: object, where: str) -> Domain | Fields:
 
 
 def _read(value: object) -> object:
-    """The structure that unchecked JSON of some levels describes, for `fields_of`. Raises `InvalidNeighbours`."""
+    """The structure that unchecked JSON describes, for `fields_of`. Raises `InvalidNeighbours`."""
     if not isinstance(value, Mapping):
         raise InvalidNeighbours(f"domain {brief(value)} must be an object")
     match dict(value):
@@ -209,7 +209,7 @@ def _read(value: object) -> object:
     raise InvalidNeighbours(f"domain {brief(value)} must hold one of {known}, and its settings")
 
 
-#: The domains of files by their key: the function, the codec of its arguments, and its flags, which are keys too.
+#: The functions that make domains, by their keys in files, with the codec of their arguments and their flags.
 DOMAINS: Final[dict[str, tuple[Callable[..., Domain], AnyCodec, tuple[str, ...]]]] = {
     "numbers": (numbers, codec_of(tuple[float, float]), ("clipped", "missing")),
     "integers": (integers, codec_of(tuple[int, int]), ("clipped", "missing")),
@@ -222,7 +222,7 @@ def _schema(definitions: Definitions) -> Schema:
     """The schema of a domain, or of parts that are domains again."""
     whole: Schema = {"$ref": "#/$defs/Domain"}
     if "Domain" not in definitions:
-        definitions["Domain"] = {}  # it refers to itself
+        definitions["Domain"] = {}  # the schema refers to itself
         parts = {"type": "array", "items": whole}
         names = {"type": "array", "items": {"type": ["string", "integer"]}}
         by_name = {"type": "object", "additionalProperties": whole}
@@ -241,5 +241,5 @@ def _schema(definitions: Definitions) -> Schema:
     return whole
 
 
-#: A structure with its form in JSON: an object that a domain's name, or "tuple", "list" or "dict", tells apart.
+#: Fields with their codec; in JSON an object whose key is a domain's name, "tuple", "list" or "dict".
 DescribedFields: TypeAlias = Annotated[Fields, Codec(Fields.to_json, lambda _, value: fields_of(_read(value)), _schema)]

@@ -1,4 +1,4 @@
-"""Groups of records: all records of a unit, such as a person, that a field names; without units single records.
+"""Groups of records: all records of a unit, such as a person, which a field names; without units single records.
 
 Neighbours differ in one group. All other records keep their order.
 """
@@ -37,7 +37,7 @@ class Change:
     def of(
         cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
     ) -> "Change":
-        """A group among other records, all of its records before the record at `place`."""
+        """The change of a group whose records all stand before the other record at `place`."""
         rest = [(record, BOTH) for record in others]
         group = [*((record, BEFORE) for record in before), *((record, AFTER) for record in after)]
         return cls(rows=(*rest[:place], *group, *rest[place:]), label=label)
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets, the one with the records `BEFORE` first."""
+        """The two datasets: first the dataset with the records `BEFORE`."""
         return tuple(r for r, side in self.rows if side != AFTER), tuple(r for r, side in self.rows if side != BEFORE)
 
     @property
@@ -64,12 +64,12 @@ class Change:
 
     @property
     def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The empty places of each dataset, among places for the records of both.
+        """The empty places of each dataset, if both datasets share their places.
 
-        A record takes the place of the one that it replaces.
+        A record takes the place of the record that it replaces.
         """
         empty: dict[int, list[int]] = {BEFORE: [], AFTER: []}
-        start, counts = 0, {BEFORE: 0, AFTER: 0}  # of the group's records since the last record of both
+        start, counts = 0, {BEFORE: 0, AFTER: 0}  # counts of the group's records since the last record of both
         for side in (*(own for _, own in self.rows), BOTH):
             if side != BOTH:
                 counts[side] += 1
@@ -90,7 +90,7 @@ class Change:
         return replace(self, rows=tuple(rows))
 
     def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
-        """The change with other values in the records of one side."""
+        """The change with `edit` applied to the records of one side."""
         return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
 
     def without(self, places: set[int]) -> "Change":
@@ -102,11 +102,11 @@ def same_record(first: Record, second: Record) -> bool:
     """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
     try:
         return first == second
-    except (ValueError, ArithmeticError):  # arrays inside, which are compared entry by entry; a signalling NaN
+    except (ValueError, ArithmeticError):  # arrays inside, whose comparison is an array; a signalling NaN
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
-#: Numbers of records of a unit that are tried if the claim has no bound, the most promising number first.
+#: Numbers of records of a unit that are tried if the claim does not bound them, the most promising number first.
 CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
 
 
@@ -123,7 +123,7 @@ class Groups:
 
     @classmethod
     def of(cls, fields: Fields, unit: object, at_most: object) -> "Groups":
-        """The groups by a field's name, or by its number from 0 where fields have no names; None: no units.
+        """The groups by a field, given by its name, or by its number from 0 if fields have no names; None: no units.
 
         Raises `InvalidNeighbours` for a field that does not exist or may be missing, and for a bound below 1.
         """
@@ -168,7 +168,7 @@ class Groups:
         return (*record[: self.place], *record[self.place + 1 :]) if len(record) > 1 else (False,)
 
     def record(self, rest: Record, unit: Value) -> Record:
-        """A record of a unit."""
+        """The record of a unit with the other values `rest`."""
         if self.place is None:
             return rest
         return (*rest[: self.place], unit, *rest[self.place :]) if len(self.fields.domains) > 1 else (unit,)
@@ -179,7 +179,7 @@ class Groups:
         return range(len(records)) if place is None else [key_of(record[place]) for record in records]
 
     def too_many(self, records: Sequence[Record]) -> str | None:
-        """The unit that has more records than the bound allows, for messages; None if every unit is within it."""
+        """A text on the unit with more records than the bound, for messages; None if every unit is within it."""
         if self.place is None or self.at_most is None or not records:
             return None
         owners = self.owners(records)
@@ -209,7 +209,7 @@ class Groups:
                 return None
             tried = [(next(iter(gone), None), next(iter(new), None))]
             if not gone and not new:
-                # At the first record that differs one of the two is of the unit, or the others would differ.
+                # One of the first two differing records is of the unit, or other records would differ.
                 tried = [(side[place], side[place]) for side in owners if place < len(side)]
         for units in tried:
             sides = ([own == unit for own in side] for side, unit in zip(owners, units, strict=True))
@@ -220,7 +220,7 @@ class Groups:
 
     @property
     def contributions(self) -> tuple[int, ...]:
-        """Numbers of records of a unit to try: the bound first, then 1."""
+        """Numbers of records of a unit to try: the bound first, then 1; empty without units."""
         if self.place is None:
             return ()
         if self.at_most is None:
@@ -228,10 +228,7 @@ class Groups:
         return tuple(dict.fromkeys((self.at_most, 1, min(2, self.at_most), max(self.at_most - 1, 1))))
 
     def units(self, n: int) -> list[Value]:
-        """The first `n` different units, or all there are: a drawn unit, both ends, then values as real data hold them.
-
-        Without units one None, which stands for any number of units.
-        """
+        """Up to `n` different units: a drawn unit, both ends, then drawn units; `[None]` without units."""
         if self.place is None:
             return [None]
         domain, rng = self.fields.domains[self.place], np.random.default_rng(FILL_SEED)
