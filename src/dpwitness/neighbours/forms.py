@@ -1,7 +1,7 @@
 """The form in which a mechanism gets a dataset: an array, a list, a frame, columns, features and labels, a record.
 
-Neighbours differ in their records and in nothing else. So both are built in one layout, which comes from an example or
-from the domain, never from the records that happen to be there.
+Neighbours differ in their records only. So both are built in one layout, which follows from an example or from the
+domain, never from the records that are present.
 """
 
 import math
@@ -22,11 +22,11 @@ from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
-#: A type of NumPy.
+#: A NumPy dtype.
 DType = np.dtype[Any]
 #: The values of a field: an array or a list.
 Column = Any
-#: The types of domains whose values an array of numbers can hold.
+#: The NumPy types of the domains whose values an array of numbers can hold.
 NUMERIC_DTYPES: Final = ("float64", "int64", "bool")
 
 
@@ -38,17 +38,17 @@ class Layout(ABC):
 
     @classmethod
     def needs(cls, fields: Fields) -> str | None:
-        """The records that the form asks for, if the fields do not give them; else None."""
+        """A text on the records that the form needs, if records of the fields are not such records; else None."""
         return None
 
     @classmethod
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        """The array or list of each field's values; None for another form, a form of rows, or other `fields`."""
+        """The array or list of each field's values; None for data of another form or other `fields`, or in rows."""
         return None
 
     @classmethod
     def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        """The flat records of a dataset; None for another form, or where a record is outside the domain."""
+        """The flat records of a dataset; None for data of another form, or if a record is outside the domain."""
         columns = cls.columns(fields, data)
         if columns is None or len(columns) != len(fields.domains) or len(set(map(len, columns))) != 1:
             return None
@@ -98,18 +98,18 @@ class Layout(ABC):
 
     @property
     def missing(self) -> tuple[float | None, ...]:
-        """The values of a missing number: NaN, None, or both, which are then two values."""
+        """The values that a missing number can have: NaN, None, or either, which then differ."""
         return (math.nan,)
 
     def fitted(self, fields: Fields) -> "Layout":
-        """The layout with the domain's own type wherever its type cannot hold all values of the domain."""
+        """The layout with the domain's own type for every column whose type cannot hold the whole domain."""
         return self
 
     @abstractmethod
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         """A dataset of the given records.
 
-        `without`: places whose labels no row takes, counted before any is left out; rows may have labels of their own.
+        `without`: the places whose labels no row gets, if rows have labels, counted before any place is left out.
         """
 
 
@@ -169,22 +169,22 @@ def _entries(column: Column) -> list[Value]:
 
 
 def _with_flags(domain: Domain, values: list[Value]) -> list[Value]:
-    """The values; for a domain of flags 0 and 1, as an array of numbers holds flags, become False and True."""
+    """The values; of a domain of flags, 0 and 1 become False and True, as an array of numbers holds flags."""
     if domain.dtype != "bool":
         return values
     return [bool(value) if isinstance(value, int | float) and value in (0, 1) else value for value in values]
 
 
 def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
-    """A column as an array of a type, or as a list if the type is None."""
+    """A column of values of a domain: an array of a dtype, or a list if `dtype` is None."""
     if dtype is None:
         return list(values)
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # beyond a narrow type it is infinite, which no domain holds
+        with np.errstate(over="ignore"):  # a number beyond a narrow type becomes infinite, which no domain holds
             array = np.array([np.nan if value is None else value for value in values], np.float64).astype(dtype)
         if dtype.itemsize < np.dtype(np.float64).itemsize:
             for place, value in enumerate(array.tolist()):
-                if not domain.holds(value):  # rounding took it out of its domain: the next one towards the middle
+                if not domain.holds(value):  # rounded out of the domain: take the next float towards the middle
                     array[place] = np.nextafter(array[place], array.dtype.type(domain.middle()))
         return array
     if dtype.kind == "O":
@@ -196,9 +196,9 @@ def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Co
 
 
 def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
-    """Whether a column returns every value of a domain; numbers may be rounded, but stay in their range.
+    """Whether a column holds every value of a domain; reals may be rounded within their range.
 
-    `held`: the column of some values; `floats`: whether its type is one of floats.
+    `held`: the function that makes a column of values; `floats`: whether the column holds floats.
     """
     values = domain.samples()
     try:
@@ -216,19 +216,19 @@ def _is_numeric(fields: Fields) -> bool:
     return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC_DTYPES for domain in fields.domains)
 
 
-def _named(fields: Fields) -> str | None:
+def _needs_names(fields: Fields) -> str | None:
     named = fields.flat and fields.kind == "dict"
     return None if named else "records that are dicts of single values: their names become columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraysLayout(Layout):
-    """Arrays, and lists, of the values of each field; the fields `matrix` stand in one array."""
+    """An array or a list of each field's values; the fields `matrix` share one array."""
 
     matrix: ClassVar[slice]
 
     dtypes: tuple[DType | None, ...]  # of each field; None for a list
-    order: str = field(default="C", compare=False)  # which one cannot be told of a single row
+    order: str = field(default="C", compare=False)  # in memory; an array of one row has both orders
     kind: type = dict
 
     @classmethod
@@ -244,7 +244,7 @@ class ArraysLayout(Layout):
 
     @classmethod
     def usual(cls, fields: Fields) -> Self:
-        """The layout with floats in an array of several fields if one of them is real, and integers otherwise."""
+        """The layout whose array of several fields holds floats if one of these fields is real, else integers."""
         together = fields.domains[cls.matrix]
         one = np.dtype(np.float64 if any(domain.dtype == "float64" for domain in together) else np.int64)
         others = (domain.dtype for domain in fields.domains[len(together) :])
@@ -267,10 +267,10 @@ class ArraysLayout(Layout):
 
     @abstractmethod
     def joined(self, fields: Fields, columns: list[Column]) -> Data:
-        """The dataset that the columns make."""
+        """The dataset of the given columns."""
 
     def _matrix(self, columns: list[Column]) -> Array:
-        """Records by fields."""
+        """The columns as one array of shape (records, fields)."""
         matrix = np.empty((len(columns[0]), len(columns)), columns[0].dtype, order="F" if self.order == "F" else "C")
         for k, column in enumerate(columns):
             matrix[:, k] = column
@@ -309,7 +309,7 @@ class ColumnsLayout(ArraysLayout):
     @classmethod
     @override
     def needs(cls, fields: Fields) -> str | None:
-        return _named(fields)
+        return _needs_names(fields)
 
     @classmethod
     @override
@@ -362,9 +362,9 @@ def _is_xy(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(Layout):
-    """A frame of a library; `blank` has all its properties but the records and the labels of rows.
+    """A frame of a library; `blank` has all its properties except the records and the labels of rows.
 
-    In Polars and Arrow a missing number is null, and NaN stands only in the columns `nan`, in which an example has it.
+    In Polars and Arrow a missing number is null; NaN occurs only in the columns `nan`, in which the example holds it.
     """
 
     frames: ClassVar[Frames]
@@ -385,7 +385,7 @@ class FrameLayout(Layout):
     @override
     def needs(cls, fields: Fields) -> str | None:
         texts = not cls.frames.null or all(isinstance(name, str) for name in fields.names)
-        return _named(fields) or (None if texts else "names of columns that are texts")
+        return _needs_names(fields) or (None if texts else "names of columns that are texts")
 
     @classmethod
     @override
@@ -411,7 +411,7 @@ class FrameLayout(Layout):
 
     @classmethod
     def _usual(cls, fields: Fields, names: Sequence[Any]) -> Frame:
-        """A blank whose types hold the whole domain; types must not follow from the records that are present."""
+        """A blank whose types hold the whole domain, as types must not depend on the records that are present."""
         cls.frames.module()
         samples = {n: domain.samples() for n, domain in zip(fields.names, fields.domains, strict=True) if n in names}
         longest = max(map(len, samples.values()))
@@ -505,14 +505,14 @@ def usual_form(fields: Fields) -> str:
 
 
 def form_named(form: object, known: str | None) -> Any:
-    """The form that a name means; `known` is the form of a base or of examples. Other names mean themselves."""
+    """The form of a name: "dataframe" for "pandas", and for "dataframe" the frame form `known` of base or examples."""
     if form == "pandas":
         return "dataframe"
     return known if form == "dataframe" and known in [frames.form for frames in FRAMES] else form
 
 
 def form_of_data(name: str, data: object) -> str:
-    """The form in which a dataset was given as an argument of that name. Raises `InvalidNeighbours`."""
+    """The form of a dataset that was given as the argument `name`. Raises `InvalidNeighbours`."""
     frames = frames_of(data)
     if frames is not None:
         return frames.form

@@ -1,8 +1,8 @@
 """Inputs of a mechanism: any Python objects.
 
 Numbers and numeric arrays are read-only arrays, the fast path. Any other object stays as it was given, and a mechanism
-that could change it gets a fresh copy. A copy for each run would cost more than most runs, so that many runs of plain
-Python share one input as long as no run changes it.
+that could change it gets a fresh copy. A copy for each run would cost more than most runs, so many runs of plain Python
+share one input as long as no run changes it.
 """
 
 import copy
@@ -33,7 +33,7 @@ Data = Any
 #: An array of any type of numbers.
 Array = NDArray[Any]
 
-#: The types of values that nothing can change, so that runs share them.
+#: The types of immutable values, which runs share.
 ATOMS: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
 )
@@ -42,8 +42,8 @@ ATOMS: Final = frozenset(
 def as_input(value: object) -> Data:
     """A copy of a value as an input that nothing changes any more.
 
-    A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
-    Raises `InvalidNeighbours` for a masked array, for an object that cannot be copied, and as `require_shallow`.
+    A number becomes an array without axes, an array of numbers a read-only copy, any other value a deep copy. Raises
+    `InvalidNeighbours` for a masked array, for an object that cannot be copied, and as `require_shallow` does.
     """
     require_unmasked(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
@@ -70,15 +70,15 @@ def require_unmasked(data: object) -> None:
 
 
 def require_shallow(data: Data, what: str = "an input") -> None:
-    """Raise `InvalidNeighbours` for an object that holds itself, or is nested deeper than readers of inputs go."""
+    """Raise `InvalidNeighbours` for an object that holds itself, or is nested too deep for readers of inputs."""
     if too_deep(data):
         raise InvalidNeighbours(f"{what} holds itself, or is nested too deep")
 
 
 def as_numbers(values: object) -> Array:
-    """Numbers as a read-only array: integers stay integers, everything else becomes floats.
+    """Numbers as a read-only array of int64 or, if any is a real number, of float64.
 
-    Raises `InvalidNeighbours` for text, nesting of unequal lengths, and for whole numbers that 64 bits cannot hold.
+    Raises `InvalidNeighbours` for text, for lists of unequal lengths, and for whole numbers that 64 bits cannot hold.
     """
     try:
         array = np.array(values)
@@ -88,7 +88,7 @@ def as_numbers(values: object) -> Array:
         raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
     if array.dtype.kind not in "biuf":
         raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
-    with np.errstate(over="ignore"):  # numbers beyond a double become infinite
+    with np.errstate(over="ignore"):  # a number that no double holds becomes infinite
         return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 
@@ -101,7 +101,7 @@ def as_finite_numbers(values: object) -> Array:
 
 
 def as_array(data: Data) -> Array | None:
-    """An array of numbers, or a list of numbers or of flags of one depth, as a numeric array; else None."""
+    """An array of numbers, or a list of numbers or of flags of one depth, as an array; None for any other value."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
     kinds = _kinds(data) if type(data) is list and not too_deep(data) else {object}
@@ -109,12 +109,12 @@ def as_array(data: Data) -> Array | None:
         if kinds == {bool}:
             return read_only(np.array(data, bool))
         return as_numbers(data) if kinds <= {int, float} else None
-    except (InvalidNeighbours, ValueError):  # of more than one depth, or too large
+    except (InvalidNeighbours, ValueError):  # a list of more than one depth, or a number too large
         return None
 
 
 def _kinds(values: list[Data]) -> set[type]:
-    """The kinds of the items of a list and of the lists within it; NumPy's numbers count as Python's."""
+    """The types of the items of a list and of the lists within it; NumPy's numbers count as Python's."""
     kinds: set[type] = set()
     for kind in set(map(type, values)):
         if kind is list:
@@ -127,15 +127,15 @@ def _kinds(values: list[Data]) -> set[type]:
 
 
 def read_only(array: Array) -> Array:
-    """The array, made read-only."""
+    """The array itself, made read-only."""
     array.flags.writeable = False
     return array
 
 
 def _too_large(values: object, array: Array) -> bool:
-    """Whether given whole numbers are outside the range of 64-bit integers.
+    """Whether all values are whole numbers and one is outside the range of 64-bit integers.
 
-    NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
+    NumPy silently turns lists of such numbers into objects, unsigned integers or rounded floats.
     """
     if array.dtype.kind == "u":
         return bool(np.any(array > GREATEST_INT64))
@@ -149,10 +149,10 @@ def _too_large(values: object, array: Array) -> bool:
 
 
 def copier(data: Data) -> Callable[[], Data]:
-    """A function that hands out an input, a fresh copy each time if it could be changed.
+    """A function that returns an input, a fresh copy for each call if a mechanism could change the input.
 
-    An array without axes is a number. Any other array can be written to, and lies in memory as it was given, whatever
-    its length: neighbours must not differ in either.
+    An array without axes is a number. The copy of any other array is writable and keeps its order in memory:
+    neighbours must not differ in either property.
     """
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
         if data.ndim == 0:
@@ -165,10 +165,9 @@ def copier(data: Data) -> Callable[[], Data]:
     if frames is not None and frames.lent(data) is not None:
         return partial(frames.lent, data)
     try:
-        # Deep copies of pandas' objects share labels and the objects in columns. Protocol 4: with 5, arrays that cannot
-        # be written to come back as such.
+        # Deep copies of pandas' objects share labels and objects in columns. Protocol 5 would keep arrays read-only.
         return partial(pickle.loads, pickle.dumps(data, 4))
-    except Exception:  # whatever an object raises that cannot be pickled, such as a function
+    except Exception:  # an object that cannot be pickled, such as a function, may raise anything
         return partial(copy.deepcopy, data)
 
 
@@ -180,43 +179,40 @@ def _immutable(value: Data) -> bool:
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
 PICKLED_CONTAINERS: Final = (list, dict, tuple, set, frozenset)
-#: Bytes of an array or a frame that are compared in the time of one item of a list.
+#: Bytes of an array or a frame that take as long to compare as one item of a list.
 BYTES_AN_ITEM: Final = 256
 
 
 @dataclass(slots=True)
 class SharedInput:
-    """An object that many runs get and nothing else uses."""
+    """An input that many runs get and nothing else uses."""
 
     value: Data
-    #: Its pickle before the first run.
-    before: bytes
-    #: About how many items it holds; see `items_of`.
-    items: int
-    #: How many runs have left it as it was.
-    runs: int = 0
+    before: bytes  # the pickle of the value before the first run
+    items: int  # the cost of comparing, by `items_of`
+    runs: int = 0  # the number of runs that left the value as it was
 
     @property
     def changed(self) -> bool:
-        """Whether a run changed it."""
+        """Whether a run changed the value."""
         return _pickled(self.value) != self.before
 
 
 def shared_input(value: Data) -> SharedInput | None:
-    """A value as an input that many runs get; None if a change could go unseen. Nothing else may use the value."""
+    """The value as a shared input, which nothing else may use; None if a change could go unseen."""
     before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
     return None if before is None else SharedInput(value, before, items_of(value))
 
 
 def _pickled(data: Data) -> bytes | None:
-    """An input as bytes, which also show whether its arrays can be written to; None if it cannot be pickled."""
-    with suppress(Exception):  # whatever an object raises that a run put into it
+    """An input as bytes, which also show whether its arrays are writable; None if it cannot be pickled."""
+    with suppress(Exception):  # an object that a run put into the input may raise anything
         return PANDAS.state(data) if PANDAS.holds(data) else pickle.dumps(data, 5)
     return None
 
 
 def _pickles_show_all(data: Data) -> bool:
-    """Whether an input holds `PICKLED_CONTAINERS`, `ATOMS` and arrays alone: other objects may hide a change."""
+    """Whether an input holds only `PICKLED_CONTAINERS`, `ATOMS` and arrays: other objects may hide a change."""
     level: list[Any] = [data]
     for _ in range(32):  # levels of nesting
         inner: list[Any] = []
@@ -238,8 +234,8 @@ def _pickles_show_all(data: Data) -> bool:
 def items_of(data: Data) -> int:
     """The cost of comparing an input, as the approximate number of its items at all levels.
 
-    All lists in a list count as much as the first. An item of an array or a frame is `BYTES_AN_ITEM`, and to pickle a
-    frame takes as long as 1,000 items.
+    All lists in a list count as much as the first list. `BYTES_AN_ITEM` bytes of an array or a frame are one item, and
+    pickling a frame takes as long as 1,000 items.
     """
     if type(data) in PICKLED_CONTAINERS and data:
         return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
@@ -249,10 +245,10 @@ def items_of(data: Data) -> int:
 
 
 def input_key(data: Data) -> Hashable:
-    """A key that is equal exactly for inputs of the same kinds, shapes and values.
+    """A key that is equal exactly for inputs of the same types, shapes and values.
 
-    Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON
-    cannot hold are the same where they are one object.
+    Signs of zeros and of NaN do not count. A list of numbers has the key of its array. An object that JSON cannot hold
+    has a key of its own.
     """
     kind = type(data)
     if kind is str or kind is bool or data is None:
@@ -280,7 +276,7 @@ def input_key(data: Data) -> Hashable:
 def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
     """The text of records that are all dicts, or all tuples, of plain values, without signs of zeros; else None.
 
-    The keys of each of many records by themselves would take eight times as long.
+    A key for each record would take eight times as long.
     """
     kinds = set(map(type, records))
     if kinds == {dict}:
@@ -301,7 +297,7 @@ def shown(data: Data) -> str:
         return " ".join(np.array2string(data, threshold=12, separator=", ").split())
     frames = frames_of(data)
     if frames is not None:
-        with suppress(InvalidNeighbours):  # times that Python does not hold
+        with suppress(InvalidNeighbours):  # times that `datetime` cannot hold
             columns = frames.columns(data)
             rows = len(next(iter(columns.values()), ()))
             text = ", ".join(f"{name}: {_brief_list(column)}" for name, column in columns.items())
@@ -326,14 +322,14 @@ def _brief_list(items: list[Data]) -> str:
 def input_to_json(data: Data) -> object:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
-        # A list says neither in which order entries lie in memory nor, without entries, which shape and type they have.
+        # A list has no order in memory and, without entries, no shape and no dtype.
         plain = data.flags.c_contiguous and (data.size or (data.ndim == 1 and data.dtype == np.float64))
         return data.tolist() if plain else value_to_json(data)
     return {"list": value_to_json(data)} if type(data) is list else value_to_json(data)
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from unchecked JSON; a value that no file can hold becomes `Unreadable`, for people alone.
+    """Build an input from unchecked JSON, in which an `Unreadable` stands for a value that no file can hold.
 
     Raises `InvalidNeighbours`; runs no code of the file.
     """
@@ -353,7 +349,7 @@ Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_f
 
 def exact_key(value: Data) -> Hashable:
     """A key that is equal exactly for values that a mechanism cannot tell apart, not even by type or sign."""
-    if type(value) in ATOMS:  # of most values, in a third of the time
+    if type(value) in ATOMS:  # most values, in a third of the time
         return type(value), repr(value)
     if type(value) is dict:
         return dict, *((exact_key(name), exact_key(item)) for name, item in value.items())

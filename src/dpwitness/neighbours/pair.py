@@ -10,7 +10,7 @@ from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
-#: The beginning of the label of a pair that an attack proposes; the rest says what the inputs and the event mean.
+#: The beginning of the label of a pair that an attack proposes; the rest explains the inputs and the event.
 ATTACK: Final = "attack: "
 
 
@@ -26,7 +26,7 @@ class Pair:
     data: Input
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
-    _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until it is asked for
+    _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until `key` is asked for
 
     def __post_init__(self) -> None:
         for side in self.sides:
@@ -49,7 +49,7 @@ class Pair:
 
     def swapped(self) -> "Pair":
         """The pair of D′ and D."""
-        made = object.__new__(Pair)  # inputs that are known to be shallow, which takes long to see of many records
+        made = object.__new__(Pair)  # without `require_shallow`, which takes long for many records
         for name, value in zip(Pair.__slots__, (self.neighbour, self.data, self.label, self._key), strict=True):
             object.__setattr__(made, name, value)
         return made
@@ -62,17 +62,17 @@ class Pair:
 
 
 def make_pair(data: object, neighbour: object, label: str) -> Pair:
-    """A pair of two inputs of finite numbers. Raises `InvalidNeighbours` for any other input."""
+    """A pair of inputs of finite numbers. Raises `InvalidNeighbours` for any other input."""
     return Pair(as_finite_numbers(data), as_finite_numbers(neighbour), label)
 
 
 def holds(pair: Pair, data: Data) -> bool:
-    """Whether one of the two inputs is `data`: the same values of the same kinds in the same shape."""
+    """Whether one input of a pair equals `data` in values, types and shape."""
     return input_key(data) in map(input_key, pair.sides)
 
 
 def alike(pair: Pair) -> bool:
-    """Whether both inputs are arrays of one shape and hold numbers of one kind, all of them finite."""
+    """Whether both inputs are arrays of one shape that hold finite numbers of one kind (integers or floats)."""
     first, second = pair.sides
     return (
         isinstance(first, np.ndarray)
@@ -85,9 +85,9 @@ def alike(pair: Pair) -> bool:
 
 
 def unlike(pair: Pair) -> str | None:
-    """The first property besides records in which two arrays or frames differ; None for equal ones and other objects.
+    """The first property besides records in which two arrays or frames differ; None without one, or for other objects.
 
-    A verdict on a pair that differs so may rest on that alone. No relation of this package makes one, but a user may.
+    A verdict may rest on that property alone. This package's relations make no such pair, but a user may.
     """
     first, second = map(_schema, pair.sides)
     if not first or not second:
