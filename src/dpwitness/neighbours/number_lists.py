@@ -24,8 +24,8 @@ from dpwitness.neighbours.relation import Relation, written_by_fields
 class NumberList(JsonFields, Relation):
     """Lists of `length` numbers.
 
-    `any_length`: whether the claim is for lists of any length; by default it is for `length` numbers, or as many as the
-    given data hold, and says nothing about fewer.
+    `any_length`: whether the claim is for lists of any length; by default it is for lists of `length` numbers, or of
+    the length of the given data, and not for shorter lists.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # all subclasses are dataclasses
@@ -36,7 +36,7 @@ class NumberList(JsonFields, Relation):
     def __post_init__(self) -> None:
         if isinstance(self.length, bool) or not (isinstance(self.length, int) and self.length >= 1):
             raise InvalidNeighbours(f"length={brief(self.length)} must be a whole number of at least 1")
-        # In memory at a time: 8 bytes a number of 48 inputs, both of some twenty candidates and their sources.
+        # Some 48 inputs are in memory at a time, 8 bytes a number: those of twenty candidates, and their bases.
         in_memory("length", self.length, 8 * 48 * self.length, InvalidNeighbours)
         check_kind("noun", self.noun, str, "a text", InvalidNeighbours)
         flag("any_length", self.any_length, InvalidNeighbours)
@@ -51,7 +51,7 @@ class NumberList(JsonFields, Relation):
         return f"{self.kind}({', '.join(settings)})"
 
     def read(self, data: Data) -> Data:
-        """Data as the mechanism gets them. Raises `InvalidNeighbours` for any other data."""
+        """Data in the form that the mechanism gets. Raises `InvalidNeighbours` for data that are not a list."""
         if data.ndim != 1 or data.size == 0:
             raise InvalidNeighbours(f"{self.kind}: give a list of at least one {self.noun}, not shape {data.shape}")
         return data
@@ -62,7 +62,7 @@ class NumberList(JsonFields, Relation):
 
     @override
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both inputs are lists of one length and adjacent; `data` count as the mechanism gets them."""
+        """Whether both inputs are adjacent lists of one length; `data` are compared after `read`."""
         if not alike(pair) or pair.data.ndim != 1 or not pair.data.size:
             return False
         if data is None:
@@ -87,10 +87,9 @@ class NumberList(JsonFields, Relation):
         return as_finite_numbers(data)
 
 
-#: The tolerance for rounding, as a share of the sensitivity, by which answers of neighbours may lie further apart.
+#: The excess over the sensitivity, as a share of it, that answers of neighbours may have by rounding.
 TOLERANCE: Final = 1e-9
-#: The tolerance, as a share of the sensitivity, for large answers whose doubles lie further apart than `TOLERANCE`: to
-#: detect such an excess over the claim would take some 10¹² runs.
+#: The same excess for large answers, whose doubles lie further apart: some 10¹² runs would be needed to detect it.
 COARSE_TOLERANCE: Final = 1e-6
 
 
@@ -149,17 +148,17 @@ class Queries(NumberList):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """The patterns of StatDP (Ding et al. 2018), and moves of one answer against all others.
 
-        Without data they stand around `centre`, at a few distances of the order of the noise. Raises
-        `InvalidNeighbours` for data that are not a list of answers.
+        Without data the answers lie at `centre` and at ten noise scales from it. Raises `InvalidNeighbours` for data
+        that are not a list of answers.
         """
         if data is not None:
             yield from self._moved(self.read(data), "the data")
             return
         anchor = self._resolved(float(np.floor(centre)))  # whole numbers read better in a witness
-        yield from filter(self.adjacent, self._around(anchor, scale))  # rounding may part neighbours of large numbers
+        yield from filter(self.adjacent, self._around(anchor, scale))  # rounding may move large numbers too far
 
     def _around(self, anchor: float, scale: float) -> Iterator[Pair]:
-        """The patterns around a value, and further away."""
+        """Pairs with all answers near `anchor`, then near values far from `anchor`."""
         if self.may_move == "all" and self.direction == "any" and self.length > 1:
             half = (np.arange(self.length) < self.length // 2) * self.sensitivity
             yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
@@ -171,26 +170,26 @@ class Queries(NumberList):
             yield from self._moved(base, f"{base[0]:g}", [name])
 
     def _resolved(self, centre: float) -> float:
-        """The centre itself, or 0.0 where doubles of its size are too far apart for neighbours."""
+        """The centre itself, or 0.0 if doubles of its size are too far apart for neighbours."""
         return centre if self.adjacent(_moved(np.array([centre]), np.array([self.sensitivity]), "")) else 0.0
 
     def _moved(self, base: Data, place: str, names: Sequence[str] | None = None) -> Iterator[Pair]:
-        """The answers moved in each way, or in the ways of some names."""
+        """The pairs of `base` and each of its moves, or each move in `names`; `place` describes `base`."""
         for name, move in self.moves(len(base)):
             if names is None or name in names:
                 yield _moved(base, move * self.sensitivity, f"{name} around {place}")
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """All answers at magnitudes from 0.01 to 100 scales and at special numbers; single answers; one far ahead."""
+        """Pairs around magnitudes from 0.01 to 100 scales and special numbers, then with single moves or one lead."""
         n, centre = self.length, self._resolved(centre)
-        # All answers moved by the same amount, and against each other: copies of one answer behave unlike others.
+        # Answers that move together behave unlike answers that move against each other.
         known = [name for name, _ in self.moves(n)]
-        few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in known][:2]
+        two = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in known][:2]
         offsets = [sign * size * scale for size in NOISE_MAGNITUDES for sign in (1, -1)]
         around = [centre, centre - self.sensitivity, *(centre + offset for offset in offsets)]
         for value in map(float, dict.fromkeys([*around, *offsets, *SPECIAL_NUMBERS])):
-            yield from self._moved(np.full(n, value), f"{value:g}", few if value >= centre else few[:1])
+            yield from self._moved(np.full(n, value), f"{value:g}", two if value >= centre else two[:1])
         if n == 1:
             return
         for place in _places(n):
@@ -198,12 +197,12 @@ class Queries(NumberList):
             yield _moved(np.full(n, centre), single, f"answer {place + 1} up around {centre:g}")
         for lead in [sign * size * scale for size in (1.0, 10.0, 100.0) for sign in (1, -1)]:
             ahead = centre + lead * (np.arange(n) == 0)
-            yield from self._moved(ahead, f"{centre:g}, the first {lead:+g}", [few[0], "first up"])
-            yield from self._moved(centre + lead * np.arange(n), f"{centre:g} in steps of {lead:g}", few[:1])
+            yield from self._moved(ahead, f"{centre:g}, the first {lead:+g}", [two[0], "first up"])
+            yield from self._moved(centre + lead * np.arange(n), f"{centre:g} in steps of {lead:g}", two[:1])
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """The pair with its moves split elsewhere, and with all or half of the answers higher or lower."""
+        """Pairs that split the pair's moves elsewhere, or that shift all or half of its answers up or down."""
         step = self._step(scale)
         index = np.arange(len(pair.data))
         half = index < len(index) // 2
@@ -221,18 +220,18 @@ class Queries(NumberList):
                 yield Pair(first, second, label)
 
     def _step(self, scale: float) -> float:
-        """A shift of about the noise scale, in whole sensitivities: round numbers read better in a witness."""
+        """The noise scale rounded to whole sensitivities, at least 1: round numbers read better in a witness."""
         return max(1.0, float(np.round(scale / self.sensitivity))) * self.sensitivity
 
     @override
     def read(self, data: Data) -> Data:
-        """Answers are integers only where the sensitivity is whole, so that all neighbours are whole numbers, too."""
+        """Answers as integers if they and the sensitivity, and so all neighbours, are whole numbers; else as floats."""
         whole = NumberList.read(self, data).dtype.kind in "iu" and float(self.sensitivity).is_integer()
         return data if whole else data.astype(np.float64)
 
     @override
     def adjacent(self, pair: Pair) -> bool:
-        """No answer moves by more than the sensitivity, and only as `may_move` and `direction` allow."""
+        """Whether answers move by at most the sensitivity, as `may_move` and `direction` allow."""
         moved = int(np.count_nonzero(pair.data != pair.neighbour))
         if moved == 0 or (self.may_move == "one" and moved > 1):
             return False
@@ -286,7 +285,7 @@ class Histogram(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """All cells, or a single one, at a few noise scales and special counts; all empty; one more in a cell."""
+        """Pairs with one person more in a cell; all cells are empty, or some hold a noise scale or a special count."""
         magnitudes = [round(size * scale) for size in NOISE_MAGNITUDES if size >= 1]
         counts = dict.fromkeys([1, *magnitudes, *(v for v in SPECIAL_NUMBERS if v > 0)])
         empty, first = np.zeros(self.length, np.int64), np.arange(self.length) == 0
@@ -302,10 +301,10 @@ class Histogram(NumberList):
 
     @override
     def read(self, data: Data) -> Data:
-        """Counts are integers, also where whole numbers are written as floats."""
+        """Counts as integers, also from whole numbers that are written as floats."""
         whole = (NumberList.read(self, data) >= 0) & (data == np.floor(data))
         if data.dtype.kind == "f":
-            whole &= data < float(GREATEST_INT64)  # as a double that is 2^63, one too many
+            whole &= data < float(GREATEST_INT64)  # this double is 2^63, one too many
         if not np.all(whole):
             raise InvalidNeighbours(f"a histogram holds whole counts of at least 0, not {data[~whole][0]:g}")
         return data.astype(np.int64)
@@ -337,7 +336,7 @@ class Bits(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """The first, last and middle bit flipped in all zeros, all ones and alternating bits, or in the data.
+        """Pairs with the first, last or middle bit flipped, of zeros, ones and alternating bits, or of the data.
 
         Raises `InvalidNeighbours` for data that are not bits.
         """
@@ -347,14 +346,14 @@ class Bits(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Each bit flipped in zeros, ones, and both halves."""
+        """Pairs with one of up to 24 bits flipped, of zeros, of ones, and of ones followed by zeros."""
         index = np.arange(self.length)
         for base in (0 * index, 0 * index + 1, (index < len(index) // 2).astype(np.int64)):
             yield from _flipped(base, _places(self.length))
 
     @override
     def read(self, data: Data) -> Data:
-        """Bits are integers, also where they are written as floats."""
+        """Bits as integers, also from floats."""
         if not _are_bits(NumberList.read(self, data)):
             raise InvalidNeighbours("bits are a list of zeros and ones")
         return data.astype(np.int64)
@@ -366,13 +365,13 @@ class Bits(NumberList):
 
 
 def _places(n: int) -> list[int]:
-    """The places of a list, or 24 evenly spaced places of a longer list."""
+    """The places of a list of length n, at most 24 of them, evenly spaced."""
     count = min(n, 24)
     return sorted({k * n // count for k in range(count)})
 
 
 def _flipped(base: Data, places: Iterable[int]) -> Iterator[Pair]:
-    """Pairs of bits that differ in one flipped bit."""
+    """The pairs of `base` and `base` with one bit flipped, for each place."""
     for place in places:
         changed = base.copy()
         changed[place] = 1 - changed[place]
@@ -400,11 +399,11 @@ def _distances(pair: Pair) -> NDArray[np.float64]:
 
 
 def _moved(base: Data, move: Data, label: str) -> Pair:
-    """An input and the input that lies `move` from it; integers stay integers, since their `move` is whole."""
+    """The pair of `base` and `base + move`; integers stay integers, since their `move` is whole."""
     return make_pair(base, base + move.astype(base.dtype), label)
 
 
-# The steps of shrinking below ignore adjacency: the relation leaves out pairs that it does not contain.
+# The steps of shrinking below ignore adjacency: `NumberList.smaller` leaves out pairs that are not adjacent.
 
 
 def _drop_coordinate(pair: Pair) -> Iterator[Pair]:

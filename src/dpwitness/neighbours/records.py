@@ -24,7 +24,7 @@ from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.values import value_from_json, value_to_json
 
-#: The number of records of a dataset: a number, the least and the most, or None for any number.
+#: The number of records of a dataset: one number, the least and the greatest number, or None for any number.
 Size = int | tuple[int, int] | None
 #: The codec of `Size`: a pair is a list in JSON.
 _SIZE_CODEC: Final[Codec[Size]] = Codec(
@@ -41,7 +41,7 @@ _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "
 
 #: Numbers of records in the larger dataset of a candidate, the most promising number first.
 SIZES: Final = (10, 2, 100, 1000, 3)
-#: Records of a dataset at most, as each is made.
+#: Records of a dataset at most, since all of them are made.
 MOST_RECORDS: Final = 1_000_000
 
 
@@ -86,8 +86,8 @@ ADJACENCIES: Final = ("add-remove", "replace-one")
 class Records(Relation):
     """Datasets of records of one domain; neighbours differ in one record or unit, all others in their order.
 
-    The search starts from the records `base`; the relation is not about them alone. A `size` that is a number is that
-    of one of the two datasets. See `records` for all other parameters.
+    The search starts from the records `base`, but the relation also holds for other datasets. If `size` is one number,
+    one of the two datasets has this size. See `records` for all other parameters.
     """
 
     kind: ClassVar[str] = "records"
@@ -129,7 +129,7 @@ class Records(Relation):
             raise InvalidNeighbours(f"{name} holds {found}: give data within the bound, or a larger at_most=")
 
     def __str__(self) -> str:
-        """The call that makes it, without parameters that have their default."""
+        """The call that makes the relation, without parameters at their defaults."""
         settings = [f"adjacency={self.adjacency!r}"]
         settings += [f"size={self.size}"] if self.size is not None else []
         settings += [f"form={self.form!r}"] if self.form != usual_form(self.fields) else []
@@ -139,7 +139,7 @@ class Records(Relation):
 
     @override
     def alternatives(self) -> "tuple[Records, ...]":
-        """The relation itself; where the adjacency is left open, a relation for each adjacency."""
+        """The relation itself; if the adjacency is left open, a relation for each adjacency."""
         if self.adjacency is not None:
             return (self,)
         return tuple(replace(self, adjacency=adjacency) for adjacency in ADJACENCIES)
@@ -148,13 +148,14 @@ class Records(Relation):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Pairs with outliers, special or lone values, duplicates or no records, of several sizes, kinds in turn.
 
-        With `data`, all are neighbours of the data. Raises `InvalidNeighbours` for data of another form or domain.
+        If `data` are given, they are an input of every pair. Raises `InvalidNeighbours` for data of another form or
+        domain.
         """
         base, layout = self.base, self.layout
         if data is not None:
             base, layout = tuple(self._taken(data, self.form)), self._layout_of(data)
         proposed = self._proposals(base, layout, _sizes_to_try(self.size), pinned=data is not None)
-        for change in self._sized((iter(p) for p in proposed), 64):  # few enough that each gets runs
+        for change in self._sized((iter(p) for p in proposed), 64):  # so few that each pair gets runs
             pair = self._pair(change, layout)
             if self._contains(pair, data, built=True):
                 yield pair
@@ -167,7 +168,7 @@ class Records(Relation):
     def _proposals(
         self, base: tuple[Record, ...] | None, layout: Layout, sizes: tuple[int, ...], *, pinned: bool = False
     ) -> Iterator[Proposals]:
-        """Changes to try, for each adjacency."""
+        """The proposed changes for each adjacency."""
         for relation in self.alternatives():
             yield Proposals(
                 groups=self._groups,
@@ -180,9 +181,9 @@ class Records(Relation):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with a record of each value of a small domain, of many magnitudes and special numbers; more sizes."""
+        """Pairs with each value of a small domain, with special numbers of other domains, and of many sizes."""
         proposed = self._proposals(self.base, self.layout, _sizes_to_try(self.size))
-        for change in self._sized((p.unusual(scale) for p in proposed), 160):  # each gets few runs
+        for change in self._sized((p.unusual(scale) for p in proposed), 160):  # each pair gets few runs
             if change.differs:
                 yield self._pair(change, self.layout)
 
@@ -197,18 +198,18 @@ class Records(Relation):
         yield from self._changed(pair, Steps.simpler)
 
     def _changed(self, pair: Pair, steps: Callable[[Steps, Change], Iterator[Change]]) -> Iterator[Pair]:
-        """Pairs like a pair, or simpler, in its layout; no pair where it does not belong to the relation."""
+        """The pairs that `steps` make of a pair, in its layout; no pairs if the relation does not contain the pair."""
         first, second = map(self._read, pair.sides)
         if first is None or second is None or not (change := self._groups.change_between(first, second)):
             return
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
-        # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.
+        # Where a unit's records are replaced, equal values may be different objects, such as 0.0 and −0.0.
         contains = partial(self._contains, built=self.unit is None)
         yield from filter(contains, (self._pair(step, layout) for step in steps(Steps(groups=self._groups), change)))
 
     @override
     def take(self, data: object) -> Data:
-        """The records of data in any form, in the form in which the mechanism gets them."""
+        """The records of data in any form, in the form that the mechanism gets."""
         if self.form == "record":
             return as_input(data)
         require_shallow(data, "data")
@@ -218,7 +219,7 @@ class Records(Relation):
         return self._build(records, layout=self._layout_of(data) if source == self.form else self.layout)
 
     def _taken(self, data: Data, form: str) -> list[Record]:
-        """The records of data in a form. Raises `InvalidNeighbours` for other data, and if a unit exceeds its bound."""
+        """The flat records of data in a form. Raises `InvalidNeighbours` for other data, or a unit beyond its bound."""
         records = FORMS[form].read(self.fields, data)
         if records is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records")
@@ -227,15 +228,15 @@ class Records(Relation):
 
     @override
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both are datasets of the domain that differ in exactly one record, or unit, and in nothing else.
+        """Whether both inputs are datasets of the domain that differ in one record, or unit, and in nothing else.
 
-        Order counts, since mechanisms see it: the same records in another order are another dataset. So do types of
-        values (1 is not 1.0), signs of zeros, types of columns, the index, and all other properties besides records.
+        The order of records counts, since mechanisms see it. So do types of values (1 is not 1.0), signs of zeros,
+        types of columns, the index, and all other properties besides records.
         """
         return self._contains(pair, data)
 
     def _contains(self, pair: Pair, data: Data | None = None, *, built: bool = False) -> bool:
-        """Whether the pair is adjacent, as `contains`; `built`: both sides were built from records in one way."""
+        """The answer of `contains`; `built`: both sides were built from flat records by one layout."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not _allowed(self.size, len(first), len(second)):
             return False
@@ -254,7 +255,7 @@ class Records(Relation):
             if change is None:
                 return False
             if self.unit is None and change.replaces and change.on(BEFORE)[0][-1] != change.on(AFTER)[0][-1]:
-                return False  # the label of a row, which stays where the row is replaced
+                return False  # a row that is replaced keeps its label
         if data is None:
             return True
         given = self._read(data)
@@ -264,7 +265,7 @@ class Records(Relation):
         return any(len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second))
 
     def _exact(self, records: list[Record], data: Data) -> list[Record]:
-        """The records of a dataset, each with its types and signs of zeros in the data, and its row's label, if any.
+        """The flat records with the exact keys of their rows in the data, and of their rows' labels, if any.
 
         A domain reads 5 and 5.0 as one value; a mechanism may not.
         """
@@ -274,7 +275,7 @@ class Records(Relation):
 
     @property
     def empty(self) -> Any:
-        """The dataset without records, if the layout does not follow from the domain; else `OMITTED`."""
+        """The dataset without records as JSON values; `OMITTED` if its layout follows from the domain."""
         usual = self.layout == FORMS[self.form].usual(self.fields)
         return OMITTED if usual else value_to_json(self.layout.build(self.fields, []))
 
@@ -308,7 +309,7 @@ class Records(Relation):
         return replace(relation, layout=layout)
 
     def _layout_from_json(self, empty: object) -> Layout | None:
-        """The layout of a dataset without records that a file holds; None for any other value."""
+        """The layout of a dataset without records in a file; None for any other value."""
         try:
             data = value_from_json(empty)
         except ValueError:
@@ -320,16 +321,16 @@ class Records(Relation):
         return FORMS[self.form].read(self.fields, data)
 
     def _layout_of(self, data: Data) -> Layout:
-        """The layout of a dataset in this form, as far as it can hold the whole domain."""
+        """The layout of a dataset in this form, fitted to the whole domain."""
         return FORMS[self.form].of(data).fitted(self.fields)
 
     def _pair(self, change: Change, layout: Layout) -> Pair:
-        """The pair of a change: two datasets of one layout; rows in both have the same labels."""
+        """The pair of a change: two datasets of one layout, in which shared rows have the same labels."""
         first, second = map(partial(self._build, layout=layout), change.datasets, change.absent)
         return Pair(first, second, change.label)
 
     def _build(self, records: Sequence[Record], without: tuple[int, ...] = (), *, layout: Layout) -> Data:
-        """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
+        """A dataset in the form that the mechanism gets; numbers and arrays are read-only."""
         data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
@@ -353,45 +354,44 @@ def records(
     Parameters
     ----------
     domain
-        What a record is: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
-        `text(max_length)`, a tuple or a dict of domains, `like(examples)`, or a hypothesis strategy (the records are
-        then those drawn from it). By default `like(base)`.
+        The domain of a record: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
+        `text(max_length)`, a tuple or a dict of domains, `like(examples)`, or a hypothesis strategy, from which the
+        records are then drawn. By default `like(base)`.
     adjacency
-        "add-remove" (one record more or fewer), "replace-one", or None for a claim that does not state which.
+        "add-remove" (one record more or fewer), "replace-one", or None if the claim does not state an adjacency.
     size
         Number of records in a dataset: a number, (least, most), or None for any number. Candidates then have up to
-        1,000 records, and up to 100,000 if the mechanism is fast and nothing was found with fewer.
+        1,000 records, and up to 100,000 if the mechanism is fast and fewer records showed nothing.
     base
         A dataset to start from: a list of records, an array, a DataFrame of pandas or of Polars, a LazyFrame, a Table
         of PyArrow, a dict of columns, (X, y).
     form
-        What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
-        "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame, which the
-        mechanism collects), "dataframe" (the library of the base or of the examples; else pandas), "columns"
-        (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or "record"
-        (one record alone, for local DP). By default the form of the base or of the examples; else an array for numbers,
-        (X, y) for records ((x1, …, xk), y), and a list for all others.
-
+        The form that the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers),
+        "list", "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame,
+        which the mechanism collects), "dataframe" (of the library of the base or of the examples; else of pandas),
+        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
+        "record" (one record alone, for local DP). By default the form of the base or of the examples; else an array for
+        numbers, (X, y) for records ((x1, …, xk), y), and a list for all other records.
     unit
         The field that identifies the unit, such as "person_id", or its number from 0 if fields have no names.
         Neighbours then differ in all records of one unit, at any places. With "add-remove" one of the datasets lacks
-        the unit; with "replace-one" the unit has other records, any number of them, of the same unit or of another one
-        that the dataset does not hold.
+        the unit; with "replace-one" any number of other records replace the unit's, of the same unit or of a unit that
+        the dataset does not hold.
     at_most
-        The contribution bound of the claim: how many records a unit may have. None: any number.
+        The contribution bound of the claim: the largest number of records of a unit. None: any number.
 
     Neighbours differ only in their records. Types of columns, names, index, order in memory and class come from the
     base or the examples, if they have this form, else from the domain; never from the records present. A type that
     cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index that counts
     the rows is made anew for any number of rows. Other labels belong to their rows: a removed row loses its label too,
     and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN is tried only in
-    columns of floats whose base or examples hold it.
+    columns of floats in which the base or the examples hold NaN.
 
     Raises
     ------
     InvalidNeighbours
-        For arguments that make no sense, and for a base with records outside the domain or with more than `at_most`
-        records of a unit.
+        For an invalid argument, and for a base with records outside the domain or more than `at_most` records of a
+        unit.
     """
     if domain is None and base is None:
         raise InvalidNeighbours(

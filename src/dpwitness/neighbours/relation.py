@@ -1,7 +1,7 @@
 """Relations: a relation proposes pairs of inputs, and says whether a claim calls a pair neighbouring.
 
-A relation of another package inherits `Relation` and gives at least `candidates`; everything else has a default. The
-functions here hold any relation to its own `contains`: a pair that it does not contain is never run.
+A relation of another package inherits `Relation` and defines at least `candidates`. The functions here check the pairs
+of any relation by its own `contains`: a pair that the relation does not contain is never run.
 """
 
 import json
@@ -24,22 +24,21 @@ from dpwitness.frames import frames_of
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, require_shallow
 from dpwitness.neighbours.pair import Pair, holds
 
-#: Candidates compared with a pair at most, by a relation without a `contains` of its own: it may give any number.
+#: Candidates that the default `contains` compares with a pair at most: a relation may give any number.
 MOST_COMPARED: Final = 10_000
 
 T = TypeVar("T")
 
 
 class Relation(ABC):
-    """The pairs of inputs that are neighbours under a claim. A relation inherits this class and defines `candidates`.
+    """The pairs of inputs that are neighbours under a claim. Subclasses define `candidates`.
 
     The search tries `candidates`, then `variations` of the best ones; a witness is shrunk by the steps of `smaller`.
     `contains` must accept all these pairs.
     """
 
-    kind: ClassVar[str]  # its name in files, where it is written by its fields
-    #: Whether `candidates`, `variations` and `smaller` give those pairs alone that `contains` accepts: to ask again
-    #: takes as long as to make them.
+    kind: ClassVar[str]  # the class's name in files, if it is written by its fields
+    #: Whether `contains` accepts all pairs of `candidates`, `variations` and `smaller`, and so is not asked again.
     judged: ClassVar[bool] = False
 
     @property
@@ -49,7 +48,7 @@ class Relation(ABC):
 
     @property
     def unit(self) -> str | int | None:
-        """The field that says whose a record is, where neighbours differ in all records of one unit; else None."""
+        """The field that names a record's unit, if neighbours differ in all records of one unit; else None."""
         return None
 
     @property
@@ -68,7 +67,7 @@ class Relation(ABC):
         return None
 
     def of_sensitivity(self, sensitivity: float) -> "Relation":
-        """The relation with another sensitivity, if it has a sensitivity."""
+        """The relation with another sensitivity; the relation itself if it states no sensitivity."""
         if self.sensitivity is None or not is_dataclass(self):
             return self
         return replace(self, sensitivity=sensitivity)
@@ -77,36 +76,36 @@ class Relation(ABC):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Pairs to try, the most promising kinds first.
 
-        `data`: D as given by the user, or None; `centre`: the value that the mechanism compares with (a threshold);
+        `data`: D as given by the user, or None; `centre`: the value with which the mechanism compares (a threshold);
         `scale`: roughly the scale of its noise. Every pair is used in both directions: leave out mirror images.
         """
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs like this one, to try if it shows a large difference; by default no pairs."""
+        """Pairs similar to `pair`, to try if `pair` shows a large difference; by default no pairs."""
         return iter(())
 
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Many more pairs, of values that code may treat as special; most show nothing. By default no pairs.
 
-        A search makes few runs of each, and goes on with the one or two that promise most.
+        A search makes few runs of each pair, and goes on with the one or two most promising pairs.
         """
         return iter(())
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Shrinking steps: pairs that are simpler to read than this one, largest steps first; by default no pairs."""
+        """Shrinking steps: pairs that are simpler to read than `pair`, largest steps first; by default no pairs."""
         return iter(())
 
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
 
         If `data` are given, one of the two must equal them: the same numbers, of the same kind and shape. By default
-        only the relation's own candidates are adjacent. A relation changes no input that it gave or is asked about, and
-        compares the contents of inputs, not whether they are one object.
+        only the relation's own candidates are adjacent. A relation never changes an input, and compares the contents of
+        inputs, not their identity.
         """
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
     def take(self, data: object) -> Data:
-        """Data of a user, in the form in which the other methods take them. Raises `InvalidNeighbours`.
+        """Data of a user in the form that the other methods take. Raises `InvalidNeighbours`.
 
         By default lists of numbers become arrays, and everything else stays as it is.
         """
@@ -114,20 +113,17 @@ class Relation(ABC):
         return as_input(data if array is None else array)
 
     def alternatives(self) -> "tuple[Relation, ...]":
-        """The relations with a verdict each: several if the adjacency is left open, else the relation itself."""
+        """The relations that get a verdict each: several if the adjacency is left open, else the relation itself."""
         return (self,)
 
     def to_json(self) -> dict[str, object] | None:
-        """The JSON values from which `relation_from_json` builds the relation again; by default None.
-
-        A witness file then holds null for it.
-        """
+        """The JSON values from which `relation_from_json` builds the relation; None, the default, is null in files."""
         return None
 
 
 @contextmanager
 def _naming_errors(relation: Relation, method: str) -> Iterator[None]:
-    """Turn an exception of another package's relation into `InvalidNeighbours`; a fault of ours stays as it is."""
+    """Turn an exception of another package's relation into `InvalidNeighbours`; our own exceptions pass."""
     try:
         yield
     except DPWitnessError:
@@ -139,7 +135,7 @@ def _naming_errors(relation: Relation, method: str) -> Iterator[None]:
 
 
 def _check_all(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
-    """The results of a method of a relation, each checked to be of a class. Raises `InvalidNeighbours`."""
+    """The results of a relation's method. Raises `InvalidNeighbours` for a result of another class than `wanted`."""
     for one in given:
         if not isinstance(one, wanted):
             raise InvalidNeighbours(
@@ -150,13 +146,13 @@ def _check_all(relation: Relation, method: str, wanted: type[T], given: Iterable
 
 
 def _pairs_of(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
-    """The pairs of a method of a relation. Raises `InvalidNeighbours` where it raises, or gives other objects."""
+    """The pairs of a relation's method. Raises `InvalidNeighbours` if the method raises, or gives other objects."""
     with _naming_errors(relation, method):
         yield from _check_all(relation, method, Pair, getattr(relation, method)(*given, **settings))
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
-    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
+    """Whether a relation calls the inputs of a pair adjacent; if `data` are given, one input must equal them."""
     with _naming_errors(relation, "contains"):
         return bool(relation.contains(pair, data))
 
@@ -167,7 +163,7 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
         if not adjacent(relation, one, data):
             given = "" if data is None else " with the given data"
             advice = "give the relation of the claim, or a pair of it"
-            if type(relation).contains is Relation.contains:  # which asks for candidates once more
+            if type(relation).contains is Relation.contains:  # the default compares with other candidates
                 advice = (
                     f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
                     "centre 0 and scale 1 alone, by equal inputs: define `contains`"
@@ -180,18 +176,18 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
 def proposed_pairs(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
-    """The candidates of a relation, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    """The candidates of a relation, not yet checked. Raises `InvalidNeighbours` if the relation raises."""
     return _pairs_of(relation, "candidates", data, centre=centre, scale=scale)
 
 
 def taken(relation: Relation, data: object) -> Data:
-    """The user's data, in the form in which a relation takes them. Raises `InvalidNeighbours`."""
+    """The user's data in the form that a relation takes. Raises `InvalidNeighbours`."""
     with _naming_errors(relation, "take"):
         return relation.take(data)
 
 
 def alternatives(relation: Relation) -> tuple[Relation, ...]:
-    """The relations of an open adjacency, each with its own verdict. Raises `InvalidNeighbours` for other objects."""
+    """The `alternatives` of a relation. Raises `InvalidNeighbours` if they are not relations."""
     with _naming_errors(relation, "alternatives"):
         return tuple(_check_all(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
 
@@ -199,13 +195,13 @@ def alternatives(relation: Relation) -> tuple[Relation, ...]:
 def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
-    """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
+    """The candidates of a relation. Raises `InvalidNeighbours` at the first pair that the relation does not contain."""
     pair = None
     for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         if not relation.judged:
             require_adjacent(relation, pair, data, what="the candidate")
         yield pair
-    if pair is None:  # it gave one where the mechanism was tried out
+    if pair is None:  # there was a candidate when the mechanism was tried out
         raise InvalidNeighbours(
             f"neighbours={brief(relation)}: its candidates gave no pair the second time: let each call make all of them"
         )
@@ -220,21 +216,21 @@ def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 
 def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
-    """The variations of a pair that the relation contains and, if data are given, that hold the data."""
+    """The variations of a pair within the relation; if data are given, the variations with these data as an input."""
     return _within(relation, _pairs_of(relation, "variations", pair, scale=scale), data)
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
-    """Shrinking steps of a pair within the relation; no steps if data are given, since data stay as they are."""
+    """The shrinking steps of a pair within the relation; no steps if data are given, since data must not change."""
     return iter(()) if data is not None else _within(relation, _pairs_of(relation, "smaller", pair))
 
 
 def _within(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
-    """The pairs that a relation contains and that hold the data, if given."""
+    """The pairs that a relation contains, if `data` are given with these data as an input."""
     return pairs if data is None and relation.judged else (pair for pair in pairs if adjacent(relation, pair, data))
 
 
-#: A function that reads a relation from the keys of a file.
+#: A function that builds a relation from the keys of a file.
 Reader = Callable[[Mapping[str, Any]], Relation]
 Kind = TypeVar("Kind", bound=type[Relation])
 
@@ -245,10 +241,10 @@ _FAMILY: Final = Family()
 
 
 def register_relation(kind: str, reader: Reader) -> None:
-    """Let `relation_from_json`, and so witness files, hold another kind of relation.
+    """Let `relation_from_json` read another kind of relation, also from witness files.
 
-    `kind` is the value that its `to_json` writes under that key; `reader` gets the rest and raises `InvalidNeighbours`.
-    Raises `ValueError` if `kind` is not a text or is one of this package, and if `reader` is not a function.
+    `kind` is the value that the relation's `to_json` writes under "kind"; `reader` gets all other keys and raises
+    `InvalidNeighbours`. Raises `ValueError` for a `kind` that is not a text or is taken, and for another `reader`.
     """
     if not isinstance(kind, str):
         raise ValueError(f"kind={brief(kind)} must be a text")
@@ -268,7 +264,7 @@ def written_by_fields(kind: Kind) -> Kind:
 def _read_fields(kind: type[Relation], value: Mapping[str, object]) -> Relation:
     names = [key.name for key in keys_of(kind)[1:]]
     try:
-        if not set(value) <= set(names):  # a key that is not known may narrow the relation
+        if not set(value) <= set(names):  # an unknown key may narrow the relation
             raise KeyError
         relation: Relation = read_fields(kind, kind.kind, {"kind": kind.kind, **value})
     except KeyError:
@@ -280,10 +276,7 @@ def _read_fields(kind: type[Relation], value: Mapping[str, object]) -> Relation:
 
 
 def relation_from_json(value: Any) -> Relation:
-    """Build a relation from unchecked JSON; no code of the file is run.
-
-    Raises `InvalidNeighbours`.
-    """
+    """Build a relation from unchecked JSON; no code of the file is run. Raises `InvalidNeighbours`."""
     require_shallow(value, "a relation")
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str):
@@ -300,7 +293,7 @@ def relation_from_json(value: Any) -> Relation:
 
 
 def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
-    """A relation as JSON values; None where it cannot be written. Raises `InvalidNeighbours` if its `to_json` does."""
+    """A relation as JSON values; None if it has no JSON. Raises `InvalidNeighbours` if its `to_json` raises."""
     if relation is None:
         return None
     with _naming_errors(relation, "to_json"):
@@ -312,7 +305,7 @@ def _write(relation: Relation) -> dict[str, object] | None:
     try:
         written = relation_to_json(relation)
         relation_from_json(written)
-    except InvalidNeighbours:  # the result that it is of stands without it
+    except InvalidNeighbours:  # the result is valid without its relation
         return None
     return written
 
@@ -321,7 +314,7 @@ register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _FA
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
-    """Whether two relations call the same pairs adjacent, judged by their JSON; False if one has no JSON."""
+    """Whether two relations call the same pairs adjacent, judged by their JSON; False without JSON."""
     if first is second:
         return True
     # As texts: 1 and 1.0 are equal, but integers and floats are different inputs.
@@ -357,7 +350,7 @@ class Pairs(JsonFields, Relation):
     @property
     @override
     def described(self) -> str:
-        """The list of the pairs: they have no adjacency with a name."""
+        """The list of the pairs, since their adjacency has no name."""
         return f"the pairs given: {self._listed}"
 
     @property
@@ -382,7 +375,7 @@ class Pairs(JsonFields, Relation):
 
     @property
     def inputs(self) -> list[tuple[Input, Input]]:
-        """The inputs of each pair, without labels, which no file holds."""
+        """The inputs of each pair, as files hold them, without the label."""
         return [pair.sides for pair in self.given]
 
     @classmethod
@@ -411,7 +404,7 @@ def _checked_pair(given: Data, hint: str) -> Pair:
     if count != 2:
         raise InvalidNeighbours(f"a pair is two inputs, not {count}, {brief(given)}{hint}")
     pair = Pair(as_input(given[0]), as_input(given[1]))
-    # Arrays of the same numbers may be of different kinds.
+    # Arrays of different dtypes have different keys even if their numbers are equal.
     if len(pair.key) == 1 or (all(isinstance(side, np.ndarray) for side in pair.sides) and np.array_equal(*pair.sides)):
         raise InvalidNeighbours(f"pair {pair}: both inputs are the same, so nothing could ever be found{hint}")
     return pair
