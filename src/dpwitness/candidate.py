@@ -1,4 +1,4 @@
-"""Candidates of a search: a directed pair, an event, and the counts of the event on each side. Never evidence."""
+"""Candidates of a search: a directed pair, an event, and estimates of the event's probabilities. Never evidence."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 
-#: Nats beyond which exp overflows a double: the limit of parameters and of logarithms of ratios of probabilities.
+#: The largest parameter, and log ratio of probabilities, in nats: beyond about 709 nats exp overflows a double.
 MOST_NATS: Final = 700.0
-#: The largest order of a divergence: beyond it a file would ask for powers that no double holds.
+#: The largest order of a divergence: for a larger order a file would ask for powers that no double holds.
 MOST_ORDER: Final = 1e6
-#: The least and the largest share of the wealth on an event beside cells: beyond them a level of a part could be 0.
+#: The least and the largest share of the wealth on an event beside cells: outside them one bet's level could be 0.
 EVENT_SHARES: Final = (1e-3, 0.999)
 
 
@@ -27,11 +27,11 @@ class CellsEstimate:
     joint
         The probability of cell i on D and cell j on D′ in one paired run, at i·k + j; shape (k²,).
     order, log_ratios
-        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.renyi.Hyperplane`.
+        The order of the tested divergence, and the log ratios (nats) of its tangent, a `claims.renyi.Hyperplane`.
     against
-        The parameter of the claim's family that the bet is best against.
+        The parameter of the claim's family against which the bet is best.
     event_share
-        Share of the wealth on the event alone, 0 or within `EVENT_SHARES`: the promise of rare cells may be luck.
+        The share of the wealth on the event alone, 0 or within `EVENT_SHARES`: rare cells may look good by luck.
 
     Raises `ValueError` for numbers outside these ranges.
     """
@@ -44,7 +44,7 @@ class CellsEstimate:
 
     def __post_init__(self) -> None:
         if len(self.joint) != len(self.log_ratios) ** 2 or not all(0 <= share <= 1 for share in self.joint):
-            raise ValueError(f"a joint law of {len(self.log_ratios)} cells needs the square of it in probabilities")
+            raise ValueError(f"joint must hold the probabilities of {len(self.log_ratios)}² pairs of cells")
         if not 0.99 <= sum(self.joint) <= 1.01:
             raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
         if not 0 <= self.against <= MOST_NATS:
@@ -62,8 +62,8 @@ class CellsEstimate:
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
-    They place a bet and prove nothing. `both` None: the sides are independent. `cells`: estimates of all cells of a
-    partition, if the bet is on cells. Raises `ValueError` for a number that is not a probability.
+    Estimates place a bet and prove nothing. `both` is None for independent sides; `cells` has the estimate of all cells
+    of a partition, if the bet is on cells. Raises `ValueError` for a number that is not a probability.
     """
 
     p: float
@@ -81,7 +81,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedCounts:
-    """The numbers of paired runs with (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0); two types, which never mix.
+    """The numbers of paired runs with (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0): the base of `Tally` and `Counts`.
 
     `cells`: for an event made of k cells of a partition, the number of runs with cell i on D and cell j on D′, at
     i·k + j; empty for any other event, and without runs.
@@ -129,19 +129,19 @@ class PairedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(PairedCounts):
-    """The counts of an event in n paired search runs.
+    """The counts of an event in paired search runs.
 
-    It may choose a candidate and never proves one: evidence takes `Counts`, which `confirm` and `epoch` alone make.
+    They may choose a candidate and never prove it: evidence takes `Counts`, which only `confirm` and `epoch` make.
     """
 
     @property
     def estimate(self) -> Estimate:
-        """The estimated probabilities of the event: its shares of the runs, of which there must be at least one."""
+        """The estimated probabilities of the event: its shares of the runs. Needs at least one run."""
         n = self.runs
         return Estimate(p=self.hits / n, q=self.neighbour_hits / n, both=self.n11 / n)
 
     def estimate_of(self, inside: NDArray[np.bool_]) -> Estimate:
-        """The estimate of a set of some of the k cells; `inside`: of shape (k,), which cells it holds."""
+        """The estimate of an event of some cells; `inside`: whether it holds each cell, shape (k,)."""
         table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
         p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
         return Estimate(p=int(p) / n, q=int(q) / n, both=int(both) / n)
@@ -162,7 +162,7 @@ class Candidate:
 
     @property
     def coupled(self) -> bool:
-        """Whether the sides of its runs share their random draws; not if its estimate is of independent sides."""
+        """Whether the sides of a paired run share their random draws; False if the estimate is of independent sides."""
         return self.estimate is None or self.estimate.both is not None
 
     def seen(self, tally: Tally) -> "Candidate":

@@ -1,4 +1,4 @@
-"""Checks of single values. A message is one line: the name, the value, and the values that are allowed."""
+"""Checks of single values. An error's message is one line: the name, the value, and the allowed values."""
 
 import difflib
 import json
@@ -20,12 +20,12 @@ from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
 #: The memory address in the default text of an object, which changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
-#: Levels of nested containers of an input at most: a reader calls itself once a level, and a user may have raised the
-#: interpreter's limit, `sys.setrecursionlimit`, above what the stack holds.
+#: Levels of nested containers of an input at most: readers recurse, and the stack may hold fewer calls than the user's
+#: `sys.setrecursionlimit` allows.
 DEEPEST_LEVEL: Final = 100
-#: The types of most values that are not containers.
+#: The most frequent types of values that are not containers.
 PLAIN_TYPES: Final = frozenset({float, int, bool, str, bytes, type(None)})
-#: Seconds of each unit of a time that is given as a text.
+#: Seconds of each unit of time in a text.
 TIME_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -45,11 +45,11 @@ def as_text(value: object) -> str:
 
 
 def too_deep(value: object) -> bool:
-    """Whether containers are nested deeper than `DEEPEST_LEVEL` levels, as in a container that holds itself."""
+    """Whether containers are nested deeper than `DEEPEST_LEVEL` levels; true of a container that holds itself."""
     level = [value]
     for _ in range(DEEPEST_LEVEL + 1):
         parts = list(chain.from_iterable(map(_parts, level)))
-        if set(map(type, parts)) <= PLAIN_TYPES:  # which most inputs end with
+        if set(map(type, parts)) <= PLAIN_TYPES:  # most inputs end here
             return False
         level = list({id(part): part for part in parts if type(part) not in PLAIN_TYPES}.values())
     return True
@@ -61,14 +61,14 @@ def _parts(whole: Any) -> Iterable[object]:
         return chain(whole, whole.values())
     if isinstance(whole, list | tuple | set | frozenset | deque):
         return whole
-    # Without an import: the command line's help needs no numpy.
+    # NumPy is not imported, since the command line's help does not need it.
     if str(type(whole).__module__).startswith("numpy") and getattr(getattr(whole, "dtype", None), "hasobject", False):
         return [whole.tolist()]
     return ()
 
 
 def json_value(text: str, deepest: int = DEEPEST_LEVEL, **read: Any) -> object:
-    """The value of a JSON text. Raises `ValueError`, also for deep nesting, by which `json.loads` may crash."""
+    """The value of a JSON text. Raises `ValueError`, also for deep nesting, which may crash `json.loads`."""
     depth = 0
     if text.count("[") + text.count("{") > deepest:
         for found in re.finditer(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', text):  # brackets, and texts, which may hold brackets
@@ -86,9 +86,9 @@ def escaped(text: str, keep: Callable[[str], bool]) -> str:
 
 
 def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
-    """A question after the known names that resemble the given one; empty if no name does.
+    """The end of a message, "; did you mean …?", with the known names that resemble `name`; empty without such names.
 
-    `prefix`: the beginning that all names share, which would make any two alike.
+    `prefix`: the common beginning of all names, which would make any two of them similar.
     """
     names = [str(one).removeprefix(prefix) for one in known]
     found = difflib.get_close_matches(str(name).removeprefix(prefix), names, n=most, cutoff=0.6)
@@ -96,7 +96,7 @@ def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = 
 
 
 def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[ValueError]) -> Any:
-    """The value if it is of a type. Raises `error`, whose message says `what` it must be."""
+    """The value if it is of a type. Raises `error`; `what` describes the type in its message."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value
@@ -105,7 +105,7 @@ def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, e
 def is_of(value: object, wanted: Any) -> bool:
     """Whether a value is of the type of an annotation. An int is a float too; True and False are not numbers.
 
-    A value is of a protocol, such as `Claim`, if its class has the class variables of the protocol.
+    A value satisfies a protocol, such as `Claim`, if its class has the protocol's class variables.
     """
     origin, parts = get_origin(wanted), get_args(wanted)
     if origin is Annotated:
@@ -128,7 +128,7 @@ def is_of(value: object, wanted: Any) -> bool:
 
 
 def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:
-    """The entries of a list, a tuple or an array, each as it is. Raises `error` for any other value, a text too."""
+    """The entries of a list, a tuple or an array, unchanged. Raises `error` for any other value, a text too."""
     if isinstance(value, list | tuple):
         return value
     if getattr(value, "ndim", 0) < 1 or not hasattr(value, "tolist") or not hasattr(value, "dtype"):
@@ -142,7 +142,7 @@ def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> 
 
 
 def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
-    """A positive time in seconds: a number, or a text as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
+    """A positive time in seconds, from a number or from a text such as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
     found = math.nan
     if isinstance(value, str):
         unit = next((unit for unit in TIME_UNITS if value.endswith(unit)), "")
@@ -189,7 +189,7 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
-    """Raise `error` if a value needs more bytes than there is memory."""
+    """Raise `error` if a value needs more bytes than `memory`."""
     there = memory()
     if needed > there:
         most = value * there // needed
@@ -200,7 +200,7 @@ def in_memory(name: str, value: int, needed: int, error: type[BadInput] = Invali
 def memory() -> int:
     """Bytes of memory that this process may have: the machine's, or its container's limit if that is less."""
     found = [1 << 62]
-    with suppress(ImportError, AttributeError, OSError, ValueError):  # a system that does not say
+    with suppress(ImportError, AttributeError, OSError, ValueError):  # the system does not tell
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         import resource
 
@@ -211,7 +211,7 @@ def memory() -> int:
 
 
 def text_of(value: object, convert: Callable[[object], str] = str) -> str:
-    """The text of an object of the user's, whose own conversion may fail."""
+    """The text of a user's object; a replacement text if its own conversion fails."""
     try:
         return convert(value)
     except Exception as error:
@@ -224,15 +224,12 @@ def first_line(error: BaseException) -> str:
 
 
 def one_line(value: object, convert: Callable[[object], str] = str) -> str:
-    """The whole text of an object of the user's, as `text_of` has it, on one line."""
+    """The whole text of a user's object on one line, by `text_of`."""
     return " ".join(text_of(value, convert).split())
 
 
 def class_and_text(error: BaseException, *, brackets: bool = False) -> str:
-    """The class of an error and its whole text on one line, behind a colon or, within a sentence, in brackets.
-
-    The class alone if the error has no text.
-    """
+    """The class of an error and its whole text, if any, on one line, after a colon or in `brackets`."""
     name, text = type(error).__name__, one_line(error)
     if not text:
         return name
@@ -249,18 +246,18 @@ def is_ours(thing: object) -> bool:
     return type(thing).__module__.partition(".")[0] == "dpwitness"
 
 
-#: The exceptions that end this process, or runs that nobody needs: code that catches all others lets them through.
+#: The exceptions that end this process or unneeded runs; code that catches all other exceptions lets them through.
 INTERRUPTS: Final = (KeyboardInterrupt, RunsEnded)
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception says that the code which raised it failed; other exceptions end the caller.
+    """Whether an exception means that the code which raised it failed; other exceptions must end the caller.
 
-    Not every failure is an `Exception`: the panics of Rust that Polars raises are not.
+    Polars raises panics of Rust, which are failures and not of the class `Exception`.
     """
     if isinstance(error, Exception):
         return True
-    # Loaded packages end a test or a task by these: pytest's skip and fail, a cancelled task.
+    # These exceptions end a test (pytest's skip and fail) or a task (cancelled), if their packages are loaded.
     others = (("_pytest.outcomes", "OutcomeException"), ("asyncio.exceptions", "CancelledError"))
     found = (getattr(sys.modules.get(module), name, None) for module, name in others)
     endings = (*INTERRUPTS, SystemExit, GeneratorExit, *(kind for kind in found if isinstance(kind, type)))
@@ -268,7 +265,7 @@ def is_failure(error: BaseException) -> bool:
 
 
 def exit_error(whose: str, error: SystemExit) -> BadInput:
-    """The error for code of the user's that called `sys.exit`."""
+    """The error for user code that called `sys.exit`; `whose` names the code."""
     return BadInput(f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check")
 
 

@@ -11,18 +11,18 @@ a dataclass                               an object of its fields
 ``Annotated[T, codec]``                   as the `Codec` says
 ========================================  ===========================================================================
 
-The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields. Each is written,
-and a file that lacks one is damaged, also where the constructor has a default. The metadata of a field say otherwise:
-``{"json": "optional"}`` for a field that files of earlier times lack, ``"sparse"`` for one that is written only where
-it differs from its default, ``"flat"`` for a dataclass whose keys stand among the object's own.
+The object of a dataclass begins with the class's `kind`, if that is a text. Then come its fields. Every field is
+written, and a file that lacks a field is damaged, even if the constructor has a default. The metadata of a field change
+this: ``{"json": "optional"}``: older files lack the field; ``"sparse"``: the field is written only if it differs from
+its default; ``"flat"``: the field is a dataclass whose keys are among the object's own.
 
-A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
-or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
-constructor, from the keys by name; files may lack those that have a default there. A property that it does not ask for
-is written for people and never read.
+Two attributes of a class change more. `json_keys` lists the keys in order: fields, constants (a ``ClassVar[str]``) or
+properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, replaces the constructor and gets the
+keys by name; files may lack keys for which it has a default. A property that `from_keys` does not take is written for
+people and never read.
 
-The data that is read is unchecked. Each value is checked where it is read, and no code of a file is run:
-`Codec.read` raises `KeyError` for a missing key and `ValueError` for a wrong value, in one line that names it.
+Files are unchecked. `Codec.read` checks each value and runs no code of a file. It raises `KeyError` for a missing key
+and `ValueError`, with one line that names the key, for a wrong value.
 """
 
 import inspect
@@ -47,22 +47,22 @@ Schema = dict[str, Any]
 #: The JSON Schemas to which another schema refers, by name.
 Definitions = dict[str, Schema]
 
-#: The mark of a property's value whose key is not written.
+#: The value of a property whose key is not written.
 OMITTED: Final[Any] = object()
-#: The mark of a key without a default: a file that lacks it is damaged.
+#: The default of a key that every file must have.
 _REQUIRED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """Three functions of one type: one writes values as JSON, one reads them under a name, one makes the schema."""
+    """The functions that write values of a type as JSON, that read them under a name, and that make the schema."""
 
     write: Callable[[T], Any]
     read: Callable[[str, object], T]
     schema: Callable[[Definitions], Schema] = lambda _: {}
 
 
-#: A codec of any type.
+#: The codec of any type.
 AnyCodec: TypeAlias = Codec[Any]
 
 
@@ -72,12 +72,12 @@ class JsonFields:
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON values from which the object is built again."""
+        """The JSON values from which `read_fields` builds the object."""
         return write_fields(self)
 
 
 def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
-    """The codec of a type that JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
+    """The codec of a JSON type; `check` takes a name and a value, returns the value or raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 
 
@@ -94,7 +94,7 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
 
 
 def or_infinite(infinity: float, other: Kind = float) -> Codec[float]:
-    """The codec that writes one infinity, which JSON lacks, as null, and other numbers as the codec of `other`."""
+    """The codec that writes `infinity`, which JSON lacks, as null, and other numbers by the codec of `other`."""
     codec = codec_of(other)
     return Codec(
         lambda value: None if value == infinity else codec.write(value),
@@ -117,7 +117,7 @@ def _text(name: str, value: object) -> str:
     return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
-#: The codecs by type that do not follow from other types.
+#: The codecs of types that do not consist of other types.
 _known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(lambda name, value: checks.kind(name, value, bool, "true or false", ValueError), type="boolean"),
@@ -210,7 +210,7 @@ def _object_of(codec: AnyCodec) -> AnyCodec:
 
 
 def _any_of(classes: list[Kind]) -> AnyCodec:
-    """The codec of several classes, which their first key, a constant, tells apart."""
+    """The codec of a union of classes, whose objects differ in their first key, a constant."""
 
     def read(name: str, value: object) -> Any:
         key = keys_of(classes[0])[0].name
@@ -226,27 +226,27 @@ def _any_of(classes: list[Kind]) -> AnyCodec:
 
 
 def write_object(value: object) -> dict[str, object]:
-    """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
+    """An object as JSON values: by its own `to_json`, or a dataclass by its fields."""
     own = getattr(value, "to_json", None)
     return dict(own() if callable(own) else write_fields(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key of the object that stands for a dataclass."""
+    """A key of a dataclass's object in JSON."""
 
     name: str
     get: Callable[[Any], Any]
     codec: AnyCodec
-    argument: str | None = None  # of `from_keys` or the constructor; None: it is not read back
+    argument: str | None = None  # the parameter of `from_keys` or the constructor; None: the key is not read back
     constant: str | None = None
-    default: Any = _REQUIRED  # the value where a file lacks the key
+    default: Any = _REQUIRED  # the value for a file without the key
     mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
 
 
 @cache
 def keys_of(kind: Kind) -> tuple[Key, ...]:
-    """The keys of the object that stands for a value of a class, in their order."""
+    """The keys of a class's objects in JSON, in order."""
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
     asked = inspect.signature(maker).parameters if maker else {}
@@ -273,7 +273,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
 
 
 def _default(one: "Field[Any]") -> tuple[object, str | None]:
-    """The value of a field that a file lacks, and the mode that its metadata say."""
+    """The value of a field for a file without its key, and the mode in its metadata."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):
         return _REQUIRED, mode
@@ -294,7 +294,7 @@ def write_fields(value: object) -> dict[str, object]:
 
 
 def read_fields(kind: Kind, name: str, value: object) -> Any:
-    """The value that `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
+    """The object that `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
     arguments = {}
     for key in keys_of(kind):
@@ -315,11 +315,11 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
 
 
 class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
-    """A file holds a kind of event, relation or claim that no imported module registers."""
+    """No imported module registers the kind of an event, a relation or a claim in a file."""
 
     @classmethod
     def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
-        """The error for one kind; `known`: the registered kinds."""
+        """The error for an unknown `kind`; `what`: event, relation or claim; `known`: the registered kinds."""
         return cls(
             f"{what} kind {brief(kind)} is unknown: import the module that registers it by register_{what} (on the "
             f"command line --import MODULE); known are {', '.join(known)}"
@@ -327,9 +327,9 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
 
 
 def require_free(kind: str, new: Any, other: Any) -> None:
-    """Raise `ValueError` if another class, `other`, has the `kind` already.
+    """Raise `ValueError` if another class, `other`, already has the `kind` of the class `new`.
 
-    A class of the same name in the same file is the same: its module was loaded again, perhaps under another name.
+    A class of the same name in the same file is the same class: its module may be loaded twice.
     """
     if _place(new) != _place(other):
         raise ValueError(f"kind={kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
@@ -342,7 +342,7 @@ def _place(thing: Any) -> tuple[str, str]:
 
 
 class Family:
-    """The classes of one protocol, told apart by their `kind`; other packages may add classes."""
+    """The classes of one protocol, by their `kind`; other packages may add classes."""
 
     __slots__ = ("kinds",)
 
@@ -350,9 +350,9 @@ class Family:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
     def register(self, kind: Kind) -> None:
-        """Add a class; a dataclass without `to_json` and `from_json` has the JSON of its fields.
+        """Add a class; a dataclass without `to_json` and `from_json` gets the JSON of its fields.
 
-        Raises `ValueError` for an object that is not a class with a text `kind`, and if another class has that `kind`.
+        Raises `ValueError` for an object that is not a class with a text `kind`, and for a `kind` that is taken.
         """
         is_class, name = isinstance(kind, type), getattr(kind, "kind", None)
         if not is_class or not isinstance(name, str):
@@ -363,22 +363,22 @@ class Family:
         self.kinds[name] = kind
 
     def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
-        """A value of a registered kind. Raises `KeyError`, `ValueError`, and any error of another package's class."""
+        """An object of a registered kind. Raises `KeyError`, `ValueError`, or any error of another package's class."""
         one = self.kinds[kind]
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})
 
     def schema(self, definitions: Definitions) -> Schema:
-        """The schemas of this package's classes; of other classes only the kind is known."""
+        """The schema of objects of this package's classes, or of any other kind."""
         own = {name: kind for name, kind in self.kinds.items() if kind.__module__.startswith("dpwitness.")}
         other = {"type": "object", "properties": {"kind": {"not": {"enum": list(own)}}}, "required": ["kind"]}
         return {"anyOf": [*(codec_of(kind).schema(definitions) for kind in own.values()), other]}
 
 
 def _schema(kind: Kind, definitions: Definitions) -> Schema:
-    """A reference to the schema of a class, which is written down once."""
+    """A reference to the schema of a class; the schema itself is added to `definitions`."""
     name = kind.__name__
     if name not in definitions:
-        definitions[name] = {}  # it may refer to itself
+        definitions[name] = {}  # the schema may refer to itself
         about = (kind.__doc__ or "").strip().split("\n")[0]
         flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
         keys = [key for key in keys_of(kind) if key.mode != "flat"]
@@ -395,7 +395,7 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
 
 
 def schema_of(kind: Kind, title: str) -> Schema:
-    """The JSON Schema of a type, with all that it refers to."""
+    """The JSON Schema of a type, with the schemas to which it refers."""
     definitions: Definitions = {}
     own = codec_of(kind).schema(definitions)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
