@@ -12,7 +12,7 @@
     │   ├── BudgetTooSmall                too few runs to refute anything
     │   └── AttackStopped                 the questions or the time ended before the attack had enough answers
     ├── OracleFailed (also a RuntimeError)     the system under attack raised, or its answer was invalid
-    ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
+    ├── ClusterLost (also a ConnectionError)   no cluster answers, or the cluster stopped answering
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
@@ -26,7 +26,7 @@
     ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
 
     BaseException
-    └── RunsEnded                         (internal) it ends runs from outside
+    └── RunsEnded                         (internal) runs are ended from outside
 
 The command line prints the message of any error on one line and exits with 2. The pytest plugin fails a test by
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
@@ -34,7 +34,7 @@ The command line prints the message of any error on one line and exits with 2. T
 
 
 class RunsEnded(BaseException):
-    """The end of runs from outside, which no `except Exception` of the user's code stops."""
+    """Runs are ended from outside; no `except Exception` of the user's code stops this."""
 
 
 class DPWitnessError(Exception):
@@ -80,7 +80,7 @@ class BudgetTooSmall(BadInput):
 class AttackStopped(BadInput):
     """The questions or the time of an attack ended before it had enough answers.
 
-    `answers`: the answers that it had so far to its last questions.
+    `answers`: the answers so far to the attack's last questions.
     """
 
     answers: tuple[float, ...] = ()
@@ -91,7 +91,7 @@ class OracleFailed(DPWitnessError, RuntimeError):
 
 
 class ClusterLost(DPWitnessError, ConnectionError):
-    """No cluster answers, or one does not answer any more."""
+    """No cluster answers, or the cluster stopped answering."""
 
 
 class MechanismError(DPWitnessError, RuntimeError):
@@ -101,8 +101,8 @@ class MechanismError(DPWitnessError, RuntimeError):
 class MechanismRaised(MechanismError):
     """The mechanism raised an exception.
 
-    `used_up`: it also raises on inputs on which earlier runs succeeded; `on_both_inputs`: it raised on both inputs of
-    the pair, each time that it was tried.
+    `used_up`: it also raises on inputs on which earlier runs succeeded; `on_both_inputs`: it raised in each of its
+    first runs, on both inputs of the pair.
     """
 
     used_up = False
@@ -114,7 +114,7 @@ class MechanismTimeout(MechanismError):
 
 
 class MechanismCrashed(MechanismError):
-    """The mechanism ended the process that ran it, or called `sys.exit`, or in that of a command `os._exit`."""
+    """The mechanism ended the process that ran it, or called `sys.exit`, or, in a command's process, `os._exit`."""
 
 
 class DependentRuns(MechanismError):
@@ -134,4 +134,4 @@ class SlowMechanism(UserWarning):
 
 
 class CompiledDiffers(UserWarning):
-    """Compiled by numba the mechanism gives other outcomes than in Python, so it runs as plain Python."""
+    """The mechanism runs as plain Python because, compiled by numba, it gives other outcomes than in Python."""

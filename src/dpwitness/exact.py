@@ -1,7 +1,7 @@
 """True output probabilities of threshold mechanisms, and true curves δ(ε): the ground truth of tests and benchmarks.
 
-A threshold mechanism draws z = T + Lap(b) once and answers ⊤ to query i where q_i + Lap(c) ≥ z, ⊥ otherwise; given z
-the answers are independent. So a pattern has the probability ∫ f_b(z − T) ∏_⊥ F_c(z − q_i) ∏_⊤ (1 − F_c(z − q_i)) dz.
+A threshold mechanism draws z = T + Lap(b) once and answers ⊤ to query i if q_i + Lap(c) ≥ z, else ⊥; given z the
+answers are independent. So a pattern has the probability ∫ f_b(z − T) ∏_⊥ F_c(z − q_i) ∏_⊤ (1 − F_c(z − q_i)) dz.
 Between the kinks (T and the q_i) the integrand is smooth; Gauss–Legendre panels there give a relative error well below
 10⁻⁸ (tests compare with 40-digit arithmetic).
 """
@@ -44,11 +44,10 @@ def pattern_probability(
     threshold_scale: float,
     query_scale: float,
 ) -> float:
-    """The probability that the answers to the first queries are exactly these (1 for ⊤, 0 for ⊥).
+    """The probability that a threshold mechanism's first answers are `answers` (1 for ⊤, 0 for ⊥).
 
-    `queries`: true answers, shape (k,) with k ≥ len(answers); those behind the pattern do not matter. Scales are those
-    of the Laplace noise; `query_scale` may be 0. Relative error at most 10⁻⁸. Raises `ValueError` for bad shapes or
-    scales.
+    `queries`: true answers, shape (k,) with k ≥ len(answers), of which the first len(answers) count. The scales are
+    those of the Laplace noise; `query_scale` may be 0. Relative error at most 10⁻⁸. Raises `ValueError`.
     """
     top = np.asarray(answers, np.float64)
     values = np.asarray(queries, np.float64)[: len(top)]
@@ -68,11 +67,11 @@ def pattern_probability(
     kinks = np.unique(np.append(values, threshold))
     step = min(b, c) / 2
     edges = [np.linspace(u, v, int(np.ceil((v - u) / step)) + 1)[:-1] for u, v in pairwise(kinks)]
-    length = 60.0 * b  # beyond the outermost kink: e⁻⁶⁰ of the mass lies behind it
+    length = 60.0 * b  # from the outermost kinks outwards: e⁻⁶⁰ of the mass lies further out
     tail = np.linspace(0, length, int(np.ceil(length / step)) + 1)
     grid = np.concatenate([kinks[0] - tail[:0:-1], *edges, kinks[-1] + tail])
     total = 0.0
-    # In pieces: the panels of a narrow query noise may be many.
+    # In parts of 4,096 panels, since a narrow query noise needs many panels.
     for part in np.array_split(np.arange(len(grid) - 1), max(len(grid) // 4096, 1)):
         half = (grid[part + 1] - grid[part]) / 2
         z = grid[part][:, None] + half[:, None] * (NODES + 1)
@@ -86,7 +85,7 @@ def pattern_probability(
 
 
 def _laplace_between(low: float, high: float) -> float:
-    """P(low < Lap(1) < high), accurate where both lie in one tail; 0 where they cross."""
+    """P(low < Lap(1) < high), accurate if both ends lie in one tail; 0 unless low < high."""
     if not low < high:
         return 0.0
     if low >= 0 or high <= 0:
@@ -119,18 +118,18 @@ def _upper_tail(z: float) -> float:
 
 
 def gaussian_delta(epsilon: float, *, mu: float) -> float:
-    """δ at ε of N(0, σ²) against N(Δ, σ²), μ = Δ/σ: Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Balle & Wang 2018, Theorem 8."""
+    """δ(ε) of N(0, σ²) against N(Δ, σ²), μ = Δ/σ: Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Balle & Wang 2018, Theorem 8."""
     return _upper_tail(epsilon / mu - mu / 2) - math.exp(epsilon) * _upper_tail(epsilon / mu + mu / 2)
 
 
 def subsampled_gaussian_delta(epsilon: float, *, rate: float, mu: float, removed: bool = True) -> float:
-    """δ at ε of a sum with Gaussian noise over a batch that each record joins with probability `rate`.
+    """δ(ε) of a sum with Gaussian noise over a batch that each record joins with probability `rate`.
 
-    `removed`: D holds the record that D′ lacks, else the other way round. μ: its norm over σ. The outcomes of D follow
-    (1 − rate)·N(0, 1) + rate·N(μ, 1), those of D′ N(0, 1); the likelihood ratio rises, so the event is x > t, or x < t.
+    `removed`: D holds the record that D′ lacks, else D′ holds it; `mu`: the record's norm over σ. Outcomes with the
+    record follow (1 − rate)·N(0, 1) + rate·N(μ, 1), else N(0, 1); their ratio rises, so the event is x > t, or x < t.
     """
     share = math.exp(epsilon if removed else -epsilon) - (1 - rate)
-    if share <= 0:  # the likelihood ratio is never so small
+    if share <= 0:  # below the least likelihood ratio, 1 − rate
         return 0.0 if not removed else 1 - math.exp(epsilon)
     t = math.log(share / rate) / mu + mu / 2
     if removed:
@@ -141,10 +140,10 @@ def subsampled_gaussian_delta(epsilon: float, *, rate: float, mu: float, removed
 
 
 def truncated_laplace_delta(epsilon: float, *, scale: float, bound: float, shift: float = 1.0) -> float:
-    """δ at ε ≥ shift/scale of Laplace noise cut off beyond ± bound: the mass of the part that D′ never reaches.
+    """δ(ε) for ε ≥ shift/scale of Laplace noise cut off beyond ± bound: the mass of outcomes that D′ never has.
 
-    All in the units of the answers, 0 ≤ shift ≤ bound. Geng, Ding, Guo & Kumar 2020, Theorem 1. Raises `ValueError` for
-    a smaller ε, where other outcomes count too.
+    `scale`, `bound` and `shift` are in the unit of the answers, 0 ≤ shift ≤ bound. Geng, Ding, Guo & Kumar 2020,
+    Theorem 1. Raises `ValueError` for a smaller ε, at which other outcomes count too.
     """
     if epsilon < shift / scale * (1 - 1e-12):
         raise ValueError(f"epsilon={epsilon!r} must be at least shift/scale = {shift / scale!r}")
@@ -152,7 +151,7 @@ def truncated_laplace_delta(epsilon: float, *, scale: float, bound: float, shift
 
 
 def discrete_gaussian_delta(epsilon: float, *, sigma: float, shift: int = 1) -> float:
-    """δ at ε of the discrete Gaussian P(k) ∝ e^(−k²/2σ²) against itself moved by a whole number."""
+    """δ(ε) of the discrete Gaussian P(k) ∝ e^(−k²/2σ²) against the same distribution moved by `shift`."""
     k = np.arange(-math.ceil(40 * sigma) - shift, math.ceil(40 * sigma) + shift + 1)
     weights = np.exp(-(k**2) / (2 * sigma**2))
     moved = np.exp(-((k - shift) ** 2) / (2 * sigma**2))

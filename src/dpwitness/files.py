@@ -22,32 +22,32 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
 
-#: The prefix of the names of temporary files, short, so that a long file name leaves room for the rest.
+#: The prefix of the names of temporary files.
 TEMPORARY_PREFIX: Final = ".dpwitness-"
-#: Bytes of a file that are read at most: a device such as /dev/zero has no end.
+#: Bytes of a file that are read at most, since a device such as /dev/zero has no end.
 MOST_FILE_BYTES = 1 << 28
 #: The path that stands for standard input.
 STDIN: Final = "-"
-#: The texts of integers, see `typed_column`: at most 640 digits, the least limit to which Python may be set.
+#: The texts of integers in `typed_column`, of at most 640 digits: a user may set Python's limit so low.
 INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
-#: The texts of real numbers, see `typed_column`.
+#: The texts of real numbers in `typed_column`.
 REAL_TEXT: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
-#: The beginnings of paths of the process's own open files, which must not be replaced.
+#: The beginnings of paths to the process's own open files, which must not be replaced.
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise `InvalidData` now, not after hours of runs, if `write_atomically` could not write.
+    """Raise `InvalidData` now, not after hours of runs, if `write_atomically` cannot write to the path.
 
-    It cannot write to a folder, to a file without permission, or where the folder does not exist or gives no
-    permission. Nothing is left behind. A disk may still fill up later.
+    The path may be a folder or a file without permission, or its folder may be missing or without permission. A disk
+    may still fill up later.
     """
     target, mode, replaceable = _destination(path)
     if mode is not None and not os.access(target, os.W_OK):
         raise InvalidData(f"cannot write {path}: Permission denied; choose another place")
     if replaceable:
         try:
-            # A real file, since a permission says little of network, read-only and virtual file systems.
+            # A real file is made, since permissions say little about network, read-only and virtual file systems.
             with tempfile.TemporaryFile(dir=target.parent, prefix=TEMPORARY_PREFIX):
                 pass
         except OSError as error:
@@ -55,23 +55,22 @@ def check_writable(path: str | Path) -> None:
 
 
 def overwrites(path: str | Path, other: str | Path) -> bool:
-    """Whether writing at a path would replace the file of another name, which may not exist yet."""
+    """Whether writing to `path` would replace the file `other`, which may not exist yet."""
     if not _destination(path)[2]:
         return False
     try:
         return os.path.samefile(path, "/dev/stdin" if str(other) == STDIN else other)
-    except OSError:  # one of them does not exist
+    except OSError:  # one of the files does not exist
         return os.path.realpath(path) == os.path.realpath(other)
-    except ValueError:  # a name that no file has
+    except ValueError:  # a name that no file can have
         return False
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file so that a reader sees the old content or all of the new, never a part.
+    """Write a file so that a reader sees the whole old or the whole new content.
 
-    An existing file keeps its mode, a symbolic link stays and its target is written; devices, FIFOs and the
-    process's own streams, which cannot be replaced, are appended to. Raises `InvalidData` where that fails; an old file
-    then stays as it was.
+    An existing file keeps its mode; a symbolic link stays and its target is written; devices, FIFOs and the process's
+    own streams, which cannot be replaced, are appended to. Raises `InvalidData`; an old file then stays as it was.
     """
     target, mode, replaceable = _destination(path)
     # Half of a surrogate pair has no UTF-8 form; as \\udxxx it is valid in JSON.
@@ -89,19 +88,19 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write a JSON value as people read it, by `write_atomically`. Raises `ValueError` for infinities and NaN."""
+    """Write a JSON value by `write_atomically`. Raises `ValueError` for infinities and NaN."""
     write_atomically(path, json_text(value) + "\n")
 
 
 def json_text(value: object) -> str:
-    """The text of a JSON value as people read it. Raises `ValueError` for infinities and NaN."""
+    """The text of a JSON value, indented. Raises `ValueError` for infinities and NaN."""
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
-    """The place to write to, the mode of the old file there, if any, and whether a new file may replace it.
+    """The path to write to, the mode of the old file there, if any, and whether a new file may replace it.
 
-    Raises `InvalidData` for a folder, and for a place whose folder does not exist.
+    Raises `InvalidData` for a folder, and for a path whose folder does not exist.
     """
     text = os.fspath(path)
     if not text or "\0" in text:
@@ -117,7 +116,7 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
     if text.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
     if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
-        return Path(text), mode, False  # as given: /dev/stdout resolves to a name that may not be opened
+        return Path(text), mode, False  # not resolved: the target of /dev/stdout may not be openable
     try:
         target = Path(os.path.realpath(text))
     except OSError as error:  # the working folder was removed
@@ -128,10 +127,10 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
 
 
 def _replace(target: Path, mode: int | None, data: bytes) -> None:
-    """Replace a file by a new one with the given mode, or with the mode of an ordinary new file if it is None."""
+    """Replace a file by a new file with the given mode; None: the default mode of new files."""
     new = target.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}.tmp")
     try:
-        # The text of a private file is never readable by others.
+        # Others must not read the text of a private file before its mode is set.
         with open(new, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
             file.write(data)
         if mode is not None:
@@ -161,7 +160,7 @@ def read_text(path: str | Path) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidData(f"cannot read {name}: it is not UTF-8 text") from error
-    except AttributeError as error:  # no standard input, or one that holds no bytes
+    except AttributeError as error:  # standard input is missing, or a stream of texts
         raise InvalidData(f"cannot read {name}: it is closed") from error
     except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
         reason = error.strerror if isinstance(error, OSError) else None
@@ -180,13 +179,13 @@ def shown(path: str | Path) -> str:
 
 
 def as_utf8(name: str) -> str:
-    """The name of a file in UTF-8, without the halves of surrogate pairs that stand for bytes of another encoding."""
+    """The name of a file in UTF-8, with bytes of another encoding escaped."""
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, as texts, each with the number of its line. Raises `InvalidData`."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=None), strict=True)  # lines end as on any system
+    reader = csv.reader(io.StringIO(read_text(path), newline=None), strict=True)  # line ends of any system
     rows: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
@@ -200,10 +199,10 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
 
 
 def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names of a CSV file's columns, and its rows as `read_rows` has them, with cells without space around them.
+    """The names of a CSV file's columns, and its other rows, as in `read_rows`, with stripped cells.
 
-    Raises `InvalidData` for columns without a name of their own, for uneven rows, and, with the words `empty`, for a
-    file without rows.
+    Raises `InvalidData` for empty or repeated names, for rows of another length, and for a file without rows, with
+    `empty` as the message.
     """
     rows, place = read_rows(path), shown(path)
     if len(rows) < 2:
@@ -219,14 +218,13 @@ def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple
 
 
 def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
-    """The values of a column of texts, all of one type: the only place that decides which texts are numbers.
+    """The values of a column of texts, all of one type. Only this function decides which texts are numbers.
 
-    The values are integers if every cell is written as Python writes one: no leading zeros, plus signs, spaces or
-    underscores. Else they are real numbers if every cell is such an integer or a decimal number, as -0.50; an exponent
-    has a sign, as programs write it (1e-05; 1e5 may be a code). Else they are texts: 02138 makes the column texts.
+    The values are integers if Python would write every cell so: no leading zeros, plus signs, spaces or underscores.
+    Else they are real numbers if every cell is an integer or a decimal number, as -0.50; an exponent has a sign, as
+    programs write it (1e-05; 1e5 may be a code). Else they are texts: 02138 makes the column texts.
 
-    Two values are equal only if their texts are equal, or all cells are numbers and these two are the same number:
-    a column with numbers that differ by less than a float can hold is texts, too.
+    Different numbers have different values: if two cells differ by less than floats can hold, the column is of texts.
     """
     if all(map(INTEGER_TEXT.fullmatch, cells)):
         return [int(cell) for cell in cells]
@@ -238,7 +236,7 @@ def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
 
 
 def number_in(cell: str) -> int | float | None:
-    """The number that a cell holds by itself, not as a part of a column; None for a text."""
+    """The number in a single cell; None for any other text."""
     (value,) = typed_column([cell])
     return None if isinstance(value, str) else value
 
@@ -246,7 +244,7 @@ def number_in(cell: str) -> int | float | None:
 def read_frame(path: str | Path) -> Any:
     """A CSV file with a header line as a DataFrame. Raises `InvalidData`.
 
-    Missing and infinite values and flags are as pandas reads them; `typed_column` decides which columns hold numbers.
+    Pandas reads missing values, infinities and flags; `typed_column` decides which columns hold numbers.
     """
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
@@ -254,7 +252,7 @@ def read_frame(path: str | Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            # Else pandas takes the first of more values than names for a label, and moves all names by a column.
+            # Else pandas takes the first column for labels if a row has more values than the header has names.
             frame, texts = (
                 pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=dtype) for dtype in (None, object)
             )
@@ -277,8 +275,8 @@ def read_frame(path: str | Path) -> Any:
 def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64] | NDArray[np.float64]:
     """A column of a CSV file as a read-only array; integers stay integers.
 
-    A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
-    else the last. Raises `InvalidData` for a missing or empty column, for text and for empty cells, with the line.
+    A first line that is not all numbers is a header. By default the column is "count", else the last column. Raises
+    `InvalidData` for a missing or empty column, and, with the line, for text and for empty cells.
     """
     name, rows = shown(path), read_rows(path)
     if not rows:
@@ -311,7 +309,7 @@ def _cell(name: str, line: int, cell: str) -> int | float:
 
 
 def reads_as_number(cell: str) -> bool:
-    """Whether Python reads a number in a cell in any notation; such a cell is not the name of a column."""
+    """Whether a cell is a number in any notation of Python, and so not the name of a column."""
     try:
         float(cell)
     except ValueError:

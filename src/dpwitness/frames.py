@@ -1,8 +1,8 @@
 """Frames: DataFrames of pandas, DataFrames and LazyFrames of Polars, Tables of Arrow.
 
-This is the only file that knows the three libraries, and it imports one of them only where a frame, or a form that asks
-for one, is there. A frame without rows, the *blank*, is the template of every frame that is built: types of columns,
-categories, kind of index, attributes and class are those that the library itself keeps in it.
+Only this file knows the three libraries, and it imports a library only for a frame, or for a form that needs a frame. A
+frame without rows, the *blank*, is the template of every frame that is built: the library itself keeps in it the types
+of columns, categories, kind of index, attributes and class.
 """
 
 import json
@@ -24,17 +24,17 @@ from dpwitness.errors import InvalidNeighbours
 
 #: A frame of a library.
 Frame = Any
-#: A column as an object of its library: a Series of pandas or Polars, a `Field` of Arrow with its values.
+#: A column as an object of its library: a Series of pandas or Polars, a pair of Arrow's `Field` and its values.
 Column = Any
 #: A value of a column.
 Value = Any
 #: The values of columns, by name.
 Columns = Mapping[Any, Sequence[Value]]
-#: The function that writes a cell as JSON values, and the function that reads one.
+#: A function that writes a cell as JSON values, or that reads a cell from JSON values.
 Cell = Callable[[Any], Any]
 
 
-#: The NumPy types of floats, by their names in the libraries.
+#: The NumPy names of types of floats, by their names in the libraries.
 _FLOAT_DTYPES: Final = {
     **{name: name.lower() for name in ("float16", "float32", "float64", "Float16", "Float32", "Float64")},
     **{"halffloat": "float16", "float": "float32", "double": "float64"},
@@ -70,19 +70,16 @@ class Frames(ABC):
 
     @abstractmethod
     def blank(self, data: Frame) -> Frame:
-        """A frame without rows that has the schema of a frame."""
+        """A frame without rows that has the schema of `data`."""
 
     def schema(self, data: Frame) -> dict[str, str]:
-        """The properties of a frame besides its records, as texts by name: equal exactly for frames of one schema.
-
-        Labels of single rows are left out.
-        """
+        """The properties of a frame besides its records and the labels of single rows, as texts by name."""
         columns = self._columns(self.blank(data))
         types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
         return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
 
     def columns(self, data: Frame) -> dict[Any, list[Value]]:
-        """The values of each column, by name. Missing values are None, but pandas' missing values stay as they are.
+        """The values of each column, by name. Missing values are None, but those of pandas stay as they are.
 
         Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
         """
@@ -100,7 +97,7 @@ class Frames(ABC):
         return found
 
     def records(self, data: Frame) -> list[dict[Any, Value]]:
-        """The rows of a frame."""
+        """The rows of a frame, as dicts by column."""
         columns = self.columns(data)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -111,8 +108,8 @@ class Frames(ABC):
     def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
         """A frame of the given columns that has the schema of a blank.
 
-        `labels`: the index of an example. A row takes the label of its place in it; rows behind its last one get labels
-        of the same kind. `without`: places, counted before any is left out, whose labels no row takes.
+        `labels`: the index of an example, from which rows take their labels in order; further rows get new labels of
+        the same kind. `without`: the places in it whose labels no row takes, counted before any place is left out.
 
         Raises `ValueError`, `TypeError` or `OverflowError` for values that a type cannot hold.
         """
@@ -120,36 +117,36 @@ class Frames(ABC):
         return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
 
     def infer(self, columns: Columns) -> Frame:
-        """A blank of the types that the library itself takes for values.
+        """A blank with the types that the library itself chooses for values.
 
-        Raises `ValueError`, `TypeError` or `OverflowError` for values without one type.
+        Raises `ValueError`, `TypeError` or `OverflowError` for values of several types.
         """
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
     def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:
-        """The values that a column of a blank holds after it is given values. Raises as `build`."""
+        """The values that a column of a blank returns after it is built from `values`. Raises as `build` does."""
         return self._values(self._column(values, dict(self._columns(blank))[name]))
 
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
-        """A blank in which the columns `names` have their types of another blank."""
+        """The blank with the types of another blank in the columns `names`."""
         others = dict(self._columns(other))
         return self._frame({n: others[n] if n in names else column for n, column in self._columns(blank)}, blank)
 
     def floats(self, blank: Frame) -> dict[Any, str]:
-        """The NumPy types of the columns of floats, by name."""
+        """The NumPy type of each column of floats, by the column's name."""
         types = {name: _FLOAT_DTYPES.get(self._type(column)) for name, column in self._columns(blank)}
         return {name: kind for name, kind in types.items() if kind is not None}
 
     def categories(self, data: Frame) -> dict[Any, list[Value]]:
-        """The only values that a column can hold, by the names of columns of categories."""
+        """The categories of each categorical column, by the column's name."""
         return {name: found for name, column in self._columns(data) if (found := self._categories(column))}
 
     def lent(self, data: Frame) -> Frame | None:
-        """A frame of the same rows in which nothing can be changed; None where rows must be copied."""
+        """A frame that shares the rows and protects them from changes; None if rows must be copied."""
         return None
 
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
-        """A frame as JSON values; None where no file holds it."""
+        """A frame as JSON values; None for a frame without a form in JSON."""
         columns = []
         for name, column in self._columns(data):
             written = self._column_to_json(column, write)
@@ -169,11 +166,11 @@ class Frames(ABC):
             raise ValueError("the columns of a table must be of one length, and of different names")
         try:
             return self._frame({name: self._column_from_json(kind, items, read) for name, kind, items in columns})
-        except Exception as error:  # any error of a library for types, values and time zones that it does not know
+        except Exception as error:  # a library may raise anything for unknown types, values and time zones
             raise ValueError(f"a {self.noun} cannot be made of these columns: {one_line(error):.200}") from error
 
     def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
-        """The type and the values of a column, times as whole numbers of their unit; None where no file holds them."""
+        """The type and the values of a column, times as integers in their unit; None without a form in JSON."""
         kind = self._type_to_json(column, write)
         values = [str(value) if type(value) is Decimal else write(value) for value in self._physical(column)]
         lost = kind is None or any(isinstance(value, dict) and "object" in value for value in values)
@@ -187,19 +184,19 @@ class Frames(ABC):
 
     @abstractmethod
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
-        """The columns by their names."""
+        """The names of the columns, each with its column."""
 
     @abstractmethod
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
-        """A frame of columns; all else is as in a blank."""
+        """A frame of the given columns, with the other properties of a blank."""
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
-        """The part of the schema that no column holds."""
+        """The part of `schema` that does not depend on columns."""
         return {}
 
     @abstractmethod
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
-        """A column of values, of the type of another column; by default of the type that the library takes for them."""
+        """A column of values, with the type of the column `like`, by default with the type that the library chooses."""
 
     @abstractmethod
     def _type(self, column: Column) -> str: ...
@@ -212,18 +209,18 @@ class Frames(ABC):
 
     @abstractmethod
     def _physical(self, column: Column) -> list[Value]:
-        """The values of a column; times are whole numbers of their unit."""
+        """The values of a column, times as integers in their unit."""
 
     @abstractmethod
     def _type_to_json(self, column: Column, write: Cell) -> Any:
-        """The type of a column as JSON values; None where no file holds it."""
+        """The type of a column as JSON values; None without a form in JSON."""
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
-        """A column of a type without values. Raises any error for a JSON value that is not a type."""
+        """An empty column of a type. Raises any error for a JSON value that is not a type."""
         raise NotImplementedError
 
 
-#: The texts of pandas' dtypes from which, with a list of values, pandas makes the same column again.
+#: The texts of pandas' dtypes that files hold: text and values determine a column.
 _DTYPE_TEXTS: Final = re.compile(
     r"bool|boolean|object|str|string\[(python|pyarrow)\]|string|([iI]nt|uint|UInt)(8|16|32|64)|float16|[fF]loat(32|64)"
     r"|datetime64\[(s|ms|us|ns)(, [\w/+:-]+)?\]|timedelta64\[(s|ms|us|ns)\]"
@@ -231,10 +228,7 @@ _DTYPE_TEXTS: Final = re.compile(
 
 
 class PandasFrames(Frames):
-    """DataFrames of pandas, and of classes derived from it.
-
-    An index that counts the rows counts those that are there. Any other index belongs to the rows.
-    """
+    """DataFrames of pandas, and of subclasses. An index that counts rows is made anew for a frame's rows."""
 
     form = "dataframe"
     library = "pandas"
@@ -274,15 +268,15 @@ class PandasFrames(Frames):
         return blank.astype({name: other.dtypes[name] for name in names})
 
     def state(self, data: Frame) -> bytes | None:
-        """A frame as bytes that differ whenever it was changed; None for objects in columns that may hide a change."""
+        """A frame as bytes that show every change; None if objects in its columns may hide a change."""
         pd, columns = self.module(), [column for _, column in data.items()]
         plain = {str, bytes, int, float, bool, type(None), type(pd.NA), pd.Timestamp, pd.Timedelta}
         if not all(set(map(type, column)) <= plain for column in columns if column.dtype.kind == "O"):
             return None
         categories = [column.dtype.categories for column in columns if isinstance(column.dtype, pd.CategoricalDtype)]
-        # Neither attributes that a function added nor values that an index works out once would be pickled.
-        worked_out = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
-        return pickle.dumps((data, worked_out, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
+        # The pickle of a frame lacks attributes that a function added, and values that an index computes once.
+        computed = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
+        return pickle.dumps((data, computed, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
@@ -293,7 +287,7 @@ class PandasFrames(Frames):
         frame.columns = pd.Index(list(columns)) if blank is None else blank.columns
         try:
             return frame if blank is None else (frame if kind is pd.DataFrame else kind(frame)).__finalize__(blank)
-        except Exception as error:  # whatever that class raises
+        except Exception as error:  # the subclass may raise anything
             raise InvalidNeighbours(
                 f"a {kind.__name__} cannot be made of a DataFrame ({brief(str(error))}): give pandas.DataFrame(…)"
             ) from error
@@ -316,7 +310,7 @@ class PandasFrames(Frames):
         if isinstance(dtype, pd.CategoricalDtype):
             codes = {category: code for code, category in enumerate(dtype.categories.tolist())}
             return pd.Series(pd.Categorical.from_codes([codes.get(value, -1) for value in values], dtype=dtype))
-        return pd.Series(list(values), dtype=dtype)  # else pandas would take texts in an object column for texts
+        return pd.Series(list(values), dtype=dtype)  # without dtype, texts in an object column would change it
 
     def _type(self, column: Column) -> str:
         return dtype_text(column.dtype)
@@ -331,7 +325,7 @@ class PandasFrames(Frames):
 
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
-        """A DataFrame or a Series as JSON values; None also for a class derived from either."""
+        """A DataFrame or a Series as JSON values; None also for a subclass."""
         pd, written = self.module(), super().to_json(data, write)
         index = self._index_to_json(data.index, write)
         if type(data) not in (pd.DataFrame, pd.Series) or index is None or written is None:
@@ -345,7 +339,7 @@ class PandasFrames(Frames):
 
     @override
     def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
-        """A DataFrame or a Series. Their `attrs` and `freq`, which earlier releases wrote, are left out."""
+        """A DataFrame or a Series. `attrs` and `freq`, which earlier releases wrote, are ignored."""
         pd, kind = self.module(), "series" if "series" in value else "dataframe"
         keys = {kind, "index"} | ({"dtype", "name"} if kind == "series" else set())
         known = keys <= set(value) <= keys | ({"columns", "attrs"} if kind == "dataframe" else set())
@@ -363,7 +357,7 @@ class PandasFrames(Frames):
                 return made[0].rename(names[0])
             frame = pd.DataFrame(dict(enumerate(made)), index=index)
             frame.columns = more
-        except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
+        except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # KeyError: unknown time zone
             raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
         return frame
 
@@ -374,7 +368,7 @@ class PandasFrames(Frames):
         if getattr(dtype, "kind", "") in ("m", "M"):
             missing = column.isna()
             return [None if gone else time for time, gone in zip(column.astype("int64").tolist(), missing, strict=True)]
-        absent = None if dtype == "object" else self.module().NA  # an object column holds NA as it is, a file does not
+        absent = None if dtype == "object" else self.module().NA  # only an object column holds NA as a value
         return [None if value is absent else value for value in column.tolist()]
 
     def _type_to_json(self, column: Column, write: Cell) -> Any:
@@ -400,7 +394,7 @@ class PandasFrames(Frames):
         return pd.Series([read(item) for item in items], dtype=kind)
 
     def _index_to_json(self, index: Any, write: Cell) -> dict[str, object] | None:
-        """An index as JSON values; None for several levels, or a class that its labels do not determine."""
+        """An index as JSON values; None for an index of several levels, or whose class does not follow from labels."""
         pd = self.module()
         if isinstance(index, pd.RangeIndex):
             return {"range": [index.start, index.stop, index.step], "name": write(index.name)}
@@ -427,7 +421,7 @@ class PandasFrames(Frames):
 
 
 def dtype_text(dtype: Any) -> str:
-    """A dtype of pandas with all its settings, categories in their order."""
+    """The text of a dtype of pandas with all its settings, such as its categories in order."""
     categories, storage = getattr(dtype, "categories", None), getattr(dtype, "storage", None)
     if categories is not None:
         ordered = ", ordered" if dtype.ordered else ""
@@ -436,17 +430,17 @@ def dtype_text(dtype: Any) -> str:
 
 
 def _extend_labels(labels: Any, n: int) -> Any:
-    """The first n labels of an index, and behind its last one further labels of the same kind, each different.
+    """The first n labels of an index, and beyond its last label further, different labels of the same kind.
 
     Numbers, times and periods go on from the greatest label, texts are numbered; labels of other kinds, and labels that
-    repeat, are reused from the start. Raises `InvalidNeighbours` if the index is empty.
+    repeat, are reused from the start. Raises `InvalidNeighbours` for an empty index of such labels.
     """
     pd, have = import_module("pandas"), len(labels)
     if n > have:
         following = _next_labels(labels, n - have) if labels.is_unique else None
         if following is not None:
             more = labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name))
-            labels = pd.Index(more, dtype=labels.dtype)  # again: pandas may make texts of objects
+            labels = pd.Index(more, dtype=labels.dtype)  # `append` may turn objects into texts
         elif have:
             labels = labels.take([place % have for place in range(n)])
         else:
@@ -456,12 +450,12 @@ def _extend_labels(labels: Any, n: int) -> Any:
             )
     labels = labels[:n].copy()
     if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex):
-        labels.freq = None  # without one row, times are not evenly spaced
+        labels.freq = None  # times are not evenly spaced once a row is left out
     return labels
 
 
 def _next_labels(labels: Any, n: int) -> list[Value] | None:
-    """Further labels, n of them; None for a kind of labels that has no next one."""
+    """The n labels that follow an index's labels; None for labels of a kind without an order."""
     pd, kind = import_module("pandas"), labels.inferred_type
     if kind in ("string", "empty"):
         known = set(labels)
@@ -475,7 +469,7 @@ def _next_labels(labels: Any, n: int) -> list[Value] | None:
         return None
     step = pd.Timedelta(days=1) if kind in ("timedelta64", "datetime64") else 1
     following = [last + k * step for k in range(1, n + 1)]
-    with suppress(OverflowError, ValueError):  # a narrow type may not hold them
+    with suppress(OverflowError, ValueError):  # a narrow type may not hold the labels
         return following if list(pd.Index(following, dtype=labels.dtype)) == following else None
     return None
 
@@ -487,7 +481,7 @@ class PolarsFrames(Frames):
     library = "polars"
     kind = "DataFrame"
     noun = "Polars DataFrame"
-    #: The types that files hold, with the attributes that are their settings.
+    #: The types that files hold, each with the names of its settings.
     settings: Mapping[str, tuple[str, ...]] = {
         **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"), ()),
         **dict.fromkeys(
@@ -510,17 +504,17 @@ class PolarsFrames(Frames):
                 f"column {objects[0]!r} of the {self.noun} holds Python objects, which are not copied with it: give "
                 "columns of Polars' own types, or a list of dicts"
             )
-        return data.clone()  # only the list of its columns can be changed
+        return data.clone()  # a mechanism can change only the clone's list of columns
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         try:
             frame = data.collect() if hasattr(data, "collect") else data
             return [(column.name, column) for column in frame.get_columns()]
-        except Exception as error:  # whatever the plan of a LazyFrame raises
+        except Exception as error:  # the plan of a LazyFrame may raise anything
             raise InvalidNeighbours(f"a LazyFrame cannot be collected: {' '.join(str(error).split()):.200}") from error
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
-        return self.module().DataFrame(dict(columns))  # of a list Polars renames a column without letters
+        return self.module().DataFrame(dict(columns))  # from a list Polars would rename a column with an empty name
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
         pl = self.module()
@@ -555,7 +549,7 @@ class PolarsFrames(Frames):
         written = (
             {name: [value.to_list() if hasattr(value, "to_list") else value for value in given]} if given else name
         )
-        # Categories with a name would come back without it.
+        # Named categories would be read back without their name.
         return written if self._type_from_json(written, write).dtype == kind else None
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
@@ -581,7 +575,7 @@ class LazyPolarsFrames(PolarsFrames):
 
 
 class ArrowFrames(Frames):
-    """Tables of Arrow. A column is its field and its values; the values of a dictionary are part of its type."""
+    """Tables of Arrow. A column is a field and an array; the values of a dictionary array are part of its type."""
 
     form = "arrow"
     library = "pyarrow"
@@ -609,7 +603,7 @@ class ArrowFrames(Frames):
         return {"their metadata": f"{_with_row_count(data.schema.metadata, 0)}"}
 
     def _dictionary(self, array: Any) -> Any:
-        """The values of all chunks of a dictionary; None for an array of another type."""
+        """The dictionary of all chunks of a dictionary array; None for an array of another type."""
         pa = self.module()
         if not pa.types.is_dictionary(array.type):
             return None
@@ -625,7 +619,7 @@ class ArrowFrames(Frames):
             raise ValueError("a column that is not null cannot hold None")
         if known is None:
             return field, pa.array(values, kind)
-        # With the example's dictionary: Arrow itself would keep the values that happen to be there.
+        # The example's dictionary is kept: Arrow's own would depend on the records that are present.
         places = {None: None, **{value: place for place, value in enumerate(known.to_pylist())}}
         if not places.keys() >= set(values):
             raise ValueError("a value is not in the dictionary")
@@ -643,7 +637,7 @@ class ArrowFrames(Frames):
 
     def _values(self, column: Column) -> list[Value]:
         pa, kind = self.module(), column[0].type
-        if getattr(kind, "unit", "") == "ns":  # which to_pylist leaves to pandas
+        if getattr(kind, "unit", "") == "ns":  # to_pylist would give objects of pandas
             time = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
             kind = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else time
         values: list[Value] = column[1].cast(kind).to_pylist()
@@ -692,7 +686,7 @@ class ArrowFrames(Frames):
         return None
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
-        """The empty column of an Arrow type that a file describes; metadata of its field in older files are ignored."""
+        """The empty column of an Arrow type in a file. Metadata of fields, which older files hold, are ignored."""
         pa = self.module()
         match kind:
             case {"not null": [inner], **rest} if not rest:
@@ -705,7 +699,7 @@ class ArrowFrames(Frames):
                 array = pa.DictionaryArray.from_arrays(codes, known, ordered=ordered)
             case {"timestamp": [unit, zone], **rest} if not rest:
                 array = pa.array([], pa.timestamp(unit, zone))
-                pa.scalar(0, array.type).as_py()  # an unknown time zone is noticed here
+                pa.scalar(0, array.type).as_py()  # raises for an unknown time zone
             case {"decimal128": [precision, scale], **rest} if not rest:
                 array = pa.array([], pa.decimal128(precision, scale))
             case _:
@@ -718,13 +712,13 @@ def _are_texts(metadata: object) -> bool:
 
 
 def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
-    """The metadata of a table with the number of its rows, which pandas notes there for an index that counts rows."""
+    """The metadata of a table of `rows` rows: pandas stores there the end of an index that counts rows."""
     try:
         kept = json.loads((metadata or {})[b"pandas"])
         for index in kept["index_columns"]:
             if isinstance(index, dict) and index["kind"] == "range":
                 index["stop"] = index["start"] + rows * index["step"]
-    except (KeyError, TypeError, ValueError):  # no metadata of pandas, or another program wrote them
+    except (KeyError, TypeError, ValueError):  # no metadata of pandas, or metadata by another program
         return metadata
     return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
 
@@ -742,7 +736,7 @@ FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
 
 
 def frames_of(data: object) -> Frames | None:
-    """The kind of frames of an object; None for any other object. Imports nothing."""
+    """The `Frames` that hold an object; None for an object that is not a frame. Imports nothing."""
     return next((frames for frames in FRAMES if frames.holds(data)), None)
 
 
