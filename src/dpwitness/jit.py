@@ -1,4 +1,4 @@
-"""Compiling by numba, which takes half a second to import and is imported when a function is compiled."""
+"""Compilation by numba, which is imported with the first compiled function, as its import takes half a second."""
 
 import threading
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from typing import Any, Final, TypeVar
 from dpwitness.machine import COMPILING, cache_folder, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: A lock under which one thread at a time imports numba or makes a kernel.
+#: The lock of the thread that imports numba or makes a kernel.
 _lock = threading.RLock()
-#: The machine code of kernels, by their functions.
+#: The compiled kernels, by their functions.
 _kernels: Final[dict[Callable[..., Any], Any]] = {}
 #: Numba, once it is imported.
 _numba: Any = None
 
 
 def with_numba() -> Any:
-    """Numba, imported; from then on `COMPILING` counts the seconds that it compiles."""
+    """The module numba. `COMPILING` counts the seconds for which it compiles."""
     global _numba
     with _lock:
         if _numba is None:
@@ -25,7 +25,7 @@ def with_numba() -> Any:
             from numba.core import event
 
             class Listener(event.Listener):
-                """A listener that times compiling; a function that another one calls is compiled within it."""
+                """A listener that times compilation; callees are compiled within their caller's compilation."""
 
                 def on_start(self, event: object) -> None:
                     COMPILING.start()
@@ -39,14 +39,14 @@ def with_numba() -> Any:
 
 
 def inlined(function: F) -> F:
-    """A function as machine code that kernels of the same file call, and inline."""
+    """A function as machine code that is inlined in kernels of the same file."""
     return with_numba().njit(nogil=True, forceinline=True)(function)  # type: ignore[no-any-return]  # numba has no types
 
 
 def kernel(function: F) -> F:
     """A function as machine code that holds no GIL, kept in the cache folder; numba compiles it for its first call.
 
-    Numba compiles anew if the function's file has changed: its callees and constants stand there.
+    Numba compiles it anew if its file has changed, so its callees and constants must be in the same file.
     """
     with _lock:
         if function not in _kernels:
@@ -57,7 +57,7 @@ def kernel(function: F) -> F:
 def kept(dispatcher: Any, folder: Path) -> Any:
     """A numba function whose machine code is kept in a folder, which must be the user's own.
 
-    A damaged file counts as absent, and is written anew. Where the disk is full, machine code is not kept.
+    A damaged file counts as absent and is written anew. If the disk is full, machine code is not kept.
     """
     from numba.core.caching import FunctionCache
 
@@ -67,7 +67,7 @@ def kept(dispatcher: Any, folder: Path) -> Any:
         def load_overload(self, signature: object, context: object) -> object:
             try:
                 return super().load_overload(signature, context)  # type: ignore[no-untyped-call]
-            except Exception:  # of any class: a damaged file is unpickled
+            except Exception:  # unpickling a damaged file may raise anything
                 try:
                     self.flush()  # type: ignore[no-untyped-call]
                 except OSError:
@@ -81,5 +81,5 @@ def kept(dispatcher: Any, folder: Path) -> Any:
                 self.disable()  # type: ignore[no-untyped-call]
 
     with numba_writes_to(folder):
-        dispatcher._cache = KeptCode(dispatcher.py_func)  # type: ignore[no-untyped-call]  # as its option `cache` sets it
+        dispatcher._cache = KeptCode(dispatcher.py_func)  # type: ignore[no-untyped-call]  # as njit(cache=True) does
     return dispatcher

@@ -1,4 +1,4 @@
-"""The folder for machine code, the time that compiling takes, deadlines, abandoned work, and our warnings."""
+"""The folder for machine code, the time of compilation, deadlines, abandoned runs, and this package's warnings."""
 
 import atexit
 import ctypes
@@ -24,17 +24,17 @@ from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")
 
-#: The messages of warnings that this process has given, each once.
+#: The messages of the warnings that this process has given by `warn_once`.
 _warned: set[str] = set()
 
 
 def cache_folder() -> Path:
     """The folder of driver modules and machine code; it is made if it does not exist yet.
 
-    Its files are executed. So a folder is used only if it is the user's own and no one else may write to it or put
-    another in its place. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, a folder of
-    the user's own among the temporary files, and a folder of this process alone, with which every process compiles
-    anew. Warns if the folder that was asked for is not used, and if only the last one is left.
+    Its files are executed, so a folder is used only if it is the user's own and nobody else may write to it or replace
+    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, a folder of the user's own
+    among the temporary files, and a folder of this process alone, with which every process compiles anew. Warns if
+    $DPWITNESS_CACHE_DIR is set but not used, and if only the last folder is left.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
@@ -57,7 +57,7 @@ def cache_folder() -> Path:
 
 
 def _refusal(folder: Path) -> str | None:
-    """The reason why a folder, which is made if it does not exist, is not used; None if it is used."""
+    """The reason not to use a folder, which is made if it does not exist; None if it can be used."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_user_owned(folder):
@@ -68,7 +68,7 @@ def _refusal(folder: Path) -> str | None:
 
 
 def warn_once(message: str) -> None:
-    """Warn, once a process for each message."""
+    """Give a warning, at most once a process."""
     if message not in _warned:
         _warned.add(message)
         warn(message, UserWarning, stacklevel=4)
@@ -76,7 +76,7 @@ def warn_once(message: str) -> None:
 
 @contextmanager
 def numba_writes_to(folder: Path) -> Iterator[None]:
-    """Let numba keep compiled code in this folder, within the context."""
+    """Let numba keep compiled code in a folder, within the context."""
     import numba
 
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
@@ -88,9 +88,9 @@ def numba_writes_to(folder: Path) -> Iterator[None]:
 
 
 def is_user_owned(folder: Path) -> bool:
-    """Whether a folder is the user's own, and only the user and root can change it or what leads to it."""
+    """Whether a folder is the user's own, and only the user and root can change it or the folders above it."""
     if not hasattr(os, "getuid"):
-        return True  # access lists instead of owners and modes: a user's folders are the user's
+        return True  # Windows has access lists in place of owners and modes
     own = os.getuid()
     inner = folder.resolve()
     status = inner.stat()
@@ -112,15 +112,12 @@ def private_folder() -> Path:
     return Path(folder)
 
 
-#: Seconds by which compiling moves a deadline at most, so that a check returns within 10 s of its `max_time`.
+#: Seconds by which compilation moves a deadline at most, so that a check returns within 10 s of its `max_time`.
 MOST_COMPILING_SECONDS: Final = 5.0
 
 
 class Stopwatch:
-    """Seconds during which at least one of several overlapping activities was going on, on any thread.
-
-    `now` is a clock in seconds, for tests.
-    """
+    """The seconds for which at least one activity was going on, on any thread; `now` is a clock in seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -130,7 +127,7 @@ class Stopwatch:
         self._total = 0.0
 
     def start(self) -> None:
-        """Begin an activity; activities that overlap count once."""
+        """Begin an activity; overlapping activities count once."""
         with self._lock:
             if self._running == 0:
                 self._since = self._now()
@@ -145,23 +142,23 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The seconds so far, the present activity included."""
+        """The seconds so far, present activities included."""
         with self._lock:
             return self._total + (self._now() - self._since if self._running else 0.0)
 
 
-#: The stopwatch of compiling by numba in this process; `jit`, which imports numba, starts and stops it.
+#: The stopwatch of numba's compilation in this process, which `jit` starts and stops.
 COMPILING: Final = Stopwatch()
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on.
+    """A time by `time.monotonic`, moved by the seconds of compilation since this value was made.
 
-    Compiling is not the mechanism's time, and a second check compiles nothing.
+    Compilation is not the mechanism's time, and a second check compiles nothing.
 
-    `patience`: seconds for which runs that have begun are waited for after the deadline. If more is bet afterwards they
-    have to be: a run that was cut off is more often a long one, and how long a run takes may follow from its outcome.
+    `patience`: the seconds after the deadline in which runs that have begun may still end. If bets follow, these runs
+    must end: the time of a run may depend on its outcome, so counts without the long runs would be biased.
     """
 
     at: float
@@ -170,17 +167,17 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until the end of the patience, at least 0."""
+        """The seconds until the end of the patience, at least 0."""
         return max(self._open + self.patience, 0.0)
 
     @property
     def closed(self) -> bool:
-        """Whether no run may begin any more, while running runs are waited for."""
+        """Whether no run may begin any more, while runs that have begun may still end."""
         return self.patience > 0 and self._open <= 0
 
     @property
     def _open(self) -> float:
-        """Seconds for which runs may still begin; negative afterwards."""
+        """The seconds in which runs may still begin; negative after the deadline."""
         return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING_SECONDS) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
@@ -189,14 +186,14 @@ class Deadline:
 
 
 class Overdue(RunsEnded):
-    """The time of a call is over; raised within the call."""
+    """The time of a call is over. Raised within the call."""
 
 
 def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     """The result of a task that compiles, on a thread of its own. Raises the task's error.
 
-    Raises `Overdue` once the task has compiled for `seconds`. `Overdue` is then raised within the task too, so that the
-    compiler, which is Python for the most part, ends and releases its lock.
+    Raises `Overdue` once the task has compiled for `seconds`, in the task too, so that the compiler, which is mostly
+    Python, ends and releases its lock.
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -211,7 +208,7 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     thread.start()
     while thread.is_alive() and COMPILING.seconds - before < seconds:
         thread.join(0.1)
-    end = time.monotonic() + 5.0  # the task may catch the exception, and gets it again
+    end = time.monotonic() + 5.0  # the task may catch the exception, which is then raised again
     while thread.is_alive() and time.monotonic() < end:
         if not _loses_exceptions(thread):
             set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -227,7 +224,7 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
 
 
 def _loses_exceptions(thread: threading.Thread) -> bool:
-    """Whether a thread waits for LLVM, whose callbacks lose exceptions, or finalizes an object: Python prints them."""
+    """Whether a thread would lose an exception: LLVM's callbacks drop it, and finalizers of objects only print it."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -238,19 +235,19 @@ def _loses_exceptions(thread: threading.Thread) -> bool:
 
 
 class Abandoned(RunsEnded):
-    """The runs of this thread are no longer needed; raised between two runs, never within one."""
+    """The runs of this thread are no longer needed. Raised between two runs, never within a run."""
 
 
 class _ThreadState(threading.local):
-    abandoned = threading.Event()  # of a thread that no pool has started: never set
+    abandoned = threading.Event()  # never set for a thread that no pool has started
 
 
-#: The state of each thread: `abandoned` is set once nobody needs its runs any more; its next run raises `Abandoned`.
+#: The state of each thread: `abandoned` is set once its runs are no longer needed; its next run raises `Abandoned`.
 THREAD_STATE: Final = _ThreadState()
 
 
 def end_if_abandoned() -> None:
-    """Raise `Abandoned` if nobody needs the runs of this thread any more: they would run beside the next ones."""
+    """Raise `Abandoned` if the runs of this thread are no longer needed: they would slow down the next runs."""
     if THREAD_STATE.abandoned.is_set():
         raise Abandoned
 
@@ -261,7 +258,7 @@ _filters: list[Sequence[Any]] = []
 
 @contextmanager
 def keep_warning_filters() -> Iterator[None]:
-    """Keep the present filters of warnings for `warn`: a mechanism may change the filters of the process."""
+    """Keep the present filters of warnings for `warn`, since a mechanism may change the filters of the process."""
     _filters.append(_filters[0] if _filters else [*warnings.filters])
     try:
         yield

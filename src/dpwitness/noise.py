@@ -1,7 +1,7 @@
 """Noise for mechanism authors: samplers that take the generator first, for compiled mechanisms and plain Python alike.
 
-All randomness comes from the `numpy.random.Generator` that the mechanism was given: the same generator gives the same
-noise compiled and in Python. Units are those of the scale.
+All randomness comes from the mechanism's `numpy.random.Generator`: the same generator gives the same noise compiled and
+in Python. Noise has the unit of its scale.
 """
 
 import math
@@ -12,8 +12,7 @@ import numpy as np
 def laplace(rng: np.random.Generator, scale: float) -> float:
     """One draw from Lap(scale): density exp(−|x|/scale)/(2·scale).
 
-    An exponential number with a random sign takes less than half of the time of `Generator.laplace`, which takes a
-    logarithm.
+    An exponential number with a random sign takes less than half the time of `Generator.laplace`.
     """
     return scale * math.copysign(rng.standard_exponential(), rng.random() - 0.5)
 
@@ -26,7 +25,7 @@ def exponential(rng: np.random.Generator, scale: float) -> float:
 def gumbel(rng: np.random.Generator, scale: float) -> float:
     """One draw from the Gumbel distribution, P(X ≤ x) = exp(−exp(−x/scale)).
 
-    The exponential mechanism draws the largest of scores + Gumbel noise.
+    The exponential mechanism returns the candidate with the largest score + Gumbel noise.
     """
     x = rng.standard_exponential()
     return -scale * math.log(x) if x > 0 else math.inf
@@ -38,23 +37,19 @@ def gaussian(rng: np.random.Generator, scale: float) -> float:
 
 
 def geometric(rng: np.random.Generator, scale: float) -> int:
-    """One draw from the two-sided geometric distribution, P(k) ∝ exp(−|k|/scale); Ghosh et al. 2012.
+    """One draw from the two-sided geometric (discrete Laplace) distribution, P(k) ∝ exp(−|k|/scale); Ghosh et al. 2012.
 
-    It is also called discrete Laplace. Floors of exponential numbers are geometric, and the difference of two geometric
-    numbers is two-sided geometric.
+    Floors of exponential numbers are geometric, and the difference of two geometric numbers is two-sided geometric.
     """
     return math.floor(scale * rng.standard_exponential()) - math.floor(scale * rng.standard_exponential())
 
 
 def discrete_gaussian(rng: np.random.Generator, scale: float) -> int:
-    """One draw from the discrete Gaussian distribution, P(k) ∝ exp(−k²/(2·scale²)).
-
-    Canonne, Kamath & Steinke 2020, Alg. 3.
-    """
+    """One draw from the discrete Gaussian, P(k) ∝ exp(−k²/(2·scale²)); Canonne, Kamath & Steinke 2020, Alg. 3."""
     width = math.floor(scale) + 1.0
     while True:
         k = geometric(rng, width)
         off = abs(k) - scale**2 / width
-        # Taken with probability exp(−off²/(2·scale²)): an exponential number reaches so far.
+        # Accepted with probability exp(−off²/(2·scale²)), as an exponential number exceeds x with probability exp(−x).
         if off**2 <= 2 * scale**2 * rng.standard_exponential():
             return k
