@@ -1,9 +1,8 @@
 """The parameters of the public functions, each said once: name, type, default, help and reference.
 
-From here come the signatures and the "Parameters" of the docstrings (`api.door`), what `Statement` and `Effort` are
-made of (`problem`), the options of the command line (`cli.options`), the settings of `assert_private` (`plugin`) and
-those of a project (`project`).
-Types are in quotes where they take time to import: the command line's help needs this module alone.
+The signatures and the "Parameters" of docstrings (`api.door`), the fields of `Statement` and `Effort` (`problem`), the
+options of the command line (`cli.options`) and the settings of `assert_private` (`plugin`) and of a project (`project`)
+follow from this module. Types that take time to import are in quotes, since the command line's help needs no others.
 """
 
 import inspect
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 #: The default of an option that must be given.
 REQUIRED: Final = inspect.Parameter.empty
-#: The default probability of a false alarm, small enough for a test that runs every day.
+#: The default probability of a false alarm, small enough for daily tests.
 ALPHA: Final = 1e-6
 #: The default number of paired confirm runs of a check.
 CHECK_RUNS: Final = 4_000_000
-#: Seconds of a check by default: a person waits for it.
+#: The default time limit of a check in seconds, for which a person would wait.
 MAX_TIME: Final = 60.0
-#: Seconds of shrinking by default.
+#: The default time limit of shrinking in seconds.
 SHRINK_TIME: Final = 10.0
-#: Workers at most: more threads than a machine has cores only cost memory.
+#: The largest number of workers: more threads than a machine has cores only cost memory.
 MOST_WORKERS: Final = 1024
-#: The largest detectable ratio: a pass that would not have caught twice the claim says nothing.
+#: The largest `detectable_ratio`: a pass that would not have caught twice the claim says nothing.
 MOST_RATIO: Final = 2.0
 #: The health checks of a test, which `suppress` leaves out by name.
 HEALTH_CHECKS: Final = (
@@ -47,7 +46,7 @@ HEALTH_CHECKS: Final = (
     "too_slow",
     "low_power",
 )
-#: The forms of a claim as text, for help; messages have `mechanisms.claims.CLAIM_TEXTS`.
+#: The forms of a claim as text, for help; messages use `mechanisms.claims.CLAIM_TEXTS`.
 CLAIM_FORMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
 #: Examples of relations, for help.
 _RELATION_EXAMPLES: Final = "For example `queries(10)` or `[([1, 1], [2, 0])]`."
@@ -61,9 +60,9 @@ _ERRORS_HELP: Final = (
 class Option:
     """The help, default and setting of a parameter.
 
-    `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
-    command line has an option of its name where there is a `metavar` or where there are `choices`. `setting` is the key
-    of `[tool.dpwitness]` in pyproject.toml that gives its default on the command line; empty: no setting.
+    `text` is the help on the command line and the first sentence of the reference, which continues with `more`. The
+    command line has the option if it has a `metavar` or `choices`. `setting` is the key of `[tool.dpwitness]` in
+    pyproject.toml for the option's default on the command line; empty: no setting.
     """
 
     text: str
@@ -75,17 +74,17 @@ class Option:
 
     @property
     def reference(self) -> str:
-        """The paragraph of the reference."""
+        """The option's paragraph in the reference."""
         value, colon, what = self.text.partition(":")
-        if colon and value in self.choices:  # in Python a text, and no first word of a sentence
+        if colon and value in self.choices:  # a text in Python, so quoted and without a capital
             return f'"{value}":{what}. {self.more}'
-        first = self.text[0].upper() if self.text[0].isascii() else self.text[0]  # Δ is no δ
+        first = self.text[0].upper() if self.text[0].isascii() else self.text[0]  # Δ would mean another thing than δ
         return f"{first}{self.text[1:]}. {self.more}".strip()
 
 
-#: The treatment of an exception: the end of everything, or an outcome.
+#: The treatment of an exception of the mechanism: it ends the check, or its class is an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
-#: The report of a leak in the last bits of floating-point outcomes: beside the verdict, as the verdict, or no report.
+#: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
 Bits: TypeAlias = bool | Literal["strict"]
 #: The p-values of a curve.
 Method: TypeAlias = Literal["exact", "score"]
@@ -225,7 +224,7 @@ class EpsilonOptions(TypedDict, total=False):
 
 
 class MachineOptions(TypedDict, total=False):
-    """The parameters of where runs are made, and of their random numbers."""
+    """The parameters of the workers that make runs, and of the random numbers."""
 
     seed: Annotated[
         int | None,
@@ -358,15 +357,15 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
 
 
-#: The differences of options if a parameter is measured, not a claim checked.
+#: The differences of options in functions that measure a parameter instead of checking a claim.
 _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
     "epsilon": {"text": "the mechanism's ε in nats"},
     "runs": {"text": "number of paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
-#: The differences of `alpha` if it is the error of a confidence bound.
+#: The differences of `alpha` in functions that give confidence bounds.
 _CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
-#: The differences of options if a witness says how it was found.
+#: The differences of options in functions that take a witness.
 _AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
     "errors": {"more": f"{_ERRORS_HELP} A witness that was found so keeps to it."},
 }

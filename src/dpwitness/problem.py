@@ -1,6 +1,6 @@
 """Statements and efforts of users, and problems that are ready to run.
 
-`Statement` and `Effort` hold the options of a public function; `prepare` makes of them a `Problem` and its `Runner`.
+`Statement` and `Effort` hold the options of a public function; `prepare` turns both into a `Problem` and its `Runner`.
 """
 
 import inspect
@@ -70,20 +70,17 @@ from dpwitness.runs import (
 )
 from dpwitness.targets import target_of
 
-#: The share of α for a leak in the last bits of floating-point outcomes: such a leak is clear in few runs, and the rest
-#: of α asks for .001 nats more evidence.
+#: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
+#: rest of α needs only .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
-#: Seconds beside `max_time` in which a mechanism is read, compiled and tried out: first runs may import libraries. With
-#: a larger value a check could return more than 10 s after its `max_time`.
+#: Seconds beside `max_time` in which a mechanism is read, compiled and tried out, as first runs may import libraries.
+#: With a larger value a check could return more than 10 s after its `max_time`.
 FIRST_RUNS_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The options of how hard a test is, checked; a seed and workers that were not given are chosen.
-
-    Raises `InvalidParameter`.
-    """
+    """The checked options of a test's effort; a seed and workers are chosen by default. Raises `InvalidParameter`."""
 
     alpha: float = ALPHA
     runs: int = CHECK_RUNS
@@ -96,7 +93,7 @@ class Effort:
     executor: Executor | None = None
     progress: Progress | None = None
     bits: Bits = True
-    given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
+    given: frozenset[str] = frozenset()  # the names of the options that the caller gave, if known
 
     @classmethod
     def of(cls, options: Mapping[str, object]) -> Self:
@@ -105,7 +102,7 @@ class Effort:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether an executor or a cluster of the user makes the runs."""
+        """Whether the user's executor or cluster makes the runs."""
         return self.executor is not None or self.cluster is not None
 
     @property
@@ -115,12 +112,12 @@ class Effort:
 
     @property
     def level(self) -> float:
-        """The level of the verdict: α less the level of the last bits."""
+        """The false-alarm probability of the verdict: α less `level_of_bits`."""
         return self.alpha - self.level_of_bits
 
     @property
     def level_of_bits(self) -> float:
-        """The level of a leak in the last bits of floating-point outcomes; 0 if they are not tested."""
+        """The false-alarm probability of a leak in the last bits of floats; 0 if the bits are not tested."""
         return BITS_SHARE * self.alpha if self.bits else 0.0
 
     def __post_init__(self) -> None:
@@ -147,7 +144,7 @@ class Effort:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
             "runs": min(whole("runs", self.runs, 1), MOST_RUNS),
-            # The operating system waits no longer than a few times 10⁹ s.
+            # The operating system can wait for a few times 10⁹ s at most.
             "max_time": min(seconds("max_time", self.max_time), 1e9),
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, (1 << 128) - 1),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
@@ -165,7 +162,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A user's statement of a mechanism: the options of `check` besides those of the effort; nothing has run yet."""
+    """A user's statement of what is tested: the options of `check` except those of the effort. Nothing has run yet."""
 
     mechanism: Callable[..., Any] | Mechanism | str | None = None
     make: Callable[[], Any] | None = None
@@ -180,11 +177,11 @@ class Statement:
     errors: str = "raise"
     reference: str | None = None
     attack: str | Attack | None = None
-    claim_needed: bool = True  # not where something is measured and nothing judged
+    claim_needed: bool = True  # False if a parameter is measured and no claim judged
 
     @classmethod
     def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
-        """The statement of a mechanism and of the options of a public function."""
+        """The statement of a mechanism by the options of a public function."""
         return cls(mechanism=mechanism, **_fields_in(options, cls))
 
     def __post_init__(self) -> None:
@@ -204,7 +201,7 @@ class Statement:
         thing, delta = plain_function(example_of(self.mechanism)), self.delta
         own = target_of(thing)
         if delta is None and own is not None and own.delta and not is_claim(self.claim):
-            delta = given_parameters(self.parameters).get("delta")  # it claims the δ that it is run with
+            delta = given_parameters(self.parameters).get("delta")  # the target claims the δ with which it runs
         return stated_claim(
             thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in, needed=self.claim_needed
         )
@@ -224,10 +221,7 @@ def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HowRun:
-    """The options --outcome, --errors and --python of a command line that runs a mechanism; None: not given.
-
-    An outcome function is named as a mechanism is.
-    """
+    """The options --outcome, --errors and --python of a command line that runs a mechanism; None: not given."""
 
     outcome: str | None = None
     errors: Literal["outcome"] | None = None
@@ -235,7 +229,7 @@ class HowRun:
 
     @classmethod
     def of(cls, statement: Statement) -> Self:
-        """The options that run the mechanism of a statement."""
+        """The options for the mechanism of a statement; an outcome function is named as mechanisms are."""
         names, function = statement.outcome, example_of(plain_function(statement.mechanism))
         if names is not None and not isinstance(names, str):
             names = _reference(names) if callable(names) else ",".join(names)
@@ -251,9 +245,9 @@ class HowRun:
 class Problem:
     """A mechanism that runs, its claim, and the relation of its inputs.
 
-    `function` is the user's own, which may name an attack; `own_relation`: whether the relation is the target's own, so
-    that its attack may propose inputs too; `attack`: another attack, which the user names; `centre` is the value with
-    which the mechanism compares, `scale` roughly the scale of its noise.
+    `function` is the user's own function, whose target may name an attack; `own_relation`: whether the relation is the
+    target's, so that the target's attack may propose inputs too; `attack`: the attack that the user names; `centre` is
+    the value with which the mechanism compares, `scale` roughly the scale of its noise.
     """
 
     mechanism: Mechanism
@@ -266,7 +260,7 @@ class Problem:
     centre: float
     scale: float
     attack: Attack | None = None
-    accepted: Pair | None = None  # the first of the relation's pairs whose inputs the mechanism accepts
+    accepted: Pair | None = None  # the relation's first pair whose inputs the mechanism accepts
     how_run: HowRun = HowRun()
 
     @property
@@ -275,25 +269,25 @@ class Problem:
         return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
-        """The pairs of the attack that the user names, then the pairs of the relation.
+        """The pairs of the attack that the user names, then the candidates of the relation.
 
-        Raises `InvalidNeighbours` at the first that the relation does not contain.
+        Raises `InvalidNeighbours` at the first candidate that the relation does not contain.
         """
         if self.attack is not None:
             yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
         yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
 
     def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
-        """The candidates of an attack that the relation calls adjacent; `planned`: confirm runs.
+        """The candidates of an attack that the relation calls adjacent; `planned`: the planned number of confirm runs.
 
-        Raises `InvalidNeighbours` without such a candidate, and `InvalidParameter` if the attack raises, or proposes an
-        object that is not a candidate.
+        Raises `InvalidNeighbours` without adjacent candidates, and `InvalidParameter` if the attack raises, or proposes
+        an object that is not a candidate.
         """
         try:
             proposed = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
         except DPWitnessError:
             raise
-        except Exception as error:  # of the user's own
+        except Exception as error:  # the user's own attack may raise anything
             raise InvalidParameter(f"attack={brief(attack)} raised {class_and_text(error)}") from error
         for candidate in proposed:
             if not isinstance(candidate, Candidate) or not callable(getattr(candidate.event, "contains", None)):
@@ -309,17 +303,17 @@ class Problem:
         return candidates
 
     def variations(self, pair: Pair) -> Iterator[Pair]:
-        """Pairs of the relation like this one."""
+        """The variations of a pair within the relation, with the data if they are given."""
         return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
 
     def unusual(self) -> Iterator[Pair]:
-        """Pairs of the relation with unusual values; no pairs if data are given, since data stay as they are."""
+        """The unusual pairs of the relation; no pairs if data are given, since data must not change."""
         if self.data is not None:
             return iter(())
         return adjacent_unusual(self.relation, centre=self.centre, scale=self.scale)
 
     def described(self, event: Event) -> str:
-        """An event in plain English, with the texts that numbers encode and the names of entries."""
+        """An event in plain English, with names of entries, and with texts in place of their numbers."""
         text = event.describe(self.noun, self.mechanism.label)
         return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
@@ -335,7 +329,7 @@ class Problem:
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:
-        """The words for outcomes that are not numbers: the classes of exceptions, if there is nothing else."""
+        """The words for outcomes that are not numbers: if all are exceptions, their classes."""
         if None in kinds:
             return NO_NUMBER
         raises = "raises an exception"
@@ -353,9 +347,9 @@ def prepare(
 ) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    Everything that runs a mechanism is prepared here. `how`: the requirements from an earlier attempt; `began`,
-    `deadline`: its start, and the end of its time. Raises `BadInput` for an argument that cannot be used, and
-    `MechanismError` when the mechanism misbehaves on its first run.
+    All runs of mechanisms are prepared here. `how`: the requirements that an earlier attempt found; `began`,
+    `deadline`: the start and the deadline of an earlier attempt. Raises `BadInput` for an argument that cannot be used,
+    and `MechanismError` if the mechanism misbehaves on its first run.
     """
     began = time.monotonic() if began is None else began
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
@@ -369,7 +363,7 @@ def prepare(
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and takes(function, own.claim):
         require_no_other((own.claim,), values, "epsilon", epsilon)
-        values[own.claim] = epsilon  # a target whose ε has another name
+        values[own.claim] = epsilon  # the target's parameter ε may have another name
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
@@ -393,9 +387,9 @@ def prepare(
         accepted=first,
         how_run=HowRun.of(statement),
         centre=_centre(mechanism),
-        scale=min(1 / (epsilon or stated.claim.parameter or 1.0), 1e12),  # beyond it inputs exceed 64 bits
+        scale=min(1 / (epsilon or stated.claim.parameter or 1.0), 1e12),  # with a larger scale inputs exceed 64 bits
     )
-    assert effort.seed is not None  # it and the workers are settled when the effort is made
+    assert effort.seed is not None  # `Effort` settles the seed and the workers
     assert effort.workers is not None
     runner = Runner(
         mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
@@ -409,9 +403,9 @@ def prepare(
 
 
 def _deadline(began: float, max_time: float) -> Deadline:
-    """The deadline of the runs of a mechanism that is prepared.
+    """The deadline of the runs of a prepared mechanism.
 
-    Its preparation takes no time from its runs up to `FIRST_RUNS_SECONDS`; after a longer preparation the runs have
+    The first `FIRST_RUNS_SECONDS` of its preparation do not count, and after a long preparation runs still have
     `FIRST_RUNS_SECONDS`, or `max_time` if that is less.
     """
     now = time.monotonic()
@@ -419,9 +413,9 @@ def _deadline(began: float, max_time: float) -> Deadline:
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
-    """The given relation or list of pairs, else the relation of the target or the object, or `otherwise`.
+    """The relation that the user gave, else the relation of the target or the object, else `otherwise`.
 
-    Raises `InvalidNeighbours` without a relation, or for any other object.
+    Raises `InvalidNeighbours` without a relation, and for an object that is neither a relation nor a list of pairs.
     """
     if given is None:
         own = target_of(function)
@@ -440,10 +434,10 @@ def _relation_of(function: object, given: Relation | Sequence[object] | None, ot
 def _with_sensitivity(
     function: object, relation: Relation, values: Mapping[str, object], *, own_relation: bool
 ) -> Relation:
-    """The relation; if it is the target's own, with the sensitivity with which the mechanism runs.
+    """The relation; the target's own relation gets the sensitivity with which the mechanism runs.
 
-    Raises `InvalidParameter` if the user gave a relation with another sensitivity than the mechanism's: its noise would
-    be for other neighbours than those tested.
+    Raises `InvalidParameter` if the user's relation has another sensitivity: the mechanism's noise would be for other
+    neighbours than the tested ones.
     """
     at = relation.sensitivity
     given = values.get("sensitivity", _default_of(function, "sensitivity"))
@@ -462,7 +456,7 @@ def _with_sensitivity(
 
 
 def _default_of(function: object, name: str) -> Any:
-    """The default of a function's parameter of a name; None without the parameter or a default."""
+    """The default of a function's parameter; None without the parameter or a default."""
     if not callable(function):
         return None
     try:
@@ -490,7 +484,7 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
-    workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
+    workers, seed = effort.workers or 1, effort.seed or 0  # neither is None, see `Effort`
     cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
     if cluster is not None:
         pool: Pool = cluster_of(cluster, workers)
@@ -504,21 +498,21 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
 
 
 def _centre(mechanism: Mechanism) -> float:
-    """The finite value with which a mechanism compares, by the names of its parameters; 0.0 without one."""
+    """The finite value of the parameter with which a mechanism compares, by its name; 0.0 without such a parameter."""
     values = mechanism.signature.parameters
     given = (value for name in ("threshold", "theta", "T") if isinstance(value := values.get(name), int | float))
     return next((float(value) for value in given if abs(value) <= sys.float_info.max), 0.0)
 
 
 def plain_function(function: object) -> object:
-    """The user's own callable behind a `Mechanism`."""
+    """The user's own callable in a `Mechanism`; any other object itself."""
     if isinstance(function, Mechanism):
         return function.signature.given_function
     return function
 
 
 def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
-    """A copy of the given parameters of the mechanism."""
+    """A copy of the given parameters of the mechanism. Raises `InvalidParameter`."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -530,7 +524,7 @@ def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 def _from_here(file: Path) -> str:
-    """The path of a file, from the working folder if it lies below it."""
+    """The path of a file, relative to the working folder if the file lies below."""
     with suppress(OSError, ValueError):  # the folder was removed, or the file lies elsewhere
         file = file.relative_to(Path.cwd())
     return str(file)
@@ -540,7 +534,7 @@ def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` may have no module
     script = getattr(sys.modules["__main__"], "__file__", None)
-    if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
+    if module == "__main__" and script is not None and os.path.isfile(script):  # another process needs the file's name
         module = _from_here(Path(script).resolve())
     elif (
         str(module).startswith(FILE_PREFIX) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None

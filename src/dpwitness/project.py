@@ -1,7 +1,6 @@
 """The settings of a project: the table `[tool.dpwitness]` of its pyproject.toml.
 
-They are defaults of the command line and of the pytest plugin, whose own options come before them. A file that does not
-name dpwitness is not parsed.
+Settings are defaults of the command line and of the pytest plugin, whose own options override them.
 """
 
 import os
@@ -17,7 +16,7 @@ from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS
 
 #: The name of the table under `[tool]`.
 TABLE: Final = "dpwitness"
-#: The meanings of the settings of the plugin alone, besides those of `assert_private`.
+#: The meanings of the settings that only the pytest plugin has.
 PLUGIN_SETTINGS: Final[dict[str, str]] = {
     "profile": f"how hard the pytest plugin looks: {', '.join(PROFILES)}",
     "suppress": "health checks that the pytest plugin leaves out",
@@ -26,7 +25,7 @@ PLUGIN_SETTINGS: Final[dict[str, str]] = {
 
 
 def between(low: float, high: float, *, open_: bool) -> Callable[[str, object], float]:
-    """A function that reads a number in [low, high], or in (low, high) if `open_`. It raises `InvalidParameter`."""
+    """A reader of a number in [low, high], or in (low, high) if `open_`, which raises `InvalidParameter`."""
 
     def read(name: str, value: object) -> float:
         found = number(name, value)
@@ -38,7 +37,7 @@ def between(low: float, high: float, *, open_: bool) -> Callable[[str, object], 
 
 
 def one_of(*names: str) -> Callable[[str, object], str]:
-    """A reader of a text that must be among `names`."""
+    """A reader of a text among `names`, which raises `InvalidParameter`."""
 
     def read(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in names:
@@ -53,7 +52,7 @@ def _health_checks(name: str, value: object) -> tuple[str, ...]:
     return tuple(one_of(*HEALTH_CHECKS)(name, one) for one in given)
 
 
-#: The functions that check and read the value of a setting, by its name.
+#: The readers of settings, which check their values, by the settings' names.
 READERS: Final[dict[str, Callable[[str, object], Any]]] = {
     "alpha": between(0, 1, open_=True),
     "confidence": between(0, 1, open_=True),
@@ -72,13 +71,13 @@ READERS: Final[dict[str, Callable[[str, object], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The settings of one file, checked, by their names with underscores; empty without the table."""
+    """The checked settings of one file, by their names with underscores; empty without the table."""
 
     path: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def defaults(self, function: str) -> dict[str, object]:
-        """The defaults of the options of a function from the settings, by the names of the options."""
+        """The defaults that the settings give to a function's options, by the options' names."""
         found = {}
         for name, option in options_of(function).items():
             if option.setting in self.settings:
@@ -88,7 +87,7 @@ class Project:
 
 
 def known() -> dict[str, Option]:
-    """The settings that have an option of a public function, by name."""
+    """The settings that are defaults of options of public functions, each with an option, by name."""
     found: dict[str, Option] = {}
     for function in FUNCTIONS:
         for option in options_of(function).values():
@@ -98,7 +97,7 @@ def known() -> dict[str, Option]:
 
 
 def nearest(folder: Path) -> Path | None:
-    """The pyproject.toml of a folder, or of the nearest one above it that has one."""
+    """The pyproject.toml in a folder, or in the nearest folder above with such a file; None without one."""
     return next((path for above in (folder, *folder.parents) if (path := above / "pyproject.toml").is_file()), None)
 
 
@@ -112,7 +111,7 @@ def project_of(path: Path | None) -> Project:
         raise InvalidData(f"cannot read {_shown(path)}: {error.strerror or error}") from error
     if TABLE.encode() not in data:
         return Project()
-    import tomllib  # only for a file that names us
+    import tomllib  # only for a file that names dpwitness
 
     try:
         tool = tomllib.loads(data.decode()).get("tool", {})
@@ -141,5 +140,5 @@ def _setting(where: str, key: str, value: object) -> tuple[str, object]:
 
 
 def _shown(path: Path) -> str:
-    """The path for people: from the working folder if it lies below it."""
+    """The path for people, relative to the working folder if the file lies below."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,6 +1,6 @@
-"""Proposals of an attack to a check: neighbours and, often, the event that tells them apart; and attacks by name.
+"""Candidates that attacks propose to a check, each a pair of neighbours and an event, and attacks by name.
 
-Families of attacks are the entry points of the group `dpwitness.attacks`, ours and those of other packages alike:
+Families of attacks, of this package and of others, are the entry points of the group `dpwitness.attacks`:
 
     [project.entry-points."dpwitness.attacks"]
     my_family = "my_package.my_attacks:FAMILY"
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: The entry-point group of families of attacks.
 ATTACK_GROUP: Final = "dpwitness.attacks"
 
-#: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
-#: runs. It draws nothing at random and runs nothing; its proposals are tried beside the findings of the search.
+#: A generator of candidates from the mechanism's parameters, the user's D or None, the claim, and the planned number of
+#: paired runs. It draws nothing at random and runs nothing; its candidates are tried beside those of the search.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
 #: The group of commands `dpwitness attack`, to which families add theirs.
 Commands: TypeAlias = "click.Group"
@@ -42,19 +42,19 @@ class AttackFamily:
     Parameters
     ----------
     name
-        The entry point's name: of the command, and of the family in a target's `attack=`.
+        The name of the entry point, of the command, and of the family in a target's `attack=`.
     summary
         One line for the help.
     generators
-        Generators of candidates by name. A target asks for one as `attack="family.generator"`, or as `attack="family"`
-        where the family has no other.
+        Generators of candidates by name. A target names a generator as `attack="family.generator"`, or as
+        `attack="family"` for the default.
     add_command
-        Adds `dpwitness attack NAME` to its argument, the `click.Group` of `dpwitness attack`: a `click.Command` of
-        the family's name that returns the exit code. None: no command.
+        A function that adds a `click.Command` of the family's name, which returns the exit code, to its argument, the
+        `click.Group` of `dpwitness attack`. None: no command.
     default
-        The name of the generator for the name of the family alone, as in `check(…, attack="family")`.
+        The generator that the family's name alone means, as in `check(…, attack="family")`. None: the only generator.
     relation
-        Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names no relation.
+        The default relation of the mechanisms that the family attacks.
     """
 
     name: str
@@ -65,7 +65,7 @@ class AttackFamily:
     relation: Relation | None = None
 
     def generator(self, name: str) -> Attack:
-        """The generator of that name; for "" the default, or the only one. Raises `UnknownAttack`."""
+        """The generator of a name; for "" the default, or the only generator. Raises `UnknownAttack`."""
         name = name or self.default or ""
         if not name and len(self.generators) == 1:
             return next(iter(self.generators.values()))
@@ -80,15 +80,15 @@ class AttackFamily:
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered families by name, not loaded: ours, and families of other installed packages."""
+    """The entry points of all registered families, of this and of other installed packages, by name."""
     return {point.name: point for point in sorted(entry_points(group=ATTACK_GROUP), key=lambda point: point.name)}
 
 
 def family_named(name: str) -> AttackFamily:
-    """Load the registered family of that name.
+    """The registered family of a name, loaded.
 
-    Raises `UnknownAttack` for an unknown name, a package that cannot be imported, and an entry point that does not name
-    an `AttackFamily` of the same name.
+    Raises `UnknownAttack` for an unknown name, a package that cannot be imported, and an entry point that is not an
+    `AttackFamily` of the same name.
     """
     points = registered()
     if name not in points:
@@ -110,13 +110,13 @@ def family_named(name: str) -> AttackFamily:
 
 
 def attack_named(name: str) -> Attack:
-    """The generator of a name, "family.generator" or "family" for its default. Raises `UnknownAttack`."""
+    """The generator of a name, "family.generator", or "family" for the default. Raises `UnknownAttack`."""
     family, _, generator = name.partition(".")
     return family_named(family).generator(generator)
 
 
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
-    """The attack that a user names or gives as a function, and the relation of its family, if it has one.
+    """The attack that a user names, with the relation of its family, or that a user gives as a function, with None.
 
     Raises `UnknownAttack`, and `InvalidParameter` for any other object.
     """
@@ -130,7 +130,7 @@ def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation |
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
     """Add the command of every registered family to `dpwitness attack`.
 
-    If a family cannot be loaded, or its command cannot be added, `warn` gets one line; the others are still there.
+    If a family cannot be loaded, or its command cannot be added, `warn` gets one line, and other families are added.
     """
     for name in registered():
         try:
@@ -147,7 +147,7 @@ def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
 
 
 def as_numbers(data: object) -> NDArray[Any] | None:
-    """The data as an array of finite numbers; None for other data, such as records of text."""
+    """Data as an array of finite numbers; None for other data, such as records of text."""
     try:
         array = np.asarray(data)
     except ValueError:  # lists of several lengths
@@ -156,5 +156,5 @@ def as_numbers(data: object) -> NDArray[Any] | None:
 
 
 def is_histogram(values: NDArray[Any]) -> bool:
-    """Whether values are whole numbers of people, of shape (cells,)."""
+    """Whether values, of shape (cells,), are whole numbers and not negative."""
     return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))

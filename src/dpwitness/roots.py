@@ -1,8 +1,7 @@
 """The point where a condition begins to hold, by halving an interval.
 
-scipy finds roots in fewer steps, but interpolates: the number that it returns may lie on either side of the root. A
-bound must be a value that was tried and refuted. Halving also follows conditions without a root function, such as
-functions that overflow to infinity or jump.
+scipy finds roots in fewer steps, but interpolates: its result may lie on either side of the root, while a bound must be
+a value that was tried and refuted. Halving also works for functions that jump or overflow to infinity.
 """
 
 from collections.abc import Callable
@@ -15,9 +14,9 @@ Ends = TypeVar("Ends", float, NDArray[np.float64])
 
 
 def halved(holds: Callable[[Ends], bool | NDArray[np.bool_]], low: Ends, high: Ends, steps: int) -> tuple[Ends, Ends]:
-    """The interval from `low` to `high` after some halvings: the condition holds at its high end, not at its low end.
+    """The ends of an interval after `steps` halvings: the condition holds at the high end, not at the low end.
 
-    Arrays are intervals of their own, all halved at once. An end that no step moved was not tried.
+    Entries of arrays are separate intervals, all halved at once. An end that no step moved was not tried.
     """
     for _ in range(steps):
         middle = (low + high) / 2

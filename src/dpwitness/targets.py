@@ -1,4 +1,4 @@
-"""The decorator `target` of bundled mechanisms, with their facts. `algorithms/` may import this and `noise` only."""
+"""The decorator `target` and the facts of bundled mechanisms. `algorithms/` imports only this module and `noise`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The facts of a mechanism: its claim (the name of its ε), its relation, its source, and its true ε.
+    """The facts of a mechanism: the name of its parameter ε, its relation, its source, and its true ε, as a text.
 
-    `delta`: the δ that it claims by default, the default of its parameter of that name. `states`: the claim that
-    its ε stands for, if this is not (ε, δ)-DP. `flags`: whether its outcomes 0 and 1 are the answers ⊥ and ⊤.
+    `delta`: the δ that the mechanism claims by default; `states`: a function from ε to the mechanism's claim, if this
+    is not (ε, δ)-DP; `flags`: whether the outcomes 0 and 1 are the answers ⊥ and ⊤.
     """
 
     claim: str
@@ -49,7 +49,7 @@ class Target:
 
 
 def half_epsilon_squared(epsilon: float) -> Claim:
-    """½ε²-zCDP: the claim of a concentrated mechanism with parameter ε (Bun & Steinke 2016)."""
+    """½ε²-zCDP, the claim of a concentrated mechanism with parameter ε (Bun & Steinke 2016)."""
     return ZCDP(epsilon**2 / 2)
 
 
@@ -64,11 +64,11 @@ def target(
     states: Callable[[float], Claim] | None = None,
     flags: bool = False,
 ) -> Callable[[F], F]:
-    """Register facts about a mechanism: the parameter that is its claimed ε, its relation, its source.
+    """Register the facts of a mechanism: the parameter that is its claimed ε, its relation, and its source.
 
-    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a generator of candidates
-    that are tried in addition to the search, as `family.generator` of the entry-point group `dpwitness.attacks` (see
-    `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
+    `true_epsilon`: a text for people, the smallest ε for which the mechanism is ε-DP. `attack`: the generator whose
+    candidates are tried beside the search, as `family.generator` (see `dpwitness.proposals`). `delta`, `states` and
+    `flags`: see `Target`.
     """
     known = Target(
         claim=claim, neighbours=as_relation(neighbours), source=source, true_epsilon=true_epsilon, attack=attack,
@@ -85,6 +85,6 @@ def target(
 
 
 def target_of(function: object) -> Target | None:
-    """The facts with which a mechanism was registered; None without them."""
+    """The facts of a mechanism; None for a function that was not registered."""
     mark = getattr(function, "__dpwitness__", None)
     return mark if isinstance(mark, Target) else None
