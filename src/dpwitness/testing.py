@@ -1,9 +1,9 @@
-"""Tests for authors of extensions: each function asks a claim, event, relation, learner or attack for its laws.
+"""Tests for authors of extensions: each function tests the laws of a claim, event, relation, learner or attack.
 
-A check trusts the classes that it is given: a half-plane that cuts its claim's region, or an event that looks at the
-place of a row, may accuse a correct mechanism. So call these functions in the tests of your package. Each raises
-`AssertionError` for the first law that does not hold, with the value that breaks it, and `InvalidParameter` where a
-method raises; for an object that lacks members the error that a check raises.
+A check trusts the classes of extensions: a half-plane that cuts its claim's region, or an event that depends on the
+place of a row, may accuse a correct mechanism. So call these functions in the tests of your package. They raise
+`AssertionError` for the first broken law, with the value that breaks it, `InvalidParameter` if a method raises, and the
+error that a check would raise for an object that lacks members.
 """
 
 import json
@@ -41,16 +41,16 @@ F = TypeVar("F", bound=Callable[..., None])
 RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
 #: The share of a probability that a half-plane may cut off by rounding.
 ROUNDING: Final = 1e-9
-#: The relative error of `reached` and `smallest`, which choose bets and prove nothing.
+#: The allowed relative error of `reached` and `smallest`, which choose bets and prove nothing.
 RELATIVE_ERROR: Final = 1e-4
-#: Events or candidates of one method at most: each is compared on runs.
+#: Events or candidates that a method may give, since each is compared on runs.
 MOST_OBJECTS: Final = 1000
-#: Pairs of one method of a relation that are tested: a relation may give any number.
+#: Pairs of a relation's method that are tested, since a relation may give any number.
 TESTED_PAIRS: Final = 20
 
 
 def _naming_class(what: str) -> Callable[[F], F]:
-    """A decorator that adds the name of the checked object to errors; `what`: the kind of the object."""
+    """A decorator that adds the class of the tested object to errors; `what`: the kind of the object."""
 
     def naming_it(check: F) -> F:
         @wraps(check)
@@ -69,7 +69,7 @@ def _naming_class(what: str) -> Callable[[F], F]:
 def check_claim(claim: Claim) -> None:
     """Test a claim: half-planes contain its region, the region grows with the parameter, and its JSON is read back.
 
-    The region is what `largest` allows; it contains the diagonal and is convex.
+    The region lies below `largest`, contains the diagonal and is convex.
     """
     require_claim(claim)
     parameter = float(_numbers("parameter", lambda: claim.parameter))
@@ -99,7 +99,7 @@ def check_claim(claim: Claim) -> None:
 
 
 def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q: Floats) -> None:
-    """Compare members of a claim's family: at 0, at its own parameter, and at parameters reached by (p, q)."""
+    """Compare the members of a claim's family at 0, at the claim's parameter, and at parameters reached by (p, q)."""
     reached = _numbers("reached(p, q) of arrays", lambda: claim.reached(p, q), p.shape)
     assert np.all(reached >= 0), f"reached(p, q)={reached.min():g} must not be negative"
     beyond = np.flatnonzero((reached > parameter) & (reached < math.inf) & (q > 0))
@@ -137,7 +137,7 @@ def _boundary(claim: Claim) -> Floats:
 
 
 def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tuple[int, ...] = ()) -> HalfPlane:
-    """The half-planes of a claim, as arrays of shape `shape`. Raises if one cuts the region `allowed` at `RATES`."""
+    """The half-planes that `ask` gives, as arrays of a shape; each must contain the region `allowed` at `RATES`."""
     given = _ask(what, ask)
     slope = _numbers(f"the slope of {what}", lambda: given.slope, shape)
     intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)
@@ -155,7 +155,7 @@ def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tup
 
 @_naming_class("event")
 def check_event(event: Event, rows: Floats | None = None) -> None:
-    """Test an event: it decides about each row by itself and by the first `width` entries, and its JSON is read back.
+    """Test an event: it decides about each row by the row's first `width` entries alone, and its JSON is read back.
 
     `rows`: outcomes of shape (n, any width), NaN for an absent entry; by default numbers, flags, texts and None.
     """
@@ -177,7 +177,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
         cells = [_ask("cell_of", partial(event.cell_of, part)) for part in parts]
         fits = np.array_equal(event.inside[np.concatenate(cells)], found)
         assert fits, "cell_of must look at each row alone, and give a cell `inside` for the rows that it contains"
-    further = np.where(np.isnan(rows), rows, 0.25)  # whether there are further entries may be looked at
+    further = np.where(np.isnan(rows), rows, 0.25)  # events may look at whether further entries are present
     further[:, :width] = rows[:, :width]
     same = np.array_equal(_members(event, further), inside)
     assert same, f"width={width} is too small: contains looks at the values of further entries"
@@ -192,7 +192,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
 
 
 def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
-    """The rows that an event contains, as flags; it cannot change the rows."""
+    """Whether an event contains each row, shape (n,); the event gets a read-only copy of the rows."""
     rows = rows.copy()
     rows.flags.writeable = False
     found: Any = _ask("contains", lambda: event.contains(rows))
@@ -203,10 +203,10 @@ def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
 
 @_naming_class("relation")
 def check_relation(relation: Relation, data: object = None) -> None:
-    """Test a relation: it contains its candidates, their variations and smaller steps, in either direction.
+    """Test a relation: it contains its candidates, their variations and their smaller steps, in either direction.
 
-    `candidates` gives the same pairs each time, steps of `smaller` end, and the JSON is read back, where there is any.
-    `data`: D as a user gives it, which is then a side of every candidate.
+    `candidates` gives the same pairs each time, the steps of `smaller` end, and JSON, if any, is read back. `data`: D as
+    a user gives it, which is then an input of every candidate.
     """
     relation = as_relation(relation)
     given: Any = None if data is None else _ask("take", lambda: relation.take(data))
@@ -234,7 +234,7 @@ def check_relation(relation: Relation, data: object = None) -> None:
 
 
 def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> list[Pair]:
-    """The first pairs that a method of a relation gives, each within the relation, in either direction."""
+    """The first pairs of a relation's method; the relation must contain each pair, in either direction."""
     pairs: Iterable[Pair] = _ask(method, lambda: getattr(relation, method)(*given, **settings))
     found: list[Pair] = _ask(method, lambda: list(islice(pairs, TESTED_PAIRS)))
     data = given[0] if method == "candidates" and given else None
@@ -248,7 +248,7 @@ def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> l
 
 @_naming_class("learner")
 def check_learner(learner: Learner) -> None:
-    """Test a learner: it proposes the same events for the same outcomes, and each event passes `check_event`."""
+    """Test a learner: it proposes the same events for the same outcomes, and the events pass `check_event`."""
     can = not isinstance(learner, type) and callable(getattr(learner, "propose", None))
     assert can, "it must be an object with a method `propose`, not a class"
     rng, objective = np.random.default_rng(0), GrowthAt(claim=PureDP(0.1))
@@ -274,7 +274,7 @@ def check_attack(
     claim: Claim = PureDP(1.0),  # noqa: B008  # a claim is a value
     runs: int = 100_000,
 ) -> None:
-    """Test an attack, or each of a family: it proposes the same candidates each time, and their events are events.
+    """Test an attack, or a family's attacks: they give the same candidates each time, whose events pass `check_event`.
 
     `parameters`, `data`, `claim` and `runs` are the arguments of an attack.
     """
@@ -308,7 +308,7 @@ def _ask(what: str, ask: Callable[[], Any]) -> Any:
 
 
 def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> Floats:
-    """Numbers that a method gives, as an array of a shape, without NaN."""
+    """The numbers that a method gives, as an array of a shape; they must not be NaN."""
     value = _ask(what, ask)
     try:
         found = np.asarray(value)
@@ -322,7 +322,7 @@ def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> 
 
 
 def _objects(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The objects that a method gives, at most `MOST_OBJECTS`."""
+    """The objects that a method gives, which must be at most `MOST_OBJECTS`."""
     given = _ask(what, ask)
     assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
     found: list[Any] = _ask(what, lambda: list(islice(given, MOST_OBJECTS + 1)))
@@ -337,7 +337,7 @@ def _texts(texts: Mapping[str, Callable[[], object]]) -> None:
 
 
 def _read_back(value: object, read: Callable[[object], Any]) -> Any:
-    """A value that was written as JSON and read back: it has the same JSON."""
+    """The value after it was written as JSON and read back, which must give the same JSON."""
     written = _ask("to_json", lambda: json.dumps(write_object(value), allow_nan=False))
     again = _ask("from_json", lambda: read(json.loads(written)))
     same = json.dumps(write_object(again)) == written

@@ -1,27 +1,26 @@
 """JSON of values of any kind, such as parameters and inputs of a mechanism, and back, unchanged.
 
-JSON has no infinities, no NaN, no tuples and no arrays. Values that JSON has stand for themselves; any other value is
-an object with one key:
+JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written as such; any other value is an object:
 
     {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, {"float": "-0.0"}
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
     {"dict": {"name": 1}}, or {"items": [[1, "one"], [2, "two"]]} where a name is not a text
     {"bytes": "AAEC"} in base 64
     {"scalar": 1, "dtype": "int8"}  of NumPy
-    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}; an array of several axes without entries has its "shape"
-    {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and "columns": INDEX where names are not a plain list
+    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and "shape" for an array of several axes without entries
+    {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and "columns": INDEX if names are not a plain list
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
     {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy", or "arrow" with any "metadata"
-    {"object": "<function f>"}      a value that no file can hold; it says so when it is read back
+    {"object": "<function f>"}      a value that no file can hold; it is read back as `Unreadable`
 
 INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
-name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, of which the values are places. Times and
-differences of times are whole numbers of the unit in the dtype's name, in UTC where there is a time zone, and null
-where one is missing. Types of Polars and Arrow are written as these name them, types with settings as
+name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, whose values are places in the categories. Times
+and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing time is
+null. Types of Polars and Arrow have the libraries' own names, types with settings are objects such as
 {"Datetime": ["us", null]}, {"decimal128": [10, 2]} or {"dictionary": ["int8", "string", ["a", "b"], false]}.
 
-The order in memory and the byte order of an array, the `attrs` of a DataFrame, the `freq` of its index and the metadata
-of an Arrow field are left out; files of earlier releases may hold them.
+The memory order and byte order of an array, the `attrs` of a DataFrame, the `freq` of its index and the metadata of an
+Arrow field are not written; files of earlier releases may hold them.
 """
 
 import base64
@@ -49,7 +48,7 @@ _SEQUENCES_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The mark of a value that a file could not hold; `text` is its text."""
+    """The mark that a file has in place of a value that it cannot hold; `text`: the value's text."""
 
     text: str
 
@@ -65,7 +64,7 @@ def value_to_json(value: object, depth: int = 0) -> Any:
         return {"float": repr(value)}
     if value is None or type(value) in (bool, int, float) or (type(value) is str and _has_utf8(value)):
         return value
-    written = _container_to_json(value, depth + 1) if depth < 20 else None  # deeper lists may hold themselves
+    written = _container_to_json(value, depth + 1) if depth < 20 else None  # a deeper list may hold itself
     if written is not None:
         return written
     text = value.text if isinstance(value, Unreadable) else as_text(value)
@@ -73,11 +72,11 @@ def value_to_json(value: object, depth: int = 0) -> Any:
 
 
 def _container_to_json(value: Any, depth: int) -> object:
-    """A container of values, or bytes, as JSON; None for any other value."""
+    """A container of values, or bytes, as JSON values; None for any other value."""
     kind = type(value)
     if kind is list:
         return [value_to_json(item, depth) for item in value]
-    if kind in (set, frozenset):  # in an order that is the same in every process
+    if kind in (set, frozenset):  # sorted, so that every process writes the same order
         items = sorted((value_to_json(item, depth) for item in value), key=repr)
         return {kind.__name__: items}
     if kind is tuple:
@@ -89,7 +88,7 @@ def _container_to_json(value: Any, depth: int) -> object:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _ARRAY_DTYPES:
-        # Lists do not show the axes of an array without entries.
+        # Empty lists do not determine the shape of an array of several axes.
         more = {"shape": list(value.shape)} if not value.size and value.ndim != 1 else {}
         return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **more}
     frames = PANDAS if is_series(value) else frames_of(value)
@@ -170,7 +169,7 @@ def _array(entries: object, name: str, order: Any) -> Any:
 
 
 def _array_dtype(name: str) -> np.dtype[Any]:
-    """The dtype of an array; earlier releases wrote a byte order too, such as ">i4"."""
+    """The dtype of an array in a file; earlier releases also wrote a byte order, such as ">i4"."""
     if name not in _ARRAY_DTYPES and name.strip("<>") not in {np.dtype(known).str[1:] for known in _ARRAY_DTYPES}:
         raise ValueError(f"an array cannot have the dtype {name!r:.40}: give one of {', '.join(sorted(_ARRAY_DTYPES))}")
     return np.dtype(name)
@@ -209,7 +208,7 @@ def unreadable_in(value: object) -> bool:
 
 
 def shown(value: object) -> object:
-    """A parameter as a JSON value for people; infinities, and values that JSON cannot hold, are texts."""
+    """A parameter as a JSON value for people; numbers that are not finite, and values that JSON lacks, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
