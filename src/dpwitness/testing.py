@@ -205,8 +205,8 @@ def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
 def check_relation(relation: Relation, data: object = None) -> None:
     """Test a relation: it contains its candidates, their variations and their smaller steps, in either direction.
 
-    `candidates` gives the same pairs each time, the steps of `smaller` end, and JSON, if any, is read back. `data`: D as
-    a user gives it, which is then an input of every candidate.
+    `candidates` gives the same pairs each time, the steps of `smaller` end, and JSON, if any, is read back.
+    `data`: D as a user gives it, which is then an input of every candidate.
     """
     relation = as_relation(relation)
     given: Any = None if data is None else _ask("take", lambda: relation.take(data))

@@ -48,7 +48,7 @@ _SEQUENCES_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The mark that a file has in place of a value that it cannot hold; `text`: the value's text."""
+    """The mark of a value that its file could not hold; `text`: the text of the value."""
 
     text: str
 

@@ -21,7 +21,7 @@ class Bound(WitnessedResult):
         *("mechanism", "parameters", "delta", "confidence", "epsilon_lower_bound"), *WitnessedResult.json_keys
     )  # fmt: skip
 
-    tested: ClassVar[bool] = False  # the claim of its witness is the bound
+    tested: ClassVar[bool] = False  # the claim of the witness is the bound itself
 
     delta: float
     confidence: float
@@ -33,7 +33,7 @@ class Bound(WitnessedResult):
 
     @property
     def condition(self) -> str:
-        """The values that the bound holds fixed, such as " at δ = 1e-05"; may be empty."""
+        """The fixed parameters of the bound as text, such as " at δ = 1e-05"; may be empty."""
         return f" at δ = {shown(self.delta)}" if self.delta else self.witness.claim.condition
 
     @property

@@ -32,7 +32,7 @@ class PValueCurve(CheckedFields):
     epsilon: float
     test_epsilons: tuple[float, ...]
     p_values: tuple[float, ...]
-    adjusted: tuple[float, ...]  # Holm, over all test ε of this mechanism
+    adjusted: tuple[float, ...]  # p-values adjusted by Holm's method over all test ε
     events: tuple[str, ...]
     counts: tuple[Counts, ...]
     pair_label: str
@@ -65,7 +65,7 @@ class PValueCurve(CheckedFields):
     def from_keys(
         cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
     ) -> "PValueCurve":
-        """The curve of the keys of its JSON."""
+        """The curve from the keys of its JSON."""
         return cls(
             epsilon=epsilon,
             test_epsilons=tuple(test.epsilon for test in tests),
@@ -90,10 +90,10 @@ class Curve(Result):
         *("seed", "reproducible", "seconds", "notes"),
     )
 
-    witness: ClassVar[None] = None  # its tests use many events
+    witness: ClassVar[None] = None  # a curve's tests use many events
 
     delta: float
-    #: The claim of the family whose parameter is tested; None: ε at delta.
+    #: A claim of the family whose parameter is tested; None: ε at `delta`.
     claim: Claim | None = field(default=None, metadata={"json": "sparse"})
     method: str
     lines: tuple[PValueCurve, ...]
@@ -107,7 +107,7 @@ class Curve(Result):
 
     @property
     def parameter(self) -> str:
-        """The sign of the parameter that is tested, such as ε or μ."""
+        """The symbol of the tested parameter, such as ε or μ."""
         return "ε" if self.claim is None else self.claim.symbol
 
     def __str__(self) -> str:

@@ -1,11 +1,11 @@
-"""The display of results as a page, in a notebook and as a plot; the package above sets the functions that draw."""
+"""The display of results as a page, in a notebook and as a plot, by functions that `dpwitness` itself sets."""
 
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The functions that draw a result, by form, as "module:name": the package sets them, and the first use imports them.
+#: The functions that draw a result, by form, as "module:name"; the first use of a function imports it.
 DRAWING_FUNCTIONS: Final[dict[str, str]] = {}
 
 
@@ -15,7 +15,7 @@ class Displayed:
     __slots__ = ()
 
     def to_html(self) -> str:
-        """The report as one HTML page, without network or script."""
+        """The report as one HTML page, which needs no network and no script."""
         return str(self._draw("page"))
 
     def _repr_html_(self) -> str:
@@ -25,8 +25,8 @@ class Displayed:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the result with matplotlib, into `ax` or into a new figure; returns the axes.
 
-        The plot of a verdict or a bound shows the rates of the event on both inputs, that of a curve the p-values, and
-        that of a profile δ(ε).
+        The plot of a verdict or a bound shows the rates of the event on both inputs, a curve's plot the p-values, and a
+        profile's plot δ(ε).
         """
         axes: Axes = self._draw("plot", ax)
         return axes

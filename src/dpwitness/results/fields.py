@@ -25,19 +25,19 @@ from dpwitness.values import value_from_json, value_to_json
 
 
 def read_result(kind: object, what: str, value: object) -> Any:
-    """The result that unchecked JSON describes, called `what` in messages. Raises `InvalidWitness` or `UnknownKind`."""
+    """The result in unchecked JSON, called `what` in messages. Raises `InvalidWitness` or `UnknownKind`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:
         raise InvalidWitness(f"the {what} lacks {error}") from error
-    except UnknownKind:  # the file may be whole
+    except UnknownKind:  # the file may be undamaged
         raise
-    except Exception as error:  # a wrong value; a class of another package may raise anything
+    except Exception as error:  # a wrong value; another package's class may raise anything
         raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
 
 def read_json(path: str | Path) -> object:
-    """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is not JSON."""
+    """The JSON value of a file. Raises `InvalidData` for an unreadable file, `InvalidWitness` for one without JSON."""
     try:
         return json_value(read_text(path), parse_constant=_refuse)
     except BadInput:
@@ -83,9 +83,9 @@ Alpha: TypeAlias = Annotated[
         lambda _: {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     ),
 ]
-#: Detectable is the type of a detectable parameter: infinite, and null in JSON, where no parameter is detectable.
+#: Detectable is the type of a detectable parameter: infinite (null in JSON) if no parameter is detectable.
 Detectable: TypeAlias = Annotated[float, or_infinite(math.inf)]
-#: Parameters is the type of a mechanism's own parameters; `dict[str, Any]` holds parameters as people read them.
+#: Parameters is the type of a mechanism's own parameters; `dict[str, Any]` holds parameters for people.
 Parameters: TypeAlias = Annotated[
     dict[str, Any],
     Codec(
@@ -108,8 +108,7 @@ Texts: TypeAlias = Annotated[
 class CheckedFields(JsonFields):
     """A result whose fields have their annotated types, so that its text and its file may rely on them.
 
-    Raises `InvalidParameter` for a value that is not of the annotated type of its field, or not in the range of the
-    codec of a number.
+    Raises `InvalidParameter` for a value of another type, and for a number outside the range of its field's codec.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""A lower band of a privacy profile and of the power of tests, and whether a claim lies outside it."""
+"""A lower band of a privacy profile and of the power of tests, and the verdict on a claim by this band."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ from dpwitness.results.text import at_least, confidence, label, notes, table
 from dpwitness.results.verdict import EARLY_ENDS, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
-#: EPSILON_STEP is the distance in nats of the values of ε at which a file states the band.
+#: EPSILON_STEP is the distance in nats between the values of ε in a file's band.
 EPSILON_STEP: Final = 0.05
-#: SHOWN_RATES has the false positive rates of a report.
+#: SHOWN_RATES has the false positive rates in a report.
 SHOWN_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 #: LARGEST_BAND_EPSILON is the largest ε of a band, in nats: beyond it e^ε exceeds any number of runs.
 LARGEST_BAND_EPSILON: Final = 40.0
@@ -45,7 +45,7 @@ class BandEvent(CheckedFields):
 
     @classmethod
     def from_keys(cls, *, event: DescribedEvent, counts: Counts, line: BandLine) -> "BandEvent":
-        """The event of the keys of its JSON. Raises `ValueError` for bounds that no probabilities have."""
+        """The event from the keys of its JSON. Raises `ValueError` for bounds that no probabilities can have."""
         if not (0 <= line.slope <= math.exp(LARGEST_BAND_EPSILON) and abs(line.difference) <= 1 + line.slope):
             raise ValueError(f"slope={line.slope!r} and difference={line.difference!r} must bound probabilities")
         if not (0 <= line.q_low <= 1 and 0 <= line.q_high <= 1):
@@ -57,10 +57,10 @@ class BandEvent(CheckedFields):
 class Profile(Result):
     """A lower band of the privacy profile δ(ε), all ε at once, with confidence 1 − alpha.
 
-    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, for the pair that was tried, in its
-    better direction. The mechanism's own curve is the largest over all pairs, so this is a lower band of that curve
-    too. If a claim was given and lies outside the band, it is refuted with false-alarm probability at most alpha, and
-    `witness` can be replayed; else `witness` is None.
+    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, for the tested pair in its better
+    direction. The mechanism's profile is the largest over all pairs, so the band is below it too. A given claim whose
+    profile is below the band somewhere is refuted, with false-alarm probability at most alpha, and `witness` can be
+    replayed; else `witness` is None.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
@@ -75,8 +75,8 @@ class Profile(Result):
     claim: Claim | None = None
     witness: Witness | None = None
     search_runs: int
-    ended: str  # why the confirm runs ended: "runs", "time", "interrupted", "cluster lost" or "failed"
-    versions: dict[str, str] = field(default_factory=versions)  # the versions that the numbers depend on
+    ended: str  # the reason for the end of the confirm runs: "runs", "time", "interrupted", "cluster lost", "failed"
+    versions: dict[str, str] = field(default_factory=versions)  # of the packages on which the numbers depend
 
     @property
     def band(self) -> ProfileBand:
@@ -104,7 +104,7 @@ class Profile(Result):
         return self.band.delta(epsilon)
 
     def power(self, false_positive_rate: ArrayLike) -> Any:
-        """The lower band of the true positive rate of the best test of D′ against D, at false positive rates."""
+        """The lower band of the true positive rate, at given false positive rates, of the best test of D′ against D."""
         return self.band.power(false_positive_rate)
 
     def trade_off(self, false_positive_rate: ArrayLike) -> Any:
@@ -113,7 +113,7 @@ class Profile(Result):
 
     @property
     def largest_epsilon(self) -> float:
-        """The largest ε at which the band is positive, to 0.05 nats; 0.0 where it is nowhere."""
+        """The largest ε (nats, a multiple of 0.05) at which the band is positive; 0.0 if it is positive nowhere."""
         epsilons = np.arange(0.0, LARGEST_BAND_EPSILON, EPSILON_STEP)
         positive = np.flatnonzero(self.delta(epsilons) > 0)
         return float(epsilons[positive[-1]]) if len(positive) else 0.0
@@ -122,8 +122,8 @@ class Profile(Result):
     def detectable_delta(self) -> Detectable:
         """The smallest δ(ε) that these runs could have shown where the band ends, with 95 % power; may be infinite.
 
-        It is for the first ε above `largest_epsilon` and the best case: an event that never happens on one side. It
-        rises in ε.
+        The ε is the first above `largest_epsilon`, and the event never happens on one side, the best case. For a larger
+        ε the δ is larger.
         """
         return detectable_delta(self._end, self.runs, alpha=self.alpha, power=POWER)
 
@@ -173,7 +173,7 @@ class Profile(Result):
 
     @classmethod
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> "Profile":
-        """The profile of the keys of its JSON."""
+        """The profile from the keys of its JSON."""
         return cls(search_runs=runs.search, **fields)
 
     @property
@@ -188,7 +188,7 @@ class Profile(Result):
     def __str__(self) -> str:
         first, second = both(self.pair.data, self.pair.neighbour)
         pair = [label("input D", first), label("neighbour D′", second)]
-        # A witness has the pair in its own direction.
+        # A witness may have the pair in the other direction.
         lines = [
             self._headline,
             *self._tables(),

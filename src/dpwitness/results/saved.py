@@ -13,7 +13,7 @@ from dpwitness.results.witness import SWEEP_ADVICE, WITNESS_FORMAT
 #: A result that can be shown.
 Shown = Verdict | Bound | Curve | Profile
 
-#: The readers of results by a key of their JSON: the first key here that a result has decides.
+#: The readers of results by a key of their JSON; the first of these keys in a result decides.
 READERS: Final[dict[str, Callable[[object], Shown]]] = {
     "lines": curve_from_json,
     "band": profile_from_json,
@@ -28,10 +28,7 @@ def result_from_json(value: object) -> Shown:
 
 
 def reader_of(value: object, where: str) -> Callable[[object], Shown]:
-    """The function that builds a result from unchecked JSON. Raises `InvalidWitness` for JSON of no result.
-
-    `where`: the place of the JSON, for messages.
-    """
+    """The reader of a result in unchecked JSON. Raises `InvalidWitness`, which names `where`, for other JSON."""
     if isinstance(value, Mapping):
         if "sweep" in value:
             raise InvalidWitness(f"{where} {SWEEP_ADVICE}")

@@ -1,4 +1,4 @@
-"""The JSON Schemas of saved files: `python -m dpwitness.results.schema docs/schemas` writes a schema for each kind."""
+"""The JSON Schemas of saved files: `python -m dpwitness.results.schema docs/schemas` writes a file for each kind."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ SAVED_KINDS: Final[dict[str, Any]] = {
 
 
 def schemas() -> dict[str, Schema]:
-    """The schemas of all kinds of files, draft 2020-12, by name; the one of transcripts is for a line."""
+    """The schemas (draft 2020-12) of all kinds of files, by name; a transcript's schema is for one line."""
     return {name: schema_of(kind, f"dpwitness {name}") for name, kind in SAVED_KINDS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Pieces of reports as text: numbers, inputs and parameters on one line, tables, one label a line."""
+"""Parts of reports as text: numbers, inputs and parameters on one line, tables, and labelled lines."""
 
 import io
 import math
@@ -13,22 +13,22 @@ from dpwitness.checks import escaped
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
 
-#: The text in place of a relation that a witness file does not have.
+#: The text in place of a relation that a witness file lacks.
 UNKNOWN_RELATION: Final = "not known: its pair is taken as it is"
 #: The column at which the values of labelled lines begin.
 VALUE_COLUMN: Final = 15
-#: The columns of wrapped text: 80, less the prefix that pytest puts before a line of a failure.
+#: The columns of wrapped text: 80 less the prefix of pytest before each line of a failure.
 WRAPPED_COLUMNS: Final = 72
 #: The columns of a line of a short report.
 LINE_COLUMNS: Final = 80
-#: The context of decimal arithmetic here: a user's context may round to fewer digits, or refuse to round.
+#: The context of decimal arithmetic: a user's own context may round to fewer digits, or refuse to round.
 DECIMAL_CONTEXT: Final = Context(prec=28, traps=[])
-#: The ends of events with more digits behind the point than people compare.
+#: The pattern of an event's end with seven decimal places or more, which people do not compare.
 LONG_ENDS: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
 
 
 def one_line(text: str) -> str:
-    """A text on one line, invisible characters escaped as in JSON: a file must not forge a line of a report."""
+    """A text on one line, invisible characters escaped as in JSON, so that a file cannot forge a line of a report."""
     return escaped(text, lambda c: unicodedata.category(c) == "Zs")
 
 
@@ -38,7 +38,7 @@ def label(name: str, value: str) -> str:
 
 
 def short_label(name: str, value: str) -> str:
-    """A labelled line of at most `LINE_COLUMNS` columns; the value is cut."""
+    """A labelled line whose value is cut to `LINE_COLUMNS` columns."""
     line = label(name, value)
     return line if len(line) <= LINE_COLUMNS else f"{line[: LINE_COLUMNS - 1]}…"
 
@@ -67,7 +67,7 @@ def wrapped(sentence: str) -> list[str]:
 
 
 def rounded(event: str) -> str:
-    """An event with its long ends rounded to four digits or a few more; exact where two would look the same.
+    """The text of an event with its long ends rounded to 4, 6 or 9 digits; unchanged if two ends would look the same.
 
     Only ends are rounded: a number that an outcome must equal keeps all its digits.
     """
@@ -97,7 +97,7 @@ def at_least(value: float, digits: int = 4) -> str:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """An upper bound, or a power, in `digits` significant digits, rounded up, so that the printed one holds."""
+    """An upper bound in `digits` significant digits, rounded up, so that the printed bound holds."""
     return _round_towards(value, digits, ROUND_CEILING)
 
 
@@ -110,9 +110,9 @@ def _round_towards(value: float, digits: int, rounding: str) -> str:
 
 
 def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
-    """The lower bound that shows how far a refuted claim is exceeded, as text.
+    """The lower bound of a refuted claim's parameter, such as "ε ≥ 1.2".
 
-    Where the rounded bound is not above the claim, the text only says that the parameter is larger.
+    If the rounded bound is not above the claim, the text only says that the parameter is larger: "ε > 1".
     """
     least = at_least(lower_bound, digits)
     if lower_bound > claim.parameter and float(least) > claim.parameter:
@@ -129,15 +129,12 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence of a bound that fails with probability at most `alpha`, in percent, rounded down.
-
-    For a small `alpha` people compare only the number of nines.
-    """
-    if alpha < 1e-12:  # nobody counts more nines
+    """The confidence 1 − alpha of a bound in percent, rounded down; for a small alpha only to a number of nines."""
+    if alpha < 1e-12:  # too many nines to count
         return f"1 − {alpha:g}"
     with localcontext(DECIMAL_CONTEXT):
-        failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
-        if failing <= Decimal("0.01"):  # shown by the nines that it leaves
+        failing = 100 * Decimal(f"{alpha:.12g}")  # 1 − confidence has rounding errors in its last digits
+        if failing <= Decimal("0.01"):  # rounded up to a power of ten, which leaves nines
             failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
         else:
             failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
@@ -155,7 +152,7 @@ def notes(texts: Sequence[str]) -> list[str]:
 
 
 def p_value(p: float) -> str:
-    """A p-value as text; a value too small for a double is not printed as 0."""
+    """A p-value as text; a value too small for a double is "<1e-300", not 0."""
     return f"{p:.3g}" if p else "<1e-300"
 
 
@@ -165,7 +162,7 @@ def relation_text(relation: Relation | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False, width: int | None = None) -> str:
-    """A table without lines; cells wrap where a `width` in columns is given."""
+    """A table without rules; cells wrap if a `width` in columns is given."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -175,7 +172,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = F
         drawn.add_column(Text(cell), justify="right" if right else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*map(Text, row))
-    # No colour and no terminal: the same text wherever it is printed.
+    # Without colour and terminal, so that the text is the same wherever it is printed.
     console = Console(
         file=io.StringIO(), width=width or 10_000, color_system=None, force_terminal=False, legacy_windows=False
     )

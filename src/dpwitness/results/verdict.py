@@ -1,7 +1,7 @@
 """The fields that every result has, and the verdicts of a check: `Violation` or `NotRefuted`.
 
-A verdict holds its course: the pairs and events tried, the growth of the evidence, and both output distributions.
-Never "private": a test cannot prove privacy.
+A verdict also has the course of its search: the numbers of pairs and events, the growth of the evidence, and both
+output distributions. No verdict is "private": a test cannot prove privacy.
 """
 
 import math
@@ -39,7 +39,7 @@ from dpwitness.results.text import (
 )
 from dpwitness.results.witness import Witness
 
-#: EARLY_ENDS has the reasons, for people, by which confirm runs end before their number or their evidence says so.
+#: EARLY_ENDS has the texts of the reasons that end confirm runs before their number is reached or evidence suffices.
 EARLY_ENDS: Final = {
     "time": "the time was over",
     "interrupted": "interrupted",
@@ -48,7 +48,7 @@ EARLY_ENDS: Final = {
 }
 #: ABORTED_ENDS has the reasons after which a check makes no more runs.
 ABORTED_ENDS: Final = ("interrupted", "cluster lost")
-#: SUFFICIENT_ENDS has the reasons, for people, by which the runs of a pass were enough.
+#: SUFFICIENT_ENDS has the texts of the reasons for which a pass needed no more runs.
 SUFFICIENT_ENDS: Final = {
     "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
     "converged": "twice as many would lower that by less than 1 %",
@@ -69,13 +69,13 @@ class Outputs(CheckedFields):
     statistic
         The statistic, such as "first answer".
     edges
-        The edges of a histogram: bin k holds the values from edge k to below edge k + 1. Empty for single values.
+        The edges of a histogram: bin k holds the values in [edge k, edge k + 1). Empty for single values.
     values
         The texts of single values, one for each bin. Empty for a histogram.
     date_unit
-        The unit of a histogram of dates, as NumPy names it: edges count it since 1970. None for other numbers.
+        NumPy's name of the unit of dates, in which edges count from 1970. None for other numbers.
     inside
-        Whether the event holds the values of each bin.
+        Whether the event contains the values of each bin.
     on_data, on_neighbour
         The numbers of runs on D, and on D′, in each bin; further runs had other values.
     runs
@@ -116,10 +116,10 @@ class Course(CheckedFields):
     pairs
         The number of pairs of inputs that were run to choose one; 0 in a replay.
     events
-        The number of events that were compared; an event that was proposed again, with more runs, counts again.
+        The number of compared events; an event that was proposed again, with more runs, counts again.
     evidence
-        Numbers of paired runs and the log e-value (nats) after them: a thinned list that keeps the last point. A check
-        in epochs counts all runs, others the confirm runs. Empty for a bound, which tests no claim.
+        Numbers of paired runs, each with the log e-value (nats) after these runs: a thinned list that keeps the last
+        point. A check in epochs counts all runs, other checks the confirm runs. Empty for a bound.
     outputs
         The distributions of the event's statistic; None for an event of several values, or where runs are expensive.
     """
@@ -132,10 +132,10 @@ class Course(CheckedFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Result(Displayed, CheckedFields):
-    """The fields of every result; `str` gives the report, as the command line prints it, `repr` one line."""
+    """The fields of every result; `str` gives the report that the command line prints, `repr` one line."""
 
     mechanism: str
-    parameters: dict[str, Any]  # JSON values for people; `Witness.parameters` has the mechanism's own
+    parameters: dict[str, Any]  # JSON values for people; `Witness.parameters` has the mechanism's own values
     seed: Seed
     reproducible: bool  # False: the mechanism draws its own randomness
     seconds: float
@@ -157,22 +157,22 @@ def spent(result: Result, runs: RunCounts) -> str:
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
-    #: The keys from the witness on; each result has own keys before them.
+    #: The last keys, which all such results share; subclasses put their own keys before these.
     json_keys: ClassVar[tuple[str, ...]] = (
         *("parameter", "lower_bound", "witness", "runs: run_counts", "ended", "course"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
-    #: Whether the claim of the witness was tested: texts and figures then show the rate that it allows.
+    #: Whether the claim of the witness was tested, so that texts and figures show the rate that the claim allows.
     tested: ClassVar[bool] = True
 
-    witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
-    epsilon_lower_bound: float  # a bound of the parameter of the claim's family; ε in nats
+    witness: Witness  # in `NotRefuted` the best candidate, which did not refute the claim
+    epsilon_lower_bound: float  # of the parameter of the claim's family, in its unit
     search_runs: Count
-    epoch_runs: Count = 0  # runs that were bets and chose the next ones
-    #: The reason why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; a
-    #: pass also has "detectable", as it would have caught the multiple asked for, "converged": more runs add little, or
-    #: "excluded": a replay would have caught half of what the witness shows.
+    epoch_runs: Count = 0  # paired runs that were bet on and that chose the next bet
+    #: The reason for the end of the confirm runs: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed";
+    #: of a pass also "detectable" (`detectable_ratio` is reached), "converged" (more runs would add little) or
+    #: "excluded" (a replay would have caught half of the excess that the witness shows).
     ended: str
     #: The course of the search; None in files of earlier versions.
     course: Course | None = field(default=None, metadata={"json": "sparse"})
@@ -189,7 +189,7 @@ class WitnessedResult(Result):
 
     @property
     def parameter(self) -> str:
-        """The sign of the parameter that is bounded, such as ρ."""
+        """The symbol of the bounded parameter, such as ρ."""
         return self.witness.claim.symbol
 
     @property
@@ -199,12 +199,12 @@ class WitnessedResult(Result):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of Python and of the packages that the numbers depend on."""
+        """The versions of Python and of the packages on which the numbers depend."""
         return self.witness.versions
 
     @classmethod
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> Self:
-        """The result of the keys of its JSON; the witness has the confirm runs."""
+        """The result from the keys of its JSON; the witness has the number of confirm runs."""
         return cls(search_runs=runs.search, epoch_runs=runs.epochs or 0, **fields)
 
 
@@ -212,12 +212,11 @@ class WitnessedResult(Result):
 class CheckResult(WitnessedResult, ABC):
     """The fields of both verdicts; `lower_bound` holds at confidence 1 − alpha.
 
-    `epsilon_lower_bound` is the same number; for a claim in another unit it is a bound of that parameter.
-    `others`: where the claim leaves the adjacency open, the verdicts under the other adjacencies, each at its own
-    alpha. `floating_point`: a violation in the last bits of the outcomes of a pass, by the implementation in floating
-    point alone, at an alpha of its own, a small part of the check's alpha: the pass itself had the rest. `runs_made`:
-    the number of paired runs of epochs and confirm together, each counted once; 0 in a verdict from a file, which has
-    both.
+    `epsilon_lower_bound` is the same number, whatever the claim's parameter. `others`: the verdicts under the other
+    adjacencies, if the claim leaves the adjacency open, each at its own alpha. `floating_point`: a violation that only
+    the last bits of a pass's outcomes show, one of the implementation alone, at a small part of the check's alpha; the
+    pass has the rest. `runs_made`: the number of paired runs of epochs and confirm together, each counted once; 0 in a
+    verdict from a file, which has both numbers.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
@@ -240,25 +239,25 @@ class CheckResult(WitnessedResult, ABC):
         """Whether the claim is refuted: the verdict is a `Violation`."""
 
     def __bool__(self) -> bool:
-        """Raise `TypeError`: whether "true" would mean refuted or passed, a reader could only guess."""
+        """Raise `TypeError`, since "true" could mean refuted or passed."""
         raise TypeError(
             f"a {type(self).__name__} is neither true nor false: ask verdict.refuted, or isinstance(verdict, Violation)"
         )
 
     @property
     def margin(self) -> float:
-        """The nats of evidence that a refutation lacked, under the adjacency where it was nearest."""
+        """The evidence (nats) that a refutation lacked, under the adjacency nearest to a refutation."""
         return min(math.log(1 / verdict.alpha) - verdict.log_e_value for verdict in (self, *self.others))
 
     @property
     def bits_refuted(self) -> "Violation | None":
-        """The violation in the last bits of a pass, under the first adjacency with one; None without one."""
+        """The first `floating_point` violation of a pass or of its `others`; None without a violation."""
         found = (verdict.floating_point for verdict in (self, *self.others))
         return next((violation for violation in found if violation is not None), None)
 
     @property
     def p_value(self) -> float:
-        """min(1, 1/E): valid at any stopping time."""
+        """min(1, 1/E) for the e-value E; valid at any stopping time."""
         return math.exp(min(0.0, -self.log_e_value))
 
     @abstractmethod
@@ -273,15 +272,15 @@ class CheckResult(WitnessedResult, ABC):
         return self.report()
 
     def report(self, *, details: bool = True, reproduce: Sequence[str] = ()) -> str:
-        """The verdict for people; `reproduce` is the command line that gives the same counts again, as `seed` does.
+        """The verdict for people; `reproduce`: the command line that gives the same counts again.
 
-        Without `details` at most nine lines about a violation and six about a pass, and what may make it meaningless.
+        Without `details` a violation has at most nine lines and a pass six, besides notes and early ends.
         """
         own = self._own_report(reproduce, details=details, named=bool(self.others))
         return "\n\n".join([own, *(other._own_report((), details=details, named=True) for other in self.others)])
 
     def _own_report(self, reproduce: Sequence[str], *, details: bool, named: bool) -> str:
-        """The verdict without the others; `named`: with the relation that it is about."""
+        """The report without those of `others`; `named`: with the text of the relation."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
         said = relation_text(relation) if named else relation.adjacency if relation is not None else None
@@ -330,7 +329,7 @@ class Violation(CheckResult):
 
     @property
     def by_bits(self) -> bool:
-        """Whether only the last bits of floating-point numbers show the violation: it is about the implementation."""
+        """Whether only the last bits of floats show the violation, which is then one of the implementation alone."""
         return is_of_bits(self.witness.event)
 
     @property
@@ -344,7 +343,7 @@ class Violation(CheckResult):
         return f"{self.exceeded} with confidence {confidence(self.alpha)} {evidence}"
 
     def finding(self) -> list[str]:
-        """The lines of a pass's report on a violation in the last bits."""
+        """The lines on this violation in the last bits, for the report of a pass."""
         return [
             f"  floating point: refuted by the last bits, so {self._shown}",
             *(f"  {line}" for line in self.witness.lines()),
@@ -378,10 +377,9 @@ class Violation(CheckResult):
 class NotRefuted(CheckResult):
     """The claim was not refuted, which does not prove privacy.
 
-    `detectable`: the smallest parameter that this event would have caught with 95 % power, in the unit of the claim; an
-    estimate, unless the claim is of pure ε-DP or μ-GDP: one event shows a share of the parameter (docs/passes.md);
-    infinite if it would have caught no parameter. `detectable_epsilon` is the same number, under its name for claims of
-    an ε (nats).
+    `detectable`: the smallest parameter, in the unit of the claim, that this event would have caught with 95 % power;
+    infinite if no parameter. It is an estimate unless the claim is pure ε-DP or μ-GDP: of other claims one event shows
+    a share of the parameter (docs/passes.md). `detectable_epsilon` is the same number.
     """
 
     verdict: ClassVar[str] = "not-refuted"
@@ -392,36 +390,35 @@ class NotRefuted(CheckResult):
     def refuted(self) -> Literal[False]:
         """False: the claim is not refuted.
 
-        The `others` of a check hold no `Violation`, as that would be the verdict. Those of a sweep may: it calls a
-        claim without a documented adjacency refuted where it is refuted under each.
+        A sweep's `others` may hold a `Violation`, since a sweep calls a claim without a documented adjacency refuted
+        only if it is refuted under each adjacency. In a check that violation would be the verdict.
         """
         return False
 
     @property
     def detectable(self) -> Detectable:
-        """The least parameter of the claim's family that would have been caught, in its unit; may be infinite."""
+        """The smallest detectable parameter of the claim's family, in its unit; may be infinite."""
         return self.detectable_epsilon
 
     @property
     def detectable_delta(self) -> Detectable:
         """The smallest δ(ε) that a single event could have shown in these runs, with 95 % power; may be infinite.
 
-        For every claim it is the smallest probability on D of an event that could have refuted the claim, if the event
-        never happens on D′. For graded events see `evidence.detectable_probability`.
+        For every claim this is the smallest probability on D with which an event that never happens on D′ could have
+        refuted the claim. For graded events see `evidence.detectable_probability`.
         """
         return detectable_probability(self._bets_runs, self.claim, alpha=self.alpha)
 
     @property
     def _bets_runs(self) -> int:
-        """The number of paired runs that were bet on, in epochs and to confirm."""
+        """The number of paired runs with a bet: those of epochs and the confirm runs."""
         return self.epoch_runs + self.counts.runs
 
     @property
     def detectable_order(self) -> float | None:
-        """For a Rényi claim, the order from which on most of the divergence of Gaussian noise lies in rarer events.
+        """The Rényi order beyond which most of the divergence lies in events rarer than `detectable_delta`.
 
-        It is for Gaussian noise that just satisfies the claim, and events rarer than `detectable_delta`. None for other
-        claims.
+        The divergence is that of Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
         """
         return self.claim.largest_order(self.detectable_delta)
 
@@ -439,7 +436,7 @@ class NotRefuted(CheckResult):
 
     @property
     def caught(self) -> str:
-        """The least parameter that would have been caught, for people."""
+        """The smallest detectable parameter, for people."""
         return self._caught(self.detectable)
 
     def _caught(self, detectable: float) -> str:
@@ -447,9 +444,9 @@ class NotRefuted(CheckResult):
 
     @property
     def sentence(self) -> str:
-        """A sentence on the parameters that these runs would have caught by this event and by a rarer one.
+        """A sentence on the parameters that these runs would have caught by this event and by a rarer event.
 
-        The rarer event is left out where one event shows a share of the parameter, since that share is not known.
+        The rarer event is left out for claims of whose parameter one event shows an unknown share.
         """
         p, _ = self.witness.shares
         sentence = f"this event (rate {p:.3g} on D) would have caught {self.caught} {self.power}"
@@ -461,7 +458,7 @@ class NotRefuted(CheckResult):
 
     @property
     def above(self) -> str:
-        """A sentence where the rates lie outside the claim; empty where they lie inside."""
+        """A sentence on rates outside the claim's region; empty for rates inside."""
         counts, (p, q) = self.counts, self.witness.shares
         if not counts.runs or p <= self.claim.largest(q):
             return ""
@@ -469,17 +466,17 @@ class NotRefuted(CheckResult):
 
     @property
     def power(self) -> str:
-        """The power, for people; where one event may show a share of the parameter, that share is an estimate."""
+        """The power, for people; it is approximate if one event shows only a share of the parameter."""
         if self.claim.shown_by_one_event:
             return "with 95 % power"
-        # The share of an excess over many points that an event shows is unknown.
+        # The share of the parameter's excess that one event shows is unknown.
         return "with about 95 % power" if self.claim.parameter else "with 95 % power, if it shows all of it"
 
     @property
     def tail(self) -> str:
         """A sentence on the rarer events that these runs could not have shown.
 
-        About 95 %: bets placed for a rarer event have this power at a probability that is a few per cent smaller.
+        The power is about 95 %: bets for a rarer event have it at a probability that is a few per cent smaller.
         """
         known = math.isfinite(self.detectable_delta)
         tail = self.claim.tail(self.detectable_delta) if known else ""

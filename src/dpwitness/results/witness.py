@@ -1,6 +1,6 @@
-"""Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle.
+"""Witnesses: two neighbouring inputs, an event and counts, saved as JSON, never as a pickle.
 
-A witness may name the line of code that leaks (`Explanation`), for people: that is not evidence.
+A witness may name the line of code that leaks (`Explanation`), which is not evidence.
 """
 
 import os
@@ -38,7 +38,7 @@ SWEEP_ADVICE: Final = "is of a sweep: give one of the verdicts in it, in a file 
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that the numbers depend on."""
+    """The versions of Python and of the packages on which the numbers depend."""
     packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
     return {"python": platform.python_version(), **packages}
 
@@ -51,9 +51,9 @@ def _version(package: str) -> str:
         return "not installed as a package"
 
 
-#: Cause is the fault: noise whose scale follows from the data; probabilities that are too far apart; numbers of draws
-#: that differ; a branch; noise that is too small for the difference of the outputs; one draw for several entries; an
-#: entry that no draw changes.
+#: Cause is the kind of fault: noise whose scale depends on the data; probabilities too far apart; different numbers of
+#: draws; a branch; noise too small for the difference of the outputs; one draw for several entries; an entry that no
+#: draw changes.
 Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "exact"]
 
 
@@ -61,15 +61,15 @@ Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "
 class Explanation(CheckedFields):
     """The first place at which runs on D and D′ part that draw from the same seeds.
 
-    An explanation rests on few runs of the witness's pair, so it is not evidence: a line where the runs part may be
-    right, and the fault elsewhere.
+    An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
+    elsewhere.
 
     Attributes
     ----------
     cause
         The kind of fault.
     file
-        The file's path from the working folder or the folder of installed packages; elsewhere its name.
+        The file's path, relative to the working folder or to the folder of installed packages; else the file's name.
     line
         The number of the line, from 1.
     text
@@ -114,13 +114,12 @@ class Witness(CheckedFields):
     """A violation of a claim, with the data for a proof on fresh runs.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
-    runs; `estimate` is the search's estimate of the event's probabilities, on which the bet was based. `relation` is
-    the relation under which the pair is adjacent (None: unknown, as for a third-party relation without JSON); `data` is
-    the input that the user gave, one of the pair (None: the user gave no input). If outcomes have keys, `layout` has
-    the entries that the event uses; `texts` has the texts behind numbers of the event. `by_position`: the witness is of
-    a compiled mechanism, or from an older file without layouts. `explanation`: the line of code that may leak, which is
-    not evidence; None if it is not clear. `outcome`, `errors`, `python`: the check's values of the options, as on a
-    command line; a replay keeps to `errors`.
+    runs; `estimate`: the search's estimate of the event's probabilities, on which the bet was based; `relation`: the
+    relation under which the pair is adjacent (None: unknown, as for a third-party relation without JSON); `data`: the
+    input of the pair that the user gave (None: no input). If outcomes have keys, `layout` has the entries that the
+    event uses; `texts` has the texts that the event's numbers encode. `by_position`: the mechanism was compiled, or the
+    file is older than layouts. `explanation`: the line of code that may leak; None if it is not clear. `outcome`,
+    `errors`, `python`: the check's options, as on a command line; a replay also uses `errors`.
     """
 
     format: ClassVar[str] = WITNESS_FORMAT
@@ -158,7 +157,7 @@ class Witness(CheckedFields):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that the event uses; empty where outcomes have no keys. Not written where rows have places."""
+        """The entries that the event uses; empty if outcomes have no keys; `OMITTED` if `by_position`."""
         entries: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
         if self.by_position:
             entries = OMITTED
@@ -173,7 +172,7 @@ class Witness(CheckedFields):
         versions: Mapping[str, str] = MappingProxyType({}),
         **fields: Any,
     ) -> "Witness":
-        """The witness of the keys of its JSON."""
+        """The witness from the keys of its JSON."""
         layout = Columns(entries, full=event.event.width > len(entries)) if entries else None
         return cls(
             event=event.event,
@@ -185,10 +184,10 @@ class Witness(CheckedFields):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the witness to a file, whole or not at all. Raises `InvalidData`, or `InvalidWitness` if unreadable.
+        """Write the witness to a file, whole or not at all. Raises `InvalidData`.
 
-        A witness cannot be read back if its event is of a class that is not registered, or if its relation's JSON gives
-        another relation.
+        Raises `InvalidWitness` for a witness that could not be read back, such as one whose event's class is not
+        registered, or whose relation's JSON gives another relation.
         """
         place = _place(path)
         try:
@@ -204,21 +203,20 @@ class Witness(CheckedFields):
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
         """Read a witness, or the witness in a saved result or in a file of `.dpwitness/`.
 
-        Raises `InvalidWitness` or `InvalidData`.
-
-        From a pass it reads the witness of the last bits if they leak, else the best candidate.
+        From a pass it reads the witness of the last bits if they leak, else the best candidate. Raises `InvalidWitness`
+        or `InvalidData`.
         """
         place = _place(path)
         return cls._of(read_json(place), shown(place))
 
     @classmethod
     def from_json(cls, value: object) -> "Witness":
-        """The witness that unchecked JSON describes, its own or a result's. Raises `InvalidWitness`."""
+        """The witness in the unchecked JSON of a witness or a result. Raises `InvalidWitness`."""
         return cls._of(value, "the result")
 
     @classmethod
     def _of(cls, value: object, where: str) -> "Witness":
-        """The witness that parsed JSON is or holds. Raises `InvalidWitness`, whose message names `where`."""
+        """The witness in the JSON of a witness or a result. Raises `InvalidWitness`, whose message names `where`."""
         if isinstance(value, Mapping) and value.get("format") in (None, DATABASE_FORMAT) and "witness" in value:
             by_bits = value.get("floating_point")
             value = (by_bits if isinstance(by_bits, Mapping) and "witness" in by_bits else value)["witness"]
@@ -259,7 +257,7 @@ class Witness(CheckedFields):
             return self.relation is None or self.unreadable_inputs or adjacent(self.relation, self.pair, self.data)
         except DPWitnessError:
             raise
-        except Exception as error:  # a relation may not take every value of a file
+        except Exception as error:  # a relation may raise anything for inputs of a file
             raise InvalidWitness(
                 f"the relation in the file cannot tell whether the inputs are neighbours: {class_and_text(error)}"
             ) from error
@@ -280,7 +278,7 @@ class Witness(CheckedFields):
     def not_reproducible(self) -> str:
         """A sentence on counts that no seed can reproduce."""
         counts = self.counts
-        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # a function without randomness has them
+        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # the counts of a function without randomness
             why = "the mechanism takes no generator; if it draws randomness at all,"
         else:
             why = "the mechanism draws its own randomness:"
@@ -297,13 +295,13 @@ class Witness(CheckedFields):
         return any(map(unreadable_in, self.pair.sides))
 
     def comparison(self, *, tested: bool = True) -> str:
-        """A text with the rate or divergence that the claim allows, where `tested` says that a claim was tested."""
+        """A text on the observed rate or divergence, and, if a claim was `tested`, on what the claim allows."""
         claim = self.claim if tested else None
         bet = bet_on(self.counts, self.claim, self.estimate)
         return bet.parts[0].comparison(self.counts, claim)
 
     def lines(self, *, tested: bool = True) -> list[str]:
-        """The lines of inputs, event, observed rates and, where a claim was tested, the rate it allows."""
+        """The lines of inputs, event, observed rates and, if a claim was `tested`, the rate that it allows."""
         first, second = both(self.pair.data, self.pair.neighbour)
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
@@ -319,9 +317,9 @@ class Witness(CheckedFields):
         return lines
 
     def short_lines(self) -> list[str]:
-        """As `lines` of a claim that was tested, but without what cells allow; the event is cut at 80 columns.
+        """The lines of inputs, event, and rates, as in a short report: at most 80 columns, except for the inputs.
 
-        The inputs are whole: what differs may stand at their end.
+        The inputs are not cut, since their ends may differ.
         """
         first, second = both(self.pair.data, self.pair.neighbour)
         allowed = ""
