@@ -35,7 +35,7 @@ def brief(value: object) -> str:
 
 
 def as_text(value: object) -> str:
-    """The text of a value of any kind, without its memory address; the name of its type if it has no text."""
+    """The text of a value of any kind, without memory address; the name of the value's type if it has no text."""
     try:
         if not too_deep(value):
             return ADDRESS.sub("", repr(value))

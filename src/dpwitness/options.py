@@ -358,15 +358,15 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
 
 
 #: The differences of options in functions that measure a parameter instead of checking a claim.
-_MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
+_MEASUREMENT_CHANGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "epsilon": {"text": "the mechanism's ε in nats"},
     "runs": {"text": "number of paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
 #: The differences of `alpha` in functions that give confidence bounds.
-_CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
+_CONFIDENCE_CHANGES: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
 #: The differences of options in functions that take a witness.
-_AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
+_WITNESS_CHANGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "errors": {"more": f"{_ERRORS_HELP} A witness that was found so keeps to it."},
 }
 #: The parameters of each public function, and their differences from the parameters of `check`.
@@ -382,19 +382,19 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "bound": (
         BoundOptions,
         {
-            **_MEASURED,
+            **_MEASUREMENT_CHANGES,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIM_FORMS}"},
             "delta": {"text": "the fixed δ, and the mechanism's parameter of that name (default 0)"},
-            "alpha": {"text": "probability that the bound is too large", **_CONFIDENCE},
+            "alpha": {"text": "probability that the bound is too large", **_CONFIDENCE_CHANGES},
         },
     ),
     "profile": (
         BoundOptions,
         {
-            **_MEASURED,
+            **_MEASUREMENT_CHANGES,
             "claim": {"text": f"a claim to test against the band: {CLAIM_FORMS}"},
             "delta": {"text": "the mechanism's parameter of that name, and the δ of a claim that is a number"},
-            "alpha": {"text": "probability that the band is too high anywhere", **_CONFIDENCE},
+            "alpha": {"text": "probability that the band is too high anywhere", **_CONFIDENCE_CHANGES},
         },
     ),
     "curve": (
@@ -416,7 +416,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
                 "more": _RELATION_EXAMPLES,
             },
             "data": {"text": "D of that relation"},
-            **_AS_FOUND,
+            **_WITNESS_CHANGES,
             "seed": {"more": "The witness's own seed is refused, since it would only repeat its runs."},
         },
     ),
@@ -427,7 +427,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
                 "text": "the relation that contains every simpler pair (default: the witness's)",
                 "more": _RELATION_EXAMPLES,
             },
-            **_AS_FOUND,
+            **_WITNESS_CHANGES,
             "data": {"text": "D of that relation: the inputs then stay as they are, and only the event is simplified"},
             "max_time": {"default": SHRINK_TIME},
         },

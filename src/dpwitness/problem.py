@@ -467,7 +467,7 @@ def _default_of(function: object, name: str) -> Any:
 
 
 def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
-    """The mechanism, tried on the first pair whose inputs it accepts, and that pair.
+    """The first pair whose inputs the mechanism accepts, and the mechanism, tried on this pair.
 
     Raises `InvalidNeighbours` without a pair, and the error on the first pair if the mechanism accepts no pair.
     """
@@ -483,7 +483,7 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
 
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
-    """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
+    """The dispatcher to the user's executor or cluster, or to processes if threads cannot share the mechanism."""
     workers, seed = effort.workers or 1, effort.seed or 0  # neither is None, see `Effort`
     cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
     if cluster is not None:

@@ -127,7 +127,6 @@ def project_of(path: Path | None) -> Project:
 
 
 def _setting(where: str, key: str, value: object) -> tuple[str, object]:
-    """A setting's name with underscores, and its value."""
     name, names = key.replace("-", "_"), [*known(), *PLUGIN_SETTINGS]
     if name not in names:
         shown = [one.replace("_", "-") for one in names]

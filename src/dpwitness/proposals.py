@@ -37,7 +37,7 @@ Commands: TypeAlias = "click.Group"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackFamily:
-    """Attacks of one origin, registered under their name in the entry-point group `dpwitness.attacks`.
+    """Attacks of one origin, registered under the family's name in the entry-point group `dpwitness.attacks`.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def attack_named(name: str) -> Attack:
 
 
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
-    """The attack that a user names, with the relation of its family, or that a user gives as a function, with None.
+    """The attack that a user names, and its family's relation; or the function that a user gives, and None.
 
     Raises `UnknownAttack`, and `InvalidParameter` for any other object.
     """

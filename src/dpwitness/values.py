@@ -152,7 +152,6 @@ def _value(value: object) -> Any:
 
 
 def _scalar(value: object, dtype: str) -> Any:
-    """A number or flag of NumPy."""
     if isinstance(value, bool | int | float):
         with np.errstate(over="ignore"), suppress(ValueError, OverflowError):
             made = np.array(value, dtype)
@@ -176,7 +175,6 @@ def _array_dtype(name: str) -> np.dtype[Any]:
 
 
 def _empty(shape: list[object], dtype: np.dtype[Any]) -> Any:
-    """An array of several axes without entries."""
     if 0 not in shape or not all(type(length) is int and 0 <= length < 1 << 31 for length in shape):
         raise ValueError("the shape of an array without entries must be a list of lengths, one of them 0")
     return np.zeros(shape, dtype)

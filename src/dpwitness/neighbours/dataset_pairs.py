@@ -48,7 +48,7 @@ RECORDS_A_SIZE: Final = 6
 COMBINED_VALUES: Final = 5
 
 #: The name of a record, for labels, and the record.
-Named = tuple[str, Record]
+NamedRecord = tuple[str, Record]
 
 
 class Shape(NamedTuple):
@@ -159,7 +159,7 @@ class Proposals:
                 *others, last = self._draw(size)
                 yield self._change(others, last, high, "drawn at random")
 
-    def _corners(self) -> list[Named]:
+    def _corners(self) -> list[NamedRecord]:
         """Records with every field at one of its ends: all high, all low, and high and low in turn."""
         ends = [domain.ends() for domain in self.fields.domains]
         corners = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
@@ -168,7 +168,7 @@ class Proposals:
             corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
         return corners
 
-    def _single(self, values: Sequence[Sequence[Value]], most: int | None = MOST_FIELD_VALUES) -> list[Named]:
+    def _single(self, values: Sequence[Sequence[Value]], most: int | None = MOST_FIELD_VALUES) -> list[NamedRecord]:
         """Ordinary records with one of a field's `values`; each field's first value comes before any second value."""
         middle, paths = self.fields.middle(), self.fields.paths
         places = in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(values)])
@@ -180,10 +180,10 @@ class Proposals:
         left_out = {key_of(None), "NaN"} - held if "NaN" in map(key_of, values) else set()
         return tuple(value for value in values if key_of(value) not in left_out)
 
-    def _odd(self) -> list[Named]:
+    def _odd(self) -> list[NamedRecord]:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
-    def _notable(self, part: int) -> list[Named]:
+    def _notable(self, part: int) -> list[NamedRecord]:
         """Corners and odd values in turn, then combinations, then single values.
 
         `part`, from 0 to 2, selects the combinations and the third of the single values that comes first: three kinds
@@ -194,7 +194,7 @@ class Proposals:
             *in_turn((iter(self._corners()), iter(self._odd()))), *self._combined(part), *single[part::3], *single,
         ]  # fmt: skip
 
-    def _combined(self, part: int) -> list[Named]:
+    def _combined(self, part: int) -> list[NamedRecord]:
         """Records whose fields all have notable values, combined at random; `part` seeds the draws."""
         domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
         places = range(len(domains))[-CHANGED_FIELDS:]
@@ -217,7 +217,7 @@ class Proposals:
         return tuple(e[1] if same_record((value,), e[:1]) else e[0] for value, e in zip(record, ends, strict=True))
 
     def _change(
-        self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None
+        self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> Change:
         """The change that adds a record, or replaces `before` by it, at `place` or the end; `rest` names the others."""
         name, after = named
@@ -327,7 +327,7 @@ class Proposals:
         for size, (named, falling), _ in self._sized(tried, least=3, large=True):
             yield self._ordered(self._draw(size), named, falling)
 
-    def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
+    def _ordered(self, records: Sequence[Record], named: NamedRecord, falling: bool) -> Change:
         ordered = sorted(records, key=order_of, reverse=falling)
         place = len(ordered) // 2
         others = ordered[:place] + ordered[place + 1 :]

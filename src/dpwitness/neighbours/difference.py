@@ -121,7 +121,6 @@ def _dataset(data: Data) -> _Dataset | None:
 
 
 def _are_columns(columns: Sequence[Data]) -> bool:
-    """Whether all columns are lists or arrays of one length."""
     lists = all(isinstance(one, list) or (isinstance(one, np.ndarray) and one.ndim) for one in columns)
     return lists and len(set(map(len, columns))) == 1
 

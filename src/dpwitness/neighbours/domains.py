@@ -223,7 +223,6 @@ class Categories(Listed):
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
     def _new(self) -> Value:
-        """An unlisted value."""
         if type(self.values[0]) is not str:
             return max(self.values) + 1
         return next(new for k in count() if (new := "other" + "_" * k) not in self.values)
@@ -569,5 +568,5 @@ def _round_numbers(low: float, high: float) -> list[int]:
 
 
 def _length(value: float) -> tuple[int, float]:
-    """The characters of a number, then its magnitude."""
+    """The number of a number's characters, then its magnitude."""
     return len(f"{value:.17g}".rstrip("0").lstrip("-")), abs(value)

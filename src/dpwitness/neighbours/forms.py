@@ -227,8 +227,8 @@ class ArraysLayout(Layout):
 
     matrix: ClassVar[slice]
 
-    dtypes: tuple[DType | None, ...]  # of each field; None for a list
-    order: str = field(default="C", compare=False)  # in memory; an array of one row has both orders
+    dtypes: tuple[DType | None, ...]  # the dtype of each field; None for a list
+    order: str = field(default="C", compare=False)  # the memory order; an array of one row has both
     kind: type = dict
 
     @classmethod

@@ -190,7 +190,7 @@ class Groups:
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
     def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The group that was added or replaced between two datasets; None where more, or nothing, differs.
+        """The change of one group from the first to the second dataset; None if more, or nothing, differs.
 
         Order counts, since mechanisms see it: the same records in another order are another dataset.
         """

@@ -316,10 +316,7 @@ class Histogram(NumberList):
 
 
 def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
-    """A histogram of `length` cells; neighbours have one person more or fewer in one cell. See `Histogram`.
-
-    Raises `InvalidNeighbours`.
-    """
+    """A histogram of `length` cells; neighbours differ by one person in one cell. Raises `InvalidNeighbours`."""
     return Histogram(length, any_length=any_length)
 
 
@@ -439,6 +436,6 @@ def _nearer_to_zero(pair: Pair) -> Iterator[Pair]:
 
 
 def _length(pair: Pair) -> tuple[float, int]:
-    """The sum of the magnitudes of a pair's numbers, then their characters; a smaller one is simpler."""
+    """The sum of the magnitudes of a pair's numbers, then of their characters; a smaller length is simpler."""
     digits = sum(len(f"{value:g}") for side in pair.sides for value in side)
     return float(sum(np.abs(side.astype(np.float64)).sum() for side in pair.sides)), digits

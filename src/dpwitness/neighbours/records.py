@@ -84,7 +84,7 @@ ADJACENCIES: Final = ("add-remove", "replace-one")
 @written_by_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records(Relation):
-    """Datasets of records of one domain; neighbours differ in one record or unit, all others in their order.
+    """Datasets of records of one domain; neighbours differ in one record or unit, and share the order of all others.
 
     The search starts from the records `base`, but the relation also holds for other datasets. If `size` is one number,
     one of the two datasets has this size. See `records` for all other parameters.
@@ -168,7 +168,6 @@ class Records(Relation):
     def _proposals(
         self, base: tuple[Record, ...] | None, layout: Layout, sizes: tuple[int, ...], *, pinned: bool = False
     ) -> Iterator[Proposals]:
-        """The proposed changes for each adjacency."""
         for relation in self.alternatives():
             yield Proposals(
                 groups=self._groups,

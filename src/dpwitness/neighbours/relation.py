@@ -226,7 +226,7 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
 
 
 def _within(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
-    """The pairs that a relation contains, if `data` are given with these data as an input."""
+    """The pairs that a relation contains; if `data` are given, the pairs with these data as an input."""
     return pairs if data is None and relation.judged else (pair for pair in pairs if adjacent(relation, pair, data))
 
 

@@ -14,7 +14,7 @@ from dpwitness.results.verdict import EARLY_ENDS, Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveTest:
-    """One p-value of a curve, as it stands in JSON."""
+    """A p-value of a curve, with its event and counts, as in JSON."""
 
     epsilon: float
     p_value: float

@@ -129,14 +129,13 @@ class CheckedFields(JsonFields):
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """The annotations of the fields of a dataclass, by name."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(cast(Any, kind))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """The numbers of paired runs of each stage of a result; those of `confirm` are read from its counts."""
+    """The numbers of paired runs of each stage of a result; readers take `confirm` from the counts."""
 
     search: Count
     epochs: Count | None = field(default=None, metadata={"json": "sparse"})

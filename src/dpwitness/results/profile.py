@@ -29,7 +29,7 @@ LARGEST_BAND_EPSILON: Final = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandEvent(CheckedFields):
-    """An event of a band, its counts in its own direction, and the bounds that follow."""
+    """An event of a band, the counts of the pair in its direction, and the bounds from these counts."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")
 
@@ -76,7 +76,7 @@ class Profile(Result):
     witness: Witness | None = None
     search_runs: int
     ended: str  # the reason for the end of the confirm runs: "runs", "time", "interrupted", "cluster lost", "failed"
-    versions: dict[str, str] = field(default_factory=versions)  # of the packages on which the numbers depend
+    versions: dict[str, str] = field(default_factory=versions)  # the versions of packages on which numbers depend
 
     @property
     def band(self) -> ProfileBand:

@@ -167,7 +167,7 @@ class WitnessedResult(Result):
     tested: ClassVar[bool] = True
 
     witness: Witness  # in `NotRefuted` the best candidate, which did not refute the claim
-    epsilon_lower_bound: float  # of the parameter of the claim's family, in its unit
+    epsilon_lower_bound: float  # the bound of the claim's parameter, in its unit; ε in nats
     search_runs: Count
     epoch_runs: Count = 0  # paired runs that were bet on and that chose the next bet
     #: The reason for the end of the confirm runs: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed";

@@ -59,7 +59,7 @@ Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(CheckedFields):
-    """The first place at which runs on D and D′ part that draw from the same seeds.
+    """The first place at which runs on D and on D′ from the same seeds differ.
 
     An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
     elsewhere.
@@ -295,7 +295,7 @@ class Witness(CheckedFields):
         return any(map(unreadable_in, self.pair.sides))
 
     def comparison(self, *, tested: bool = True) -> str:
-        """A text on the observed rate or divergence, and, if a claim was `tested`, on what the claim allows."""
+        """The text of the rate that a `tested` claim allows, or of the divergences seen and allowed; may be empty."""
         claim = self.claim if tested else None
         bet = bet_on(self.counts, self.claim, self.estimate)
         return bet.parts[0].comparison(self.counts, claim)
