@@ -62,7 +62,6 @@ class Codec(Generic[T]):
     schema: Callable[[Definitions], Schema] = lambda _: {}
 
 
-#: The codec of any type.
 AnyCodec: TypeAlias = Codec[Any]
 
 

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: An array of floats.
 Floats = NDArray[np.float64]
 
 #: The nodes and weights of Gauss–Legendre quadrature with 32 points.

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
 
-#: The prefix of the names of temporary files.
 TEMPORARY_PREFIX: Final = ".dpwitness-"
 #: Bytes of a file that are read at most, since a device such as /dev/zero has no end.
 MOST_FILE_BYTES = 1 << 28

@@ -723,13 +723,9 @@ def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[byte
     return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
 
 
-#: DataFrames of pandas.
 PANDAS: Final = PandasFrames()
-#: DataFrames of Polars.
 POLARS: Final = PolarsFrames()
-#: LazyFrames of Polars.
 LAZY_POLARS: Final = LazyPolarsFrames()
-#: Tables of Arrow.
 ARROW: Final = ArrowFrames()
 #: The frames of all libraries.
 FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)

@@ -96,11 +96,9 @@ AnyMechanism: TypeAlias = Annotated[
         'Or a name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
     ),
 ]
-#: The option `runs`.
 Runs: TypeAlias = Annotated[
     int, Option("maximum number of paired confirm runs", default=CHECK_RUNS, metavar="N", setting="runs")
 ]
-#: The option `detectable_ratio`.
 DetectableRatio: TypeAlias = Annotated[
     float | None,
     Option(
@@ -112,12 +110,10 @@ DetectableRatio: TypeAlias = Annotated[
         setting="detectable_ratio",
     ),
 ]
-#: The option `search_runs`.
 SearchRuns: TypeAlias = Annotated[
     int | None,
     Option("number of paired search runs", "They find the event and are not evidence."),
 ]
-#: The option `bits`.
 BitsOption: TypeAlias = Annotated[
     Bits,
     Option(
@@ -129,12 +125,10 @@ BitsOption: TypeAlias = Annotated[
         setting="bits",
     ),
 ]
-#: The option `workers`.
 Workers: TypeAlias = Annotated[
     int | None,
     Option("number of threads, or of processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
-#: The option `reference`.
 Reference: TypeAlias = Annotated[str | None, Option("the name of the mechanism in a saved witness")]
 
 

@@ -33,7 +33,6 @@ from dpwitness.search.samples import sample_of
 
 __all__ = ["check_attack", "check_claim", "check_event", "check_learner", "check_relation"]
 
-#: An array of floats.
 Floats = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., None])
 

@@ -22,7 +22,6 @@ from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
-#: A NumPy dtype.
 DType = np.dtype[Any]
 #: The values of a field: an array or a list.
 Column = Any

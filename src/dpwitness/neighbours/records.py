@@ -35,8 +35,6 @@ _SIZE_CODEC: Final[Codec[Size]] = Codec(
 
 #: The field that says whose a record is: its name, or its number from 0 if fields have no names.
 Unit = str | int | None
-
-#: The codec of `Unit`.
 _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
 
 #: Numbers of records in the larger dataset of a candidate, the most promising number first.

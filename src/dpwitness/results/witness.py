@@ -29,7 +29,6 @@ from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Se
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
-#: WITNESS_FORMAT is the format of a witness file.
 WITNESS_FORMAT: Final = "dpwitness-witness/2"
 #: DATABASE_FORMAT is the format of the pytest plugin's files, which hold a witness and its test.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
