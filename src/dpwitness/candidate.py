@@ -120,12 +120,6 @@ class PairedCounts:
         four = {name: getattr(self, name) + getattr(other, name) for name in ("n10", "n11", "n01", "n00")}
         return replace(self, **four, cells=cells)
 
-    def _exchanged(self) -> Self:
-        """The counts of the same runs with D and D′ exchanged."""
-        k = math.isqrt(len(self.cells))
-        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
-        return replace(self, n10=self.n01, n01=self.n10, cells=cells)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(PairedCounts):
@@ -149,7 +143,9 @@ class Tally(PairedCounts):
     @property
     def swapped(self) -> "Tally":
         """The counts of the same runs with D and D′ exchanged."""
-        return self._exchanged()
+        k = math.isqrt(len(self.cells))
+        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
+        return replace(self, n10=self.n01, n01=self.n10, cells=cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

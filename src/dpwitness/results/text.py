@@ -7,6 +7,7 @@ import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
+from functools import partial
 from typing import Final
 
 from dpwitness.checks import escaped
@@ -43,27 +44,17 @@ def short_label(name: str, value: str) -> str:
     return line if len(line) <= LINE_COLUMNS else f"{line[: LINE_COLUMNS - 1]}…"
 
 
+_wrap = partial(textwrap.wrap, width=WRAPPED_COLUMNS, break_long_words=False, break_on_hyphens=False)
+
+
 def wrapped_label(name: str, value: str) -> list[str]:
     """A label and its value in lines of at most `WRAPPED_COLUMNS` columns, unless a word is longer."""
-    return textwrap.wrap(
-        label(name, value),
-        WRAPPED_COLUMNS,
-        subsequent_indent=" " * VALUE_COLUMN,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return _wrap(label(name, value), subsequent_indent=" " * VALUE_COLUMN)
 
 
 def wrapped(sentence: str) -> list[str]:
     """A sentence of a report in lines of at most `WRAPPED_COLUMNS` columns."""
-    return textwrap.wrap(
-        sentence,
-        WRAPPED_COLUMNS,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return _wrap(sentence, initial_indent="  ", subsequent_indent="    ")
 
 
 def rounded(event: str) -> str:

@@ -430,9 +430,7 @@ class NotRefuted(CheckResult):
     @property
     def _why_not_detectable(self) -> str:
         why = "so few runs fell into the event that no violation would have been refuted"
-        if math.isfinite(self.detectable_epsilon):
-            why = OMITTED
-        return why
+        return OMITTED if math.isfinite(self.detectable_epsilon) else why
 
     @property
     def caught(self) -> str:

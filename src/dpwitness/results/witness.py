@@ -157,10 +157,8 @@ class Witness(CheckedFields):
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The entries that the event uses; empty if outcomes have no keys; `OMITTED` if `by_position`."""
-        entries: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
-        if self.by_position:
-            entries = OMITTED
-        return entries
+        known: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
+        return OMITTED if self.by_position else known
 
     @classmethod
     def from_keys(
