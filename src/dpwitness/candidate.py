@@ -123,10 +123,7 @@ class PairedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(PairedCounts):
-    """The counts of an event in paired search runs.
-
-    They may choose a candidate and never prove it: evidence takes `Counts`, which only `confirm` and `epoch` make.
-    """
+    """The counts of an event in paired search runs: they may choose a candidate, but evidence takes `Counts` alone."""
 
     @property
     def estimate(self) -> Estimate:

@@ -86,10 +86,7 @@ def escaped(text: str, keep: Callable[[str], bool]) -> str:
 
 
 def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
-    """The end of a message, "; did you mean …?", with the known names that resemble `name`; empty without such names.
-
-    `prefix`: the common beginning of all names, which would make any two of them similar.
-    """
+    """The end of a message, "; did you mean …?", with similar names, if any; `prefix`: the beginning of all names."""
     names = [str(one).removeprefix(prefix) for one in known]
     found = difflib.get_close_matches(str(name).removeprefix(prefix), names, n=most, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(prefix + one) for one in found)}?" if found else ""
@@ -251,10 +248,7 @@ INTERRUPTS: Final = (KeyboardInterrupt, RunsEnded)
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception means that the code which raised it failed; other exceptions must end the caller.
-
-    Polars raises panics of Rust, which are failures and not of the class `Exception`.
-    """
+    """Whether an exception means that the code failed, as Rust's panics do; other exceptions must end the caller."""
     if isinstance(error, Exception):
         return True
     # These exceptions end a test (pytest's skip and fail) or a task (cancelled), if their packages are loaded.

@@ -78,12 +78,9 @@ class BudgetTooSmall(BadInput):
 
 
 class AttackStopped(BadInput):
-    """The questions or the time of an attack ended before it had enough answers.
+    """The questions or the time of an attack ended before it had enough answers."""
 
-    `answers`: the answers so far to the attack's last questions.
-    """
-
-    answers: tuple[float, ...] = ()
+    answers: tuple[float, ...] = ()  # the answers so far to the attack's last questions
 
 
 class OracleFailed(DPWitnessError, RuntimeError):
@@ -99,14 +96,10 @@ class MechanismError(DPWitnessError, RuntimeError):
 
 
 class MechanismRaised(MechanismError):
-    """The mechanism raised an exception.
+    """The mechanism raised an exception."""
 
-    `used_up`: it also raises on inputs on which earlier runs succeeded; `on_both_inputs`: it raised in each of its
-    first runs, on both inputs of the pair.
-    """
-
-    used_up = False
-    on_both_inputs = False
+    used_up = False  # True: it also raises on inputs on which earlier runs succeeded
+    on_both_inputs = False  # True: it raised in each of its first runs, on both inputs of the pair
 
 
 class MechanismTimeout(MechanismError):

@@ -36,11 +36,7 @@ STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise `InvalidData` now, not after hours of runs, if `write_atomically` cannot write to the path.
-
-    The path may be a folder or a file without permission, or its folder may be missing or without permission. A disk
-    may still fill up later.
-    """
+    """Raise `InvalidData` now, not after hours of runs, if `write_atomically` cannot write to the path."""
     target, mode, replaceable = _destination(path)
     if mode is not None and not os.access(target, os.W_OK):
         raise InvalidData(f"cannot write {path}: Permission denied; choose another place")
@@ -97,7 +93,7 @@ def json_text(value: object) -> str:
 
 
 def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
-    """The path to write to, the mode of the old file there, if any, and whether a new file may replace it.
+    """The path to write to, the mode of its old file, if any, and whether a new file may replace it.
 
     Raises `InvalidData` for a folder, and for a path whose folder does not exist.
     """
@@ -145,10 +141,7 @@ def _unwritable(path: str | Path, error: OSError) -> InvalidData:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file; of standard input if the path is "-".
-
-    Raises `InvalidData` for a file that cannot be read, or has more than `MOST_FILE_BYTES` bytes.
-    """
+    """The text of a file of at most `MOST_FILE_BYTES` bytes, or of standard input for "-". Raises `InvalidData`."""
     name = shown(path)
     try:
         if str(path) == STDIN:
@@ -198,10 +191,9 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
 
 
 def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names of a CSV file's columns, and its other rows, as in `read_rows`, with stripped cells.
+    """The names of a CSV file's columns, and its other rows with stripped cells. Raises `InvalidData`.
 
-    Raises `InvalidData` for empty or repeated names, for rows of another length, and for a file without rows, with
-    `empty` as the message.
+    `empty`: the end of the message for a file without rows.
     """
     rows, place = read_rows(path), shown(path)
     if len(rows) < 2:
@@ -241,10 +233,7 @@ def number_in(cell: str) -> int | float | None:
 
 
 def read_frame(path: str | Path) -> Any:
-    """A CSV file with a header line as a DataFrame. Raises `InvalidData`.
-
-    Pandas reads missing values, infinities and flags; `typed_column` decides which columns hold numbers.
-    """
+    """A CSV file as a DataFrame; `typed_column` decides which columns hold numbers. Raises `InvalidData`."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
     name, text = shown(path), read_text(path)

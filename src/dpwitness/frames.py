@@ -117,10 +117,7 @@ class Frames(ABC):
         return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
 
     def infer(self, columns: Columns) -> Frame:
-        """A blank with the types that the library itself chooses for values.
-
-        Raises `ValueError`, `TypeError` or `OverflowError` for values of several types.
-        """
+        """A blank with the types that the library itself chooses. Raises as `build`, also for mixed types."""
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
     def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:

@@ -10,10 +10,8 @@ import numpy as np
 
 
 def laplace(rng: np.random.Generator, scale: float) -> float:
-    """One draw from Lap(scale): density exp(−|x|/scale)/(2·scale).
-
-    An exponential number with a random sign takes less than half the time of `Generator.laplace`.
-    """
+    """One draw from Lap(scale): density exp(−|x|/scale)/(2·scale)."""
+    # Less than half the time of `Generator.laplace`.
     return scale * math.copysign(rng.standard_exponential(), rng.random() - 0.5)
 
 
@@ -23,10 +21,7 @@ def exponential(rng: np.random.Generator, scale: float) -> float:
 
 
 def gumbel(rng: np.random.Generator, scale: float) -> float:
-    """One draw from the Gumbel distribution, P(X ≤ x) = exp(−exp(−x/scale)).
-
-    The exponential mechanism returns the candidate with the largest score + Gumbel noise.
-    """
+    """One draw of Gumbel noise, P(X ≤ x) = exp(−exp(−x/scale)), by which noisy max is the exponential mechanism."""
     x = rng.standard_exponential()
     return -scale * math.log(x) if x > 0 else math.inf
 
@@ -37,10 +32,8 @@ def gaussian(rng: np.random.Generator, scale: float) -> float:
 
 
 def geometric(rng: np.random.Generator, scale: float) -> int:
-    """One draw from the two-sided geometric (discrete Laplace) distribution, P(k) ∝ exp(−|k|/scale); Ghosh et al. 2012.
-
-    Floors of exponential numbers are geometric, and the difference of two geometric numbers is two-sided geometric.
-    """
+    """One draw of two-sided geometric (discrete Laplace) noise, P(k) ∝ exp(−|k|/scale); Ghosh et al. 2012."""
+    # Floors of exponential numbers are geometric, and the difference of two is two-sided geometric.
     return math.floor(scale * rng.standard_exponential()) - math.floor(scale * rng.standard_exponential())
 
 

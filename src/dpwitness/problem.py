@@ -269,10 +269,7 @@ class Problem:
         return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
-        """The pairs of the attack that the user names, then the candidates of the relation.
-
-        Raises `InvalidNeighbours` at the first candidate that the relation does not contain.
-        """
+        """The pairs of the user's attack, then the candidates of the relation. Raises as `adjacent_candidates` does."""
         if self.attack is not None:
             yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
         yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
@@ -413,10 +410,7 @@ def _deadline(began: float, max_time: float) -> Deadline:
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
-    """The relation that the user gave, else the relation of the target or the object, else `otherwise`.
-
-    Raises `InvalidNeighbours` without a relation, and for an object that is neither a relation nor a list of pairs.
-    """
+    """The given relation, else the target's or the object's own, else `otherwise`. Raises `InvalidNeighbours`."""
     if given is None:
         own = target_of(function)
         relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
@@ -467,10 +461,7 @@ def _default_of(function: object, name: str) -> Any:
 
 
 def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
-    """The first pair whose inputs the mechanism accepts, and the mechanism, tried on this pair.
-
-    Raises `InvalidNeighbours` without a pair, and the error on the first pair if the mechanism accepts no pair.
-    """
+    """The first accepted pair, and the mechanism tried on it. Raises the first pair's error, or `InvalidNeighbours`."""
     refused: MechanismRaised | None = None
     for pair in pairs:
         try:

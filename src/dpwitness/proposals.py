@@ -85,11 +85,7 @@ def registered() -> dict[str, EntryPoint]:
 
 
 def family_named(name: str) -> AttackFamily:
-    """The registered family of a name, loaded.
-
-    Raises `UnknownAttack` for an unknown name, a package that cannot be imported, and an entry point that is not an
-    `AttackFamily` of the same name.
-    """
+    """The registered family of a name. Raises `UnknownAttack`, also for an entry point that is no such family."""
     points = registered()
     if name not in points:
         near = difflib.get_close_matches(name, points, n=3, cutoff=0.5) or list(points)
@@ -116,10 +112,7 @@ def attack_named(name: str) -> Attack:
 
 
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
-    """The attack that a user names, and its family's relation; or the function that a user gives, and None.
-
-    Raises `UnknownAttack`, and `InvalidParameter` for any other object.
-    """
+    """The attack that a user names, and its family's relation; or the given function, and None. Raises `BadInput`."""
     if isinstance(given, str):
         return attack_named(given), family_named(given.partition(".")[0]).relation
     if given is not None and not callable(given):
@@ -128,10 +121,7 @@ def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation |
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
-    """Add the command of every registered family to `dpwitness attack`.
-
-    If a family cannot be loaded, or its command cannot be added, `warn` gets one line, and other families are added.
-    """
+    """Add each family's command to `dpwitness attack`; `warn` gets a line for each family or command that fails."""
     for name in registered():
         try:
             family = family_named(name)

@@ -73,10 +73,7 @@ class Domain(ABC):
         """The value in its internal form, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for a value outside the domain."""
 
     def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        """The values of a column in their internal form; None if a value is outside the domain.
-
-        Ranges and categories read a whole column at once, in a tenth of the time.
-        """
+        """The values of a column in their internal form; None if a value is outside the domain."""
         read = list(map(self.read, values))
         return None if any(value is NOT_IN_DOMAIN for value in read) else read
 

@@ -39,10 +39,7 @@ def is_strategy(value: object) -> bool:
 
 
 def from_strategy(strategy: Any) -> Examples:
-    """Records drawn from a hypothesis strategy, the same records every time, numbers sorted.
-
-    Raises `InvalidNeighbours` if hypothesis finds no record.
-    """
+    """Draws from a hypothesis strategy, the same each time, numbers sorted. Raises `InvalidNeighbours`."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis.errors import HypothesisException
 

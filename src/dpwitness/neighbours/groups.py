@@ -27,7 +27,7 @@ AFTER: Final = 2
 class Change:
     """The records of two datasets in their order, each with its side: `BOTH`, `BEFORE` or `AFTER`.
 
-    A group is added where there are no records `BEFORE`, else it is replaced.
+    A group is added if there are no records `BEFORE`, else it is replaced.
     """
 
     rows: tuple[tuple[Record, int], ...]
@@ -64,10 +64,7 @@ class Change:
 
     @property
     def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The empty places of each dataset, if both datasets share their places.
-
-        A record takes the place of the record that it replaces.
-        """
+        """The empty places of each dataset, if a record takes the place of the record that it replaces."""
         empty: dict[int, list[int]] = {BEFORE: [], AFTER: []}
         start, counts = 0, {BEFORE: 0, AFTER: 0}  # counts of the group's records since the last record of both
         for side in (*(own for _, own in self.rows), BOTH):
@@ -123,10 +120,7 @@ class Groups:
 
     @classmethod
     def of(cls, fields: Fields, unit: object, at_most: object) -> "Groups":
-        """The groups by a field, given by its name, or by its number from 0 if fields have no names; None: no units.
-
-        Raises `InvalidNeighbours` for a field that does not exist or may be missing, and for a bound below 1.
-        """
+        """The groups by a field, given by its name or its number from 0; None: no units. Raises `InvalidNeighbours`."""
         if unit is None:
             if at_most is not None:
                 raise InvalidNeighbours(
@@ -190,10 +184,7 @@ class Groups:
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
     def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The change of one group from the first to the second dataset; None if more, or nothing, differs.
-
-        Order counts, since mechanisms see it: the same records in another order are another dataset.
-        """
+        """The only changed group of two datasets, with other records in order; None if more, or nothing, changed."""
         lengths = len(first), len(second)
         same = map(same_record, first, second)
         place = next((k for k, equal in enumerate(same) if not equal), min(lengths))

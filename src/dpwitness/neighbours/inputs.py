@@ -329,10 +329,7 @@ def input_to_json(data: Data) -> object:
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from unchecked JSON, in which an `Unreadable` stands for a value that no file can hold.
-
-    Raises `InvalidNeighbours`; runs no code of the file.
-    """
+    """Build an input from unchecked JSON; runs no code. `Unreadable` marks lost values. Raises `InvalidNeighbours`."""
     if isinstance(value, int | float | list) and not isinstance(value, bool):
         return as_finite_numbers(value)
     try:

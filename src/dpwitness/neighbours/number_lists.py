@@ -269,10 +269,7 @@ class Histogram(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with one person more, or fewer, in the first, last, largest, smallest and middle cell.
-
-        Raises `InvalidNeighbours` for data that are not a list of whole counts.
-        """
+        """Pairs that differ in the first, last, middle, largest or smallest cell. Raises `InvalidNeighbours`."""
         usual = (np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64))
         for base in usual if data is None else [self.read(data)]:
             cells = [0, int(base.argmax()), int(base.argmin()), len(base) - 1, len(base) // 2]
@@ -333,10 +330,7 @@ class Bits(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with the first, last or middle bit flipped, of zeros, ones and alternating bits, or of the data.
-
-        Raises `InvalidNeighbours` for data that are not bits.
-        """
+        """Pairs that differ in the first, last or middle bit. Raises `InvalidNeighbours` for data that are not bits."""
         usual = (np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2)
         for base in usual if data is None else [self.read(data)]:
             yield from _flipped(base, dict.fromkeys([0, len(base) - 1, len(base) // 2]))

@@ -146,8 +146,7 @@ class Records(Relation):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Pairs with outliers, special or lone values, duplicates or no records, of several sizes, kinds in turn.
 
-        If `data` are given, they are an input of every pair. Raises `InvalidNeighbours` for data of another form or
-        domain.
+        `data`, if given, are an input of every pair. Raises `InvalidNeighbours` for data of another form or domain.
         """
         base, layout = self.base, self.layout
         if data is not None:
@@ -278,10 +277,7 @@ class Records(Relation):
 
     @override
     def to_json(self) -> dict[str, object] | None:
-        """The relation as JSON values; None for domains and layouts that have no form in JSON.
-
-        The base is left out: pairs hold the data.
-        """
+        """The relation without its base as JSON values; None for domains and layouts without a form in JSON."""
         if self.fields.to_json() is None:
             return None
         written = write_fields(self)

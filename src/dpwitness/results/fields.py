@@ -106,10 +106,7 @@ Texts: TypeAlias = Annotated[
 
 
 class CheckedFields(JsonFields):
-    """A result whose fields have their annotated types, so that its text and its file may rely on them.
-
-    Raises `InvalidParameter` for a value of another type, and for a number outside the range of its field's codec.
-    """
+    """A result whose fields must have their annotated types and number ranges; else it raises `InvalidParameter`."""
 
     __slots__ = ()
 

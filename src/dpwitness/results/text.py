@@ -101,10 +101,7 @@ def _round_towards(value: float, digits: int, rounding: str) -> str:
 
 
 def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
-    """The lower bound of a refuted claim's parameter, such as "ε ≥ 1.2".
-
-    If the rounded bound is not above the claim, the text only says that the parameter is larger: "ε > 1".
-    """
+    """The lower bound of a refuted claim's parameter, "ε ≥ 1.2", or "ε > 1" if rounding takes it to the claim."""
     least = at_least(lower_bound, digits)
     if lower_bound > claim.parameter and float(least) > claim.parameter:
         return f"{claim.symbol} ≥ {least}"

@@ -314,10 +314,7 @@ class Witness(CheckedFields):
         return lines
 
     def short_lines(self) -> list[str]:
-        """The lines of inputs, event, and rates, as in a short report: at most 80 columns, except for the inputs.
-
-        The inputs are not cut, since their ends may differ.
-        """
+        """The lines of inputs, whose ends may differ, in full, and of event and rates, at most 80 columns each."""
         first, second = both(self.pair.data, self.pair.neighbour)
         allowed = ""
         if self.counts.runs and not is_partition(self.event):
