@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from dpwitness.neighbours.domains import Value, key_of, parts_of
-from dpwitness.neighbours.fields import Fields, Record
+from dpwitness.neighbours.fields import Record
 from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, Change, Groups
 
 
@@ -41,14 +41,9 @@ class Steps:
 
     groups: Groups
 
-    @property
-    def fields(self) -> Fields:
-        """The fields of a record, its unit among them."""
-        return self.groups.fields
-
     def varied(self, change: Change) -> Iterator[Change]:
         """Variations of a change: other records beside the group, another place of the group, or other values in it."""
-        middle, paths = self.fields.middle(), self.fields.paths
+        middle, paths = self.groups.fields.middle(), self.groups.fields.paths
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         n = len(others)
         for count in self.groups.contributions:
@@ -67,7 +62,7 @@ class Steps:
             ordered = sorted(others, key=order_of, reverse=falling)
             yield Change.of(ordered, after, before, n // 2, f"others in {name} order")
         for k in reversed(range(len(paths))[-CHANGED_FIELDS:]):
-            domain = self.fields.domains[k]
+            domain = self.groups.fields.domains[k]
             in_others = [self._with_value(change, BOTH, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]
             if k != self.groups.place:
                 yield from (*in_others[:-2], *self._with_values(change, k, domain.near), *in_others[-2:])
@@ -91,9 +86,9 @@ class Steps:
         for k in range(len(after[0]) if before else 0):
             yield self._with_value(change, AFTER, k, before[0][k])
             yield self._with_value(change, BEFORE, k, after[0][k])
-        for record in (self.fields.middle(), *others[:1], after[0], *before[:1]):
+        for record in (self.groups.fields.middle(), *others[:1], after[0], *before[:1]):
             yield self._all_others(change, record, "equal")
-        for k, domain in enumerate(self.fields.domains):
+        for k, domain in enumerate(self.groups.fields.domains):
             yield from self._with_values(change, k, domain.simpler)
             if k != self.groups.place:
                 simplest = {key_of(r[k]): next(domain.simpler(r[k]), r[k]) for r in others}
@@ -125,7 +120,7 @@ class Steps:
 
     def _with_value(self, change: Change, side: int, k: int, value: Value) -> Change:
         """The change with one value of one field in all records of one side."""
-        label = setting(self.fields.paths[k], value) + (" in all others" if side == BOTH else "")
+        label = setting(self.groups.fields.paths[k], value) + (" in all others" if side == BOTH else "")
         return change.edited(side, lambda record: with_value(record, k, value), label)
 
     def _with_values(self, change: Change, k: int, to_try: Callable[[Value], Iterator[Value]]) -> Iterator[Change]:
