@@ -187,10 +187,10 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
     """Raise `error` if a value needs more bytes than `memory`."""
-    there = memory()
-    if needed > there:
-        most = value * there // needed
-        raise error(f"{name}={brief(value)} is too large for {there / 1e9:,.0f} GB of memory: give at most {most}")
+    available = memory()
+    if needed > available:
+        most = value * available // needed
+        raise error(f"{name}={brief(value)} is too large for {available / 1e9:,.0f} GB of memory: give at most {most}")
 
 
 @cache
@@ -265,9 +265,9 @@ def exit_error(whose: str, error: SystemExit) -> BadInput:
 
 def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:
     """A text that a UTF-8 file can hold. Raises `error`."""
-    said: str = kind(name, value, str, "text", error)
+    given: str = kind(name, value, str, "text", error)
     try:
-        said.encode()
+        given.encode()
     except UnicodeEncodeError as cause:  # half of a surrogate pair
         raise error(f"{name}={brief(value)} cannot be written to a file: {cause.reason}") from cause
-    return said
+    return given

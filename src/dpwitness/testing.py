@@ -118,8 +118,8 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
         _planes(what, partial(claim.half_planes, parameters, one, other), regions, parameters.shape)
     for k in beyond.tolist():
         what, x = f"reached({p[k]:.3g}, {q[k]:.3g})", float(reached[k])
-        enough = members[x].largest(float(q[k])) >= p[k] * (1 - RELATIVE_ERROR)
-        assert enough, f"{what} is {x:.3g}, but at({x:.3g}) allows less"
+        allows = members[x].largest(float(q[k])) >= p[k] * (1 - RELATIVE_ERROR)
+        assert allows, f"{what} is {x:.3g}, but at({x:.3g}) allows less"
     for x, member in members.items():
         for one in RATES[1:-1:4].tolist():
             what = f"smallest({one:.3g}, {x:.3g})"

@@ -38,8 +38,8 @@ class Bound(WitnessedResult):
 
     @property
     def _headline(self) -> str:
-        least, sure = at_least(self.lower_bound), confidence(self.alpha)
-        return f"{self.parameter} ≥ {least}{self.condition} with confidence {sure}: {self.call}"
+        least, percent = at_least(self.lower_bound), confidence(self.alpha)
+        return f"{self.parameter} ≥ {least}{self.condition} with confidence {percent}: {self.call}"
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines(tested=self.tested)]

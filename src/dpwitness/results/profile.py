@@ -178,12 +178,12 @@ class Profile(Result):
 
     @property
     def _headline(self) -> str:
-        sure = f"with confidence {confidence(self.alpha)}"
+        level = f"with confidence {confidence(self.alpha)}"
         if self.witness is not None and self.claim is not None:
-            return f"VIOLATED: {self.call} is not {self.claim.short}: its profile lies above the claim's, {sure}"
+            return f"VIOLATED: {self.call} is not {self.claim.short}: its profile lies above the claim's, {level}"
         if self.claim is not None:
             return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy"
-        return f"privacy profile of {self.call}: δ(ε) is at least this for all ε at once, {sure}"
+        return f"privacy profile of {self.call}: δ(ε) is at least this for all ε at once, {level}"
 
     def __str__(self) -> str:
         first, second = both(self.pair.data, self.pair.neighbour)

@@ -283,8 +283,8 @@ class CheckResult(WitnessedResult, ABC):
         """The report without those of `others`; `named`: with the text of the relation."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
-        said = relation_text(relation) if named else relation.adjacency if relation is not None else None
-        lines = [head, *([label("neighbours", said)] if said and (named or details or self.refuted) else [])]
+        text = relation_text(relation) if named else relation.adjacency if relation is not None else None
+        lines = [head, *([label("neighbours", text)] if text and (named or details or self.refuted) else [])]
         lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._at_a_glance()
         if self.ended in EARLY_ENDS:
             lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; what was counted is valid")
@@ -481,11 +481,11 @@ class NotRefuted(CheckResult):
         return f"in as many runs, with about 95 % power, {tail}" if tail else ""
 
     def _conclusion(self) -> tuple[str, list[str]]:
-        enough = [f"  these runs were enough: {SUFFICIENT_ENDS[self.ended]}"] if self.ended in SUFFICIENT_ENDS else []
+        reason = [f"  these runs were enough: {SUFFICIENT_ENDS[self.ended]}"] if self.ended in SUFFICIENT_ENDS else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             *([f"  {above}"] if (above := self.above) else []),
             *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),
-            *enough,
+            *reason,
             f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
