@@ -212,7 +212,7 @@ def text_of(value: object, convert: Callable[[object], str] = str) -> str:
     try:
         return convert(value)
     except Exception as error:
-        return f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
+        return f"{type(value).__name__} whose text cannot be read ({type(error).__name__})"
 
 
 def first_line(error: BaseException) -> str:

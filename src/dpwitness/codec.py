@@ -381,7 +381,7 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
         about = (kind.__doc__ or "").strip().split("\n")[0]
         flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
         keys = [key for key in keys_of(kind) if key.mode != "flat"]
-        # Files of earlier times may lack the keys that are written for people.
+        # Older files may lack the keys that are written for people.
         read = [key for key in keys if key.constant is not None or key.argument is not None]
         definitions[name] = {
             "description": about,

@@ -256,7 +256,7 @@ def read_frame(path: str | Path) -> Any:
         if column.dtype.kind in "iuf" and not np.isinf(column).any():
             cells = texts[title].dropna().str.strip().tolist()
             if isinstance(next(iter(typed_column(cells)), None), str):
-                frame[title] = texts[title].tolist()  # of the type that pandas has for texts
+                frame[title] = texts[title].tolist()  # pandas chooses its type for texts
     return frame
 
 

@@ -86,7 +86,7 @@ class Option:
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
 Bits: TypeAlias = bool | Literal["strict"]
-#: The p-values of a curve.
+#: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
 #: The mechanism, which all functions take without a name.
 AnyMechanism: TypeAlias = Annotated[

@@ -430,7 +430,7 @@ WRONG = {
     "scale": (SCALED, "it has no `contains` of its own, .* and scale 1 alone, .*: define"),
     "once": (
         {"candidates": lambda self, *_, **__: ONCE, "contains": lambda self, pair, data=None: True},
-        "its candidates gave no pair the second time: let each call make all of them",
+        "its candidates gave no pair the second time: let each call make all pairs",
     ),
     "alternatives": ({"alternatives": fails}, "its alternatives raised ZeroDivisionError: of no records"),
     "take": ({"take": fails}, "its take raised ZeroDivisionError: of no records"),

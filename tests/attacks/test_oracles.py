@@ -160,7 +160,7 @@ def test_an_exception_without_a_text():
         raise Silent
 
     with pytest.raises(
-        OracleFailed, match=r"raised Silent: Silent whose text cannot be had \(RuntimeError\) at question"
+        OracleFailed, match=r"raised Silent: Silent whose text cannot be read \(RuntimeError\) at question"
     ):
         asking(silent).ask([1])
 

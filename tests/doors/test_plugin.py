@@ -524,7 +524,7 @@ def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
     result.stdout.fnmatch_lines([said])
     strict = run("--dp-bits=strict")
     strict.assert_outcomes(failed=1)
-    strict.stdout.fnmatch_lines(["*the event is of last bits: this speaks of the implementation in floating point"])
+    strict.stdout.fnmatch_lines(["*the event is of last bits: the evidence is about this implementation alone"])
     strict.stdout.fnmatch_lines(["*--dp-bits=strict*"])  # in the line that repeats it
     run().assert_outcomes(passed=1)
     result = run("--dp-bits=off")

@@ -103,7 +103,7 @@ def test_an_exception_without_a_text_is_told_by_its_class():
     def raises(data):
         raise NoText
 
-    with pytest.raises(MechanismRaised, match=r"raises raised NoText \(NoText whose text cannot be had "):
+    with pytest.raises(MechanismRaised, match=r"raises raised NoText \(NoText whose text cannot be read "):
         check(raises, claim=1.0, neighbours=pairs(([0.0], [1.0])), outcome=float)
 
 

@@ -352,7 +352,7 @@ def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
     assert verdict.ended == "detectable"
     assert verdict.detectable <= 1.5 * 1.3
     assert verdict.counts.runs <= 65_536  # a shard, at most, of 4 million
-    assert "these runs were enough: that is the multiple asked for by detectable_ratio" in str(verdict)
+    assert "these runs were enough: they would have caught detectable_ratio times the claim" in str(verdict)
     assert verdict_from_json(verdict.to_json()).to_json() == verdict.to_json()
     violation = dpw.check(responds, detectable_ratio=1.5, **{**settings, "claim": 0.7})
     assert isinstance(violation, dpw.Violation)

@@ -139,7 +139,7 @@ def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     assert isinstance(verdict, dpw.Violation)
     assert verdict.by_bits
     assert verdict.alpha == pytest.approx(1e-9)
-    assert "this speaks of the implementation in floating point" in str(verdict)
+    assert "the evidence is about this implementation alone" in str(verdict)
     assert any(note.startswith("without these bits the claim is not refuted") for note in verdict.notes)
     assert isinstance(dpw.check(snapped, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW), dpw.NotRefuted)
 

@@ -42,7 +42,7 @@ class Domain(ABC):
         return end
 
     def odd(self) -> tuple[Value, ...]:
-        """Values that code often mishandles: a missing value, one outside a range, a new category, an empty text."""
+        """Values that code often mishandles: missing, outside a range, a new category, or an empty text."""
         return ()
 
     def special(self, scale: float) -> tuple[Value, ...]:
@@ -234,7 +234,7 @@ class Categories(Listed):
         if kind is float and type(value) is int:
             try:
                 value = float(value)
-            except OverflowError:  # no double can hold it
+            except OverflowError:  # an integer beyond doubles
                 return NOT_IN_DOMAIN
         if kind is int and type(value) is float and value.is_integer():
             value = int(value)  # a column of floats may hold whole numbers
@@ -556,7 +556,7 @@ def _round_numbers(low: float, high: float) -> list[int]:
     powers = {base**k for base in (2, 10) for k in range(64)}
     signed = [sign * v for v in sorted(powers, reverse=True) for sign in (1, -1)]
     outer = [v for v in signed if v > high / 2 or v < low / 2]
-    # Where types of fewer bits end, floats stop to hold all integers, and digits or codes of missing values end.
+    # Ends of narrower types, of the integers that floats hold, of numbers of digits, and of codes of missing values.
     ends = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
     borders = [sign * v for v in ends for sign in (1, -1)]
     return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))

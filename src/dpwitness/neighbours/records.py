@@ -388,7 +388,7 @@ def records(
     """
     if domain is None and base is None:
         raise InvalidNeighbours(
-            "records(domain) needs a domain, such as numbers(0, 100), or base=, records like which to use"
+            "records(domain) needs a domain, such as numbers(0, 100), or base=, a dataset of such records"
         )
     if form is not None and not isinstance(form, str):
         raise InvalidNeighbours(f"form={brief(form)} must be the name of a form, such as 'list'")

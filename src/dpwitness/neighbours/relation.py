@@ -203,7 +203,7 @@ def adjacent_candidates(
         yield pair
     if pair is None:  # there was a candidate when the mechanism was tried out
         raise InvalidNeighbours(
-            f"neighbours={brief(relation)}: its candidates gave no pair the second time: let each call make all of them"
+            f"neighbours={brief(relation)}: its candidates gave no pair the second time: let each call make all pairs"
         )
 
 

@@ -78,7 +78,7 @@ def _shorten(value: float, digits: int) -> str:
 
 
 def rate(hits: int, runs: int) -> str:
-    """A number of hits as a share of the runs."""
+    """A number of hits and its share of the runs, as text."""
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
@@ -145,7 +145,7 @@ def p_value(p: float) -> str:
 
 
 def relation_text(relation: Relation | None) -> str:
-    """A relation on one line; a witness file may have none."""
+    """A relation on one line; `UNKNOWN_RELATION` for None."""
     return UNKNOWN_RELATION if relation is None else f"{relation!s:.200}"
 
 

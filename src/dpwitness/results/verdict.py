@@ -50,14 +50,14 @@ EARLY_ENDS: Final = {
 ABORTED_ENDS: Final = ("interrupted", "cluster lost")
 #: SUFFICIENT_ENDS has the texts of the reasons for which a pass needed no more runs.
 SUFFICIENT_ENDS: Final = {
-    "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
-    "converged": "twice as many would lower that by less than 1 %",
+    "detectable": "they would have caught detectable_ratio times the claim, as far as this event shows it",
+    "converged": "twice as many would lower the detectable parameter by less than 1 %",
     "excluded": "they would have caught half of the excess that the witness shows",
 }
 
 
 #: The line of a violation that only the last bits of outcomes show.
-BITS: Final = "  the event is of last bits: this speaks of the implementation in floating point"
+BITS: Final = "  the event is of last bits: the evidence is about this implementation alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

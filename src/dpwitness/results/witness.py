@@ -96,7 +96,7 @@ class Explanation(CheckedFields):
         return f"line {self.line} of {self.file}: {self.text}"
 
     def lines(self) -> list[str]:
-        """The lines of a report."""
+        """The lines of the explanation in a report."""
         return [*wrapped_label("where", str(self)), *wrapped_label("", f"({self.basis})")]
 
 
