@@ -244,8 +244,8 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/effort.md). Others than Dask's "
-            "must not repeat a task themselves if a process dies (Ray: `max_retries=0`), which would select among runs "
+            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/effort.md). Executors other "
+            "than Dask's must not repeat a task if a process dies (Ray: `max_retries=0`): that would select among runs "
             "that no seed repeats. The executor stays open. The same seed gives the same counts.",
         ),
     ]
@@ -361,17 +361,13 @@ _MEASUREMENT_CHANGES: Final[Mapping[str, Mapping[str, Any]]] = {
 _CONFIDENCE_CHANGES: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
 #: The differences of options in functions that take a witness.
 _WITNESS_CHANGES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "errors": {"more": f"{_ERRORS_HELP} A witness that was found so keeps to it."},
+    "errors": {"more": f'{_ERRORS_HELP} A witness that was found with "outcome" is replayed with it.'},
 }
 #: The parameters of each public function, and their differences from the parameters of `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "check": (
         CheckOptions,
-        {
-            "search_runs": {
-                "more": "They find the event and are not evidence. 0: it bets from the first run on, without them."
-            }
-        },
+        {"search_runs": {"more": "They find the event and are not evidence. 0: the check bets from its first run on."}},
     ),
     "bound": (
         BoundOptions,
