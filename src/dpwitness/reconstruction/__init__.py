@@ -1,7 +1,6 @@
-"""Attacks as tools: they recover data from a system that answers questions, a simulated one or the user's own.
+"""Attacks recover data from a system that answers questions, a simulated system or the user's own.
 
-A family is a folder here, or a package that an entry point of the group `dpwitness.attacks` names (see
-`dpwitness.proposals.AttackFamily`). Attacks never see evidence. What families share: `questions` asks a system within a
-budget and a rate, `transcript` keeps questions and answers in a file, `command` runs an attack from options, `report`
-writes its result.
+A family of attacks is a folder here, or a package that an entry point of the group `dpwitness.attacks` names (see
+`dpwitness.proposals.AttackFamily`). Attacks see answers, never evidence. All families share `questions`, which asks a
+system within limits, `transcript`, the file of questions and answers, `command` and `report`.
 """

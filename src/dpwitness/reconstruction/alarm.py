@@ -1,4 +1,4 @@
-"""The end of a call of an asked system at a deadline."""
+"""An alarm interrupts a call of the system under attack at a deadline."""
 
 import signal
 import threading
@@ -9,16 +9,16 @@ from dpwitness.machine import Deadline, Overdue
 
 T = TypeVar("T")
 
-#: The longest time to an alarm, in seconds; for a later deadline the alarm is set again.
+#: The longest timer, in seconds (`setitimer` takes no infinite time); for a later deadline the timer is set again.
 LONGEST_ALARM: Final = 86_400.0
 
 
 class Alarm:
-    """A context whose method `call` calls a function, which `Overdue` interrupts once a deadline is over.
+    """A context manager whose method `call` calls a function, and interrupts it by `Overdue` at a deadline.
 
-    The signal is SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
-    code may have to end first. Without a deadline, in other threads, on Windows, and if other code uses the signal, no
-    call is interrupted.
+    The signal SIGALRM keeps the call on its thread, to which a connection may be bound. As with Ctrl-C, machine code
+    may have to end first. Without a deadline, in other threads than the main one, on Windows, and if other code uses
+    the signal, no call is interrupted.
     """
 
     def __init__(self, deadline: Deadline | None) -> None:
@@ -28,12 +28,12 @@ class Alarm:
     def __enter__(self) -> "Alarm":
         if self._deadline is not None and _alarm_is_free():
             self._set = True
-            signal.signal(signal.SIGALRM, self._ring)
-            self._wind(self._deadline.left)
+            signal.signal(signal.SIGALRM, self._handle)
+            self._set_timer(self._deadline.left)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._set and signal.getsignal(signal.SIGALRM) == self._ring:  # else a call uses it from now on
+        if self._set and signal.getsignal(signal.SIGALRM) == self._handle:  # else the called code uses it now
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         self._set = False
@@ -46,15 +46,15 @@ class Alarm:
         finally:
             self._calling = False
 
-    def _wind(self, seconds: float) -> None:
-        seconds = min(max(seconds, 1e-6), LONGEST_ALARM)  # 0 would be never
-        # A call that goes on after its alarm gets another one every 5 seconds.
+    def _set_timer(self, seconds: float) -> None:
+        seconds = min(max(seconds, 1e-6), LONGEST_ALARM)  # 0 seconds would switch the timer off
+        # A call that catches `Overdue` and goes on gets it again every 5 seconds.
         signal.setitimer(signal.ITIMER_REAL, seconds, 5.0)
 
-    def _ring(self, number: int, frame: object) -> None:
+    def _handle(self, number: int, frame: object) -> None:
         left = 0.0 if self._deadline is None else self._deadline.left
         if left:
-            self._wind(left)  # compiling has moved it, or it is far away
+            self._set_timer(left)  # compiling has moved the deadline, or it is beyond the longest timer
         elif self._calling:
             raise Overdue
 

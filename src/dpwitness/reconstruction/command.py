@@ -1,4 +1,4 @@
-"""The parts that the commands of all families share: their options, and the attack on the user's own system."""
+"""The options that the commands of all families share, and `run_attack`, by which they run an attack."""
 
 import functools
 import os
@@ -34,7 +34,7 @@ ONE_THREAD: Final = "maximum number of threads; this attack asks one question af
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
 
-#: A function that shows the progress: the stage, the numbers of steps done and of all steps, and a text.
+#: A function that shows progress: the stage's name, the number of steps done, the number of all steps, and a text.
 Progress: TypeAlias = Callable[[str, int, int, str], None]
 
 Q = TypeVar("Q")
@@ -43,7 +43,7 @@ S = TypeVar("S", bound="DataclassInstance")
 
 
 def settings_of(kind: type[S], options: object, **more: object) -> S:
-    """Frozen settings from options, such as parsed arguments: each field of the dataclass `kind` has its option's name.
+    """An instance of the dataclass `kind`, each field of which takes the value of the option of its name.
 
     An option that is None or missing leaves the field's default; `more` overrules the options.
     """
@@ -53,7 +53,7 @@ def settings_of(kind: type[S], options: object, **more: object) -> S:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackOptions:
-    """The options that every attack has: the common ones, and those of `oracle_options`."""
+    """The options of every attack, those of `oracle_options` included."""
 
     attack: str
     max_time: float
@@ -69,7 +69,7 @@ class AttackOptions:
 
     @property
     def own_system(self) -> bool:
-        """Whether the attacked system is the user's: named by --oracle, or behind files."""
+        """Whether the user's own system is attacked, by --oracle or through files."""
         return any(option is not None for option in (self.oracle, self.ask, self.answers))
 
     def require_own_system(self) -> None:
@@ -79,7 +79,7 @@ class AttackOptions:
             refuse(self, ("budget", "rate", "retries"), reason)
 
     def seed_or_fresh(self) -> int:
-        """The seed that was given, or a fresh one of 32 bits. Raises `InvalidParameter` for a negative one."""
+        """The given seed, or a fresh seed of 32 bits. Raises `InvalidParameter` for a negative seed."""
         if self.seed is None:
             return secrets.randbits(32)
         if self.seed < 0:
@@ -87,11 +87,11 @@ class AttackOptions:
         return self.seed
 
     def deadline(self) -> Deadline:
-        """The deadline: --max-time from now on."""
+        """The deadline, --max-time seconds from now."""
         return Deadline(time.monotonic() + self.max_time)
 
     def require_time(self, deadline: Deadline, smaller: str) -> None:
-        """Raise `InvalidParameter` where the time is over; the message names the option to make `smaller`."""
+        """Raise `InvalidParameter` after the deadline; the message tells to reduce the option `smaller`."""
         if not deadline.left:
             raise InvalidParameter(
                 f"--max-time {self.max_time:g}: the attack takes longer than {self.max_time:g} s; "
@@ -100,10 +100,7 @@ class AttackOptions:
 
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
-    """The options of the user's own system: --oracle, --ask, --answers, --budget, --rate, --retries.
-
-    `question`: the system's argument; `answer`: its return value; both for the help.
-    """
+    """The options of the user's own system; the help says that it gets `question` and returns `answer`."""
     title = "your own system (instead of a simulated one)"
     return [
         Option(
@@ -158,7 +155,7 @@ def add_attack_command(
     description: str,
     workers: str = ONE_THREAD,
 ) -> None:
-    """Add the command of a family, with its own parameters and those of every attack; `workers`: help of --workers."""
+    """Add a family's command, with its own parameters and those of every attack; `workers`: the help of --workers."""
     last = [shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
     commands.add_command(
         Command(
@@ -179,25 +176,24 @@ def run_attack(
     attack: Callable[[Asking[Q], int], tuple[R, str | None]],
     simulate: Callable[[int, Progress | None], R],
 ) -> EndedAttack[R] | None:
-    """Run an attack on the system that the options name; None where its questions wait in a file, which a line says.
+    """Run an attack on the system that the options name; None, after a printed line, if questions wait in a file.
 
     Parameters
     ----------
     form
         The form of the family's questions and answers.
     settings
-        The settings that determine the questions, besides the seed, as JSON values. An attack that goes on may change
-        them, except the settings that its form calls `of_system`.
+        The settings that determine the questions, besides the seed, as JSON values. An attack that continues from a
+        file may change all of them but `form.of_system`.
     attack
-        The attack on the user's system: a function of an `Asking` and the seed that returns its findings, and the
-        reason for an early stop or None. It must ask the same questions again when it gets the same answers; `Asking`
-        says how it treats missing answers.
+        The attack on the user's system, a function of an `Asking` and the seed. It returns the findings, and the reason
+        for an early stop or None. Equal answers must make it ask equal questions.
     simulate
-        The attack on a simulated system: a function of the seed and the progress that returns its findings. It needs no
-        `Asking`, which would ask one question after another.
+        The attack on a simulated system, a function of the seed and the progress that returns the findings. It uses no
+        `Asking`, which asks one question after another.
 
-    Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. However
-    the attack ends, --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
+    Raises `BadInput` for unusable options and files, `OracleFailed` for a system that fails. However the attack ends,
+    --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
     """
     started = time.monotonic()
     if not options.own_system:
@@ -226,7 +222,7 @@ def run_attack(
         system,
         limits=limits,
         transcript=None if options.ask is None and options.answers is None else transcript,
-        save=save if _replaceable(options.ask) else None,
+        save=save if _is_rewritable(options.ask) else None,
         offer=options.ask is not None,
     )
     waiting = 0
@@ -259,13 +255,13 @@ def run_attack(
     return EndedAttack(attack=options.attack, found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
-def _replaceable(ask: str | None) -> bool:
-    """Whether the place is a file that can be written anew: a pipe or a device would get everything again."""
+def _is_rewritable(ask: str | None) -> bool:
+    """Whether --ask is a file that can be written again: a pipe or a device would get all rows twice."""
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
 def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
-    """The transcript of earlier runs from the files, else an empty one with a seed; and the state of --ask FILE."""
+    """The transcript in the files, else an empty transcript, and its state before the answers of --answers."""
     ask, answers = options.ask, options.answers
     begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None
     place = begun or answers
@@ -295,5 +291,5 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
 
 
 def finish(arguments: SimpleNamespace, result: Result | None, code: int = NOT_REFUTED) -> int:
-    """Print a result, if there is one, write --save and --plot; return the exit code."""
+    """Print a result and write --save and --plot, unless the result is None; return the exit code."""
     return code if result is None else hand_over(arguments, code, result.to_json, result.text, plot=result.plot)

@@ -1,4 +1,4 @@
-"""The finding of an attack, and a command's report of it as JSON, text and plot: the same for all families."""
+"""An attack's finding, and its report as JSON, text and plot, the same for all families."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,20 +18,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Finding:
-    """An attack's guesses of the secret numbers, from answers alone, and its claim about each guess.
+    """An attack's guesses of secret whole numbers, from answers alone, and its claim about each guess.
 
     Attributes
     ----------
     guess
-        A whole number for each part of the secret, such as a person's bit or a cell's count; shape (parts,).
+        The guess for each part of the secret, such as a person's bit or a cell's count; shape (parts,).
     probability
         The probability that each guess is right, shape (parts,): `chance` where nothing is claimed.
     chance
-        The probability with which a guess without any answer is right: 1/2 for a bit, 0 for a count.
+        The probability that a guess without any answer is right: 1/2 for a bit, 0 for a count.
     contradicted
-        The assumptions of the attack that the answers contradict, in words; if there are any, nothing is claimed.
+        The assumptions of the attack that the answers contradict, in words; any contradiction cancels all claims.
     up_to_factor
-        Whether the guess is claimed up to a whole factor, which is the same for all parts.
+        Whether the guesses are claimed only up to a whole factor, the same for all parts.
     """
 
     guess: NDArray[np.int64]
@@ -53,16 +53,16 @@ class Finding:
 
     @property
     def probably_right(self) -> float:
-        """The number of parts that are right on average, as claimed."""
+        """The expected number of right guesses, if the probabilities hold."""
         return float(self.probability.sum())
 
     def right(self, truth: NDArray[np.int64]) -> int:
-        """The number of parts whose guess is the truth."""
+        """The number of guesses that equal the truth, shape (parts,)."""
         return int(np.count_nonzero(self.guess == truth))
 
 
 def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None) -> dict[str, object]:
-    """The JSON values of a finding, and of its comparison with the truth; None for values that are not known."""
+    """The JSON values of a finding and of its comparison with the truth; unknown values are None."""
     return {
         "recovered": None if finding is None else finding.guess.tolist(),
         "probability": None if finding is None else finding.probability.tolist(),
@@ -76,10 +76,7 @@ def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None
 
 
 def draw_claims(axes: "Axes", finding: Finding, truth: NDArray[np.int64] | None, parts: str) -> None:
-    """Draw the probability that each guess is right, and which guesses are wrong where the truth is known.
-
-    `parts`: the name of a part of the secret, for the axis.
-    """
+    """Draw the probability of each guess, and mark wrong guesses if the truth is known; `parts`: the axis label."""
     numbers = np.arange(1, len(finding.guess) + 1)
     right = np.ones(len(numbers), np.bool_) if truth is None else finding.guess == truth
     axes.plot(numbers[right], finding.probability[right], "o", ms=4, label="guess" if truth is None else "right guess")
@@ -95,7 +92,7 @@ def draw_claims(axes: "Axes", finding: Finding, truth: NDArray[np.int64] | None,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The questions to the user's system: their number, the unanswered ones, the limits, and why it stopped early."""
+    """The questions to the user's system: their numbers, their limits, and the reason for an early stop, or None."""
 
     oracle: str
     questions: int
@@ -117,7 +114,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedAttack(Generic[R]):
-    """The end of an attack: the family's name, the findings, the seed, and the time in seconds.
+    """An attack that has ended: the family's name, the findings, the seed, and the time in seconds.
 
     `asked`: the questions to the user's own system; None: the system was simulated.
     """
@@ -131,16 +128,16 @@ class EndedAttack(Generic[R]):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Result:
-    """The result of an attack as a command prints, saves and draws it.
+    """The result of an attack, which a command prints, saves and draws.
 
     Attributes
     ----------
     values
         JSON values, without the family's name, the seed and the seconds.
     heading, rows, table
-        The text: a first line, labelled lines (None: left out), and further lines.
+        The text: a first line, labelled lines (a None is left out), and further lines.
     draw
-        The function that draws the plot on a pair of axes, as `draw_claims` does; None without a plot.
+        The function that draws the plot on a pair of axes; None without a plot.
     """
 
     ended: EndedAttack[Any]
@@ -151,11 +148,11 @@ class Result:
     draw: "Callable[[Axes], object] | None"
 
     def to_json(self) -> dict[str, Any]:
-        """The values, between the family's name and the seed."""
+        """The family's name, the values, the seed and the seconds."""
         return {"attack": self.ended.attack, **self.values, "seed": self.ended.seed, "seconds": self.ended.seconds}
 
     def text(self) -> str:
-        """The heading, the rows, the table, and the seconds and the seed."""
+        """The heading, the rows, the table, the seconds and the seed."""
         rows = [f"  {label:<12} {text}" for label, text in self.rows if text is not None]
         return "\n".join([self.heading, *rows, *self.table, f"  {self.ended.seconds:.1f} s; seed {self.ended.seed}"])
 
