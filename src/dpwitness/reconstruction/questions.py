@@ -1,6 +1,6 @@
-"""Asks a system within a budget, a rate and a time limit; counts the questions and checks the answers.
+"""`Asking` asks a system within a budget, a rate and a time limit, counts the questions and checks the answers.
 
-Answers are never lost: `AttackStopped`, which ends the asking, carries the answers so far.
+No answer is lost: `AttackStopped`, which ends the asking, carries the answers so far.
 """
 
 import inspect
@@ -25,13 +25,13 @@ Q = TypeVar("Q")
 
 #: The largest number of questions that may wait in a file: rows for more would take minutes.
 MOST_WAITING: Final = 10_000_000
-#: The least time between two writings of the answers so far, in seconds.
+#: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System(Generic[Q]):
-    """A system: `answers` takes at most `at_once` questions and gives one unchecked answer for each."""
+    """A system under attack: `answers` takes at most `at_once` questions and returns one unchecked answer for each."""
 
     name: str
     answers: Callable[[Sequence[Q]], Sequence[object]]
@@ -43,13 +43,13 @@ class WrongNumber(ValueError):
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
-    """The system behind an object of the user's.
+    """The system that the user's object `thing` is, or makes.
 
     Parameters
     ----------
     thing
-        A callable of one question; a callable without required parameters but `rng` (a `numpy.random.Generator`) or
-        `seed` (an int), which returns one; or an object with `ask_all`, a list of questions → one answer each.
+        A function from a question to its answer; an object with `ask_all`, from a list of questions to as many answers;
+        or a factory of either, which requires no parameters except `rng` (a `numpy.random.Generator`) or `seed`.
     seed
         The seed of a factory's `rng` and `seed`.
 
@@ -91,7 +91,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
         return None
     try:
         parameters = inspect.signature(thing).parameters.values()
-    except (TypeError, ValueError):  # of an extension: it says nothing of its parameters
+    except (TypeError, ValueError):  # a function of an extension module without a signature
         return None
     known = GENERATOR_NAMES | {"seed"}
     for p in parameters:
@@ -100,7 +100,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in known:
             return None
     return {
-        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # a stream of its own
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # a stream that no attack draws
         for p in parameters
         if p.name in known
     }
@@ -108,7 +108,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """The clock that limits are measured by, in seconds; tests bring their own."""
+    """The clock of the limits, in seconds; tests replace it."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -118,9 +118,8 @@ class Clock:
 class Limits:
     """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
-    A call that has not returned at the deadline is ended, as far as `Alarm` can.
-    `retries`: the number of times that a call that raised is repeated, after pauses of 1, 2, 4, … seconds. Raises
-    `InvalidParameter` for a budget below 1, a rate that is not positive, or a negative number of retries.
+    At the deadline an `Alarm` interrupts the running call. `retries`: how often a call that raised is repeated, after
+    1, 2, 4, … seconds. Raises `InvalidParameter` for a budget below 1, a rate that is not positive, negative retries.
     """
 
     budget: int | None = None
@@ -138,8 +137,8 @@ class Limits:
             raise InvalidParameter(f"--retries {self.retries} must be at least 0")
 
 
-class Waiting(Exception):  # no error: the attack goes on in another run, once its questions are answered
-    """`count` questions wait in the transcript: no system answers them here."""
+class Waiting(Exception):  # no error: the attack continues in another run, once its questions are answered
+    """`count` questions wait in the transcript, since no system answers them in this run."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -147,41 +146,42 @@ class Waiting(Exception):  # no error: the attack goes on in another run, once i
 
 
 class Asking(Generic[Q]):
-    """The only way from an attack on a system to its answers.
+    """An attack's access to a system: it asks questions within the limits and keeps the answers in a transcript.
 
-    Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
-    seed and the answers asks the same questions again, so an interrupted one, or one whose questions are in a file,
-    continues where it was.
+    Answers come from the transcript where it has them, else from the system. An attack that is deterministic given its
+    seed and the answers asks the same questions again, so it continues after an interruption, or when a person has
+    answered its questions in a file.
 
-    **Missing answers.** A system may refuse a question, be down for a moment, or reach a quota; a file may be filled in
-    by half. A family chooses one of two ways:
+    **Missing answers.** A system may refuse a question, fail for a moment, or reach a quota; a file may be half filled
+    in. A family chooses one of two methods:
 
-    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops the NaN, uses the rest,
-      and reports `stopped`. Nothing is raised unless there is no answer at all.
-    - `ask` is for a family that needs all answers: at the first question without one it raises `AttackStopped`, whose
-      `answers` are those before it. The family catches this if it can report what it knows so far.
+    - `ask_some` gives NaN for each question without an answer. The family drops the NaN, uses the other answers, and
+      reports `stopped`. Nothing is raised unless all answers are missing.
+    - `ask` raises `AttackStopped` at the first question without an answer; the error's `answers` are the answers before
+      this question. A family that can report a partial result catches the error.
 
     Attributes
     ----------
     asked, missing
-        The number of questions so far, with those that the transcript answers; the number of unanswered ones.
+        The number of questions so far, those that the transcript answers included, and how many have no answer.
     stopped
-        The reason why no more answers come; None while they do.
+        The reason why no more answers come; None while answers come.
     progress
-        If set, called with the number of questions asked.
+        A function that is called with the number of questions asked, or None.
 
     Parameters
     ----------
     system
-        None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
+        The system; None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers
+        of a batch.
     limits
-        The limits on all questions, with those of the transcript; but earlier answers are used in any case.
+        The limits on all questions, those of the transcript included; but answers in the transcript are always used.
     transcript
         The transcript that gets all questions and answers; None: they are not kept.
     save
         A function that writes the transcript, called every few seconds, and by the caller at the end; None: no file.
     offer
-        Without a system: whether new questions can be written into the transcript, to be answered for another run.
+        Whether, without a system, new questions are added to the transcript, so that a person can answer them.
     """
 
     def __init__(
@@ -201,24 +201,24 @@ class Asking(Generic[Q]):
         self.asked = self.missing = 0
         self.stopped: str | None = None
         self._offer = offer
-        self._next = -np.inf
+        self._next = -np.inf  # the earliest time of the next call by the rate, in seconds
         self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_INTERVAL
-        self._unused = 0  # answers of the transcript that were not asked for
+        self._unused = 0  # the number of answers in the transcript whose questions were not asked in this run
         if transcript is not None:
             transcript.begin()
             self._unused = transcript.answered
-        self._answered = self._unused > 0  # whether there was any answer
+        self._answered = self._unused > 0  # whether any question has an answer
         self._alarm = Alarm(self.limits.deadline)
-        self._refused: list[OracleFailed] = []  # of the questions since the last answer
+        self._refused: list[OracleFailed] = []  # the failures of the questions since the last answer
 
     @property
     def left(self) -> float:
-        """The number of questions that the budget still allows, the transcript's counted; inf without a budget."""
+        """The number of questions that the budget still allows besides the transcript's; inf without a budget."""
         return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
 
     @property
     def last_answered(self) -> int:
-        """The place, from 1, of the transcript's last answered row, asked in this run or not; 0 without one."""
+        """The number, from 1, of the transcript's last row with an answer; 0 without answers."""
         rows = [] if self.transcript is None else self.transcript.rows
         return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
 
@@ -228,12 +228,12 @@ class Asking(Generic[Q]):
         Raises
         ------
         AttackStopped
-            Where the budget or the time is used up, or a question gets no answer; its `answers` are this batch's
-            answers until then.
+            Where the budget or the time is used up, or a question gets no answer; the error's `answers` are the answers
+            to the questions before.
         OracleFailed
-            Where the system raises, or gives no valid answer, and nothing was answered before.
+            Where the system raises, or gives no valid answer, and has answered no question before.
         Waiting
-            Where there is no system and the transcript answers none of these questions, or lacks some of them.
+            Where there is no system, and the transcript lacks all answers or some of the questions.
         """
         answers, stopped = self._collect(iter(questions), whole=True)
         if stopped is not None:
@@ -254,34 +254,34 @@ class Asking(Generic[Q]):
         return answers
 
     def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
-        """The answers in the transcript, NaN for each question without one; no question is asked."""
+        """The transcript's answers, shape (questions,), NaN where it has no answer; the system is not asked."""
         if self.transcript is None:
             return np.array([np.nan for _ in questions])
         rows = (self._find(self.form.written(question)) for question in questions)
         return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
-        """The answers, NaN for a missing one, and the end of the asking; `whole`: the answers end there, too."""
+        """The answers, NaN where missing, and the error that ended the asking; `whole`: the answers end there, too."""
         if self.system is None:
-            rows, stopped = self._of_file(questions, whole=whole)
+            rows, stopped = self._collect_from_file(questions, whole=whole)
             return np.array([row.value for row in rows], np.float64), stopped
         with self._alarm:
-            return self._of_system(self.system, questions, whole=whole)
+            return self._collect_from_system(self.system, questions, whole=whole)
 
-    def _of_system(
+    def _collect_from_system(
         self, system: System[Q], questions: Iterator[Q], *, whole: bool
     ) -> tuple[NDArray[np.float64], AttackStopped | None]:
-        """The answers of the system, and the end of the asking, as `_collect` returns them."""
-        answers = array("d")  # of millions of questions rows would take much memory
+        """The system's answers and the error, as `_collect` returns them."""
+        answers = array("d")  # rows of millions of questions would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)
         size, rate = system.at_once, self.limits.rate
-        if rate is not None:  # no more than a second's
+        if rate is not None:  # a call asks at most the questions of one second
             size = max(1, min(size, int(rate)))
         while batch := list(islice(questions, size)):
             asked = [(question, self._row(question)) for question in batch]
             if stopped is None:
                 try:
-                    self._fill([one for one in asked if one[1].answer is None], system, whole)
+                    self._ask_batch([one for one in asked if one[1].answer is None], system, whole)
                 except AttackStopped as error:
                     stopped = error
             answers.extend(row.value for _, row in asked)
@@ -292,14 +292,14 @@ class Asking(Generic[Q]):
         return np.array(answers, np.float64), stopped
 
     def _row(self, question: Q) -> Row:
-        """The row of a question: that of the transcript, else a new one."""
+        """The question's row in the transcript, else a new row."""
         if self.transcript is None:
             return Row(0, None)
         written = self.form.written(question)
         return self._find(written) or Row(0, written)
 
     def _find(self, written: object) -> Row | None:
-        """The question's row in the transcript, None without one; an answered row counts as asked."""
+        """The question's row in the transcript, or None; a row with an answer counts as asked."""
         assert self.transcript is not None
         row = self.transcript.find(written)
         if row is not None and row.answer is not None:
@@ -307,10 +307,10 @@ class Asking(Generic[Q]):
             self.asked += 1
         return row
 
-    def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
-        """The rows of the questions, answered by the transcript alone. Raises `Waiting` if answers are missing."""
+    def _collect_from_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
+        """The questions' rows, with the transcript's answers, and the error. Raises `Waiting` as `ask` does."""
         assert self.transcript is not None
-        # The questions are counted before they are written: counting takes seconds, rows for all take minutes.
+        # Questions are counted before rows are made: counting takes seconds, rows for all questions take minutes.
         most = MOST_WAITING + len(self.transcript.rows)
         first = list(islice(questions, most + 1))
         if len(first) > most and self.left > MOST_WAITING:
@@ -346,15 +346,15 @@ class Asking(Generic[Q]):
         self.missing += len(unanswered)
         return rows, stopped
 
-    def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
-        """Ask the system for answers, as far as the budget goes.
+    def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
+        """Ask the system the questions that the budget allows, and put the answers into their rows.
 
-        Raises as `ask`; but unless `whole`, `AttackStopped` only where no more answers are to be expected.
+        Raises as `ask` does; but unless `whole`, questions without an answer raise only as ten in a row.
         """
         asked = batch[: int(min(len(batch), max(self.left, 0)))]
         if asked:
-            failed = self._read(asked, self._given([question for question, _ in asked], system), system)
-            self._keep()
+            failed = self._take_answers(asked, self._call([question for question, _ in asked], system), system)
+            self._save_at_intervals()
             if self.progress is not None:
                 self.progress(self.asked)
             if failed and (whole or len(self._refused) >= 10):
@@ -366,11 +366,11 @@ class Asking(Generic[Q]):
         if len(asked) < len(batch):
             raise self._over_budget()
 
-    def _given(self, batch: list[Q], system: System[Q]) -> Sequence[object] | OracleFailed:
+    def _call(self, batch: list[Q], system: System[Q]) -> Sequence[object] | OracleFailed:
         """The system's answers to a batch of questions, or its failure after all retries.
 
-        A call is tried again where the question before it was answered: a system that never answered has another fault,
-        and one that answers no more, as after a quota, is not waited for at each question.
+        A failed call is repeated only where the question before it was answered: retries do not help a system that has
+        never answered, or that answers no more, as after a quota.
         """
         tries = 1 + self.limits.retries * (self._answered and not self._refused)
         for tried in range(1, tries + 1):
@@ -380,29 +380,29 @@ class Asking(Generic[Q]):
             except Overdue as error:
                 raise AttackStopped(
                     f"--max-time is over after {self.asked} questions, and oracle {system.name} has not answered "
-                    f"question {self._place(batch)}: allow more time{self._where_kept}"
+                    f"question {self._next_question(batch)}: allow more time{self._kept_note}"
                 ) from error
             except WrongNumber as error:
                 message = (
                     f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
-                    f"give one answer a question{self._where_kept}"
+                    f"give one answer a question{self._kept_note}"
                 )
                 raise (AttackStopped if self._answered else OracleFailed)(message) from error
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
                     f"oracle {system.name} raised {class_and_text(error)} at question "
-                    f"{self._place(batch)}{often}{self._where_kept}"
+                    f"{self._next_question(batch)}{often}{self._kept_note}"
                 )
                 failed.__cause__ = error
             if tried == tries or not self._pause(2.0 ** (tried - 1)):
                 break
         return failed
 
-    def _read(
+    def _take_answers(
         self, asked: list[tuple[Q, Row]], given: Sequence[object] | OracleFailed, system: System[Q]
     ) -> list[OracleFailed]:
-        """Keep the answers of a call; return the failures of the questions without a valid answer."""
+        """Put the answers of a call into their rows; return the failures of the questions without a valid answer."""
         failed = list[OracleFailed]()
         for place, (question, row) in enumerate(asked):
             if isinstance(given, OracleFailed):
@@ -410,8 +410,8 @@ class Asking(Generic[Q]):
             elif (answer := self.form.read(given[place])) is None:
                 failed.append(
                     OracleFailed(
-                        f"oracle {system.name} gave {_shorten(given[place])} for question {self._place([question])}: "
-                        f"give {self.form.answer}{self._where_kept}"
+                        f"oracle {system.name} gave {_shorten(given[place])} for question "
+                        f"{self._next_question([question])}: give {self.form.answer}{self._kept_note}"
                     )
                 )
             else:
@@ -426,14 +426,15 @@ class Asking(Generic[Q]):
         return failed
 
     @property
-    def _where_kept(self) -> str:
+    def _kept_note(self) -> str:
+        """The end of messages about failures."""
         return "" if self._save is None else "; the answers so far are kept"
 
     def _over_budget(self) -> AttackStopped:
         asked = f"{self.asked + self._unused} questions were asked"
         return AttackStopped(f"--budget {self.limits.budget} is used up: {asked}, and the attack asks more: allow more")
 
-    def _keep(self) -> None:
+    def _save_at_intervals(self) -> None:
         """Write the answers every few seconds, in case the process is killed; a long file less often."""
         now = self.limits.clock.now
         if self._save is not None and now() - self._saved >= self._between:
@@ -442,12 +443,12 @@ class Asking(Generic[Q]):
             self._saved = now()
             self._between = max(SAVE_INTERVAL, 20 * (self._saved - started))
 
-    def _place(self, batch: Sequence[Q]) -> str:
+    def _next_question(self, batch: Sequence[Q]) -> str:
         """The next question as text for a message: its number, from 1, and its content."""
         return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before the next try; False where the time would be over first."""
+        """Wait for some seconds; False, without waiting, if the deadline comes first."""
         deadline = self.limits.deadline
         if deadline is not None and deadline.left <= seconds:
             return False
@@ -455,7 +456,7 @@ class Asking(Generic[Q]):
         return True
 
     def _wait(self, number: int) -> None:
-        """Wait until `number` more questions may be asked. Raises `AttackStopped` if the time is over first."""
+        """Wait until the rate allows `number` more questions. Raises `AttackStopped` if the deadline comes first."""
         limits, clock = self.limits, self.limits.clock
         now = clock.now()
         pause = max(self._next - now, 0.0)
@@ -470,6 +471,6 @@ class Asking(Generic[Q]):
 
 
 def _shorten(value: object) -> str:
-    """The value that came instead of an answer, as text for a message."""
+    """An invalid answer as text for a message, its end left out if it is long."""
     text = one_line(value, repr)
     return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"

@@ -1,8 +1,4 @@
-"""The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
-
-A `Form` describes a family's questions and answers. A `Transcript` holds the questions so far and the seed that
-they follow from.
-"""
+"""The questions of an attack and their answers, in memory and in a file, CSV or JSON lines."""
 
 import csv
 import io
@@ -23,29 +19,29 @@ from dpwitness.files import read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
-#: The texts of files that stand for ⊤ (1) and ⊥ (0).
+#: The texts in files that mean ⊤ (1) or ⊥ (0), in lower case.
 FLAG_TEXTS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[Q]):
-    """The questions and answers of one family of attacks.
+    """The form of the questions and answers of one family of attacks.
 
     Parameters
     ----------
     family
         The family's name.
     answer
-        The kind of an answer, to follow "give ": "a finite number".
+        The kind of answer for messages, which put "give " before it: "a finite number".
     written
-        A question as JSON values, as files have it: lists, not tuples, and Python's own numbers. Equal questions give
-        equal values.
+        A function from a question to JSON values for files: lists, not tuples, and Python's own numbers. Equal
+        questions give equal values.
     handed
-        A question as the user's system gets it: a copy, which the system may change.
+        A function from a question to the copy that the user's system gets, and may change.
     read
-        An answer as a number, from the value that a system returned or a file holds; None for an invalid answer.
+        A function from a system's or a file's value to the answer as a number; None for an invalid answer.
     of_system
-        Names of the settings that identify the system: with other values the answers are another system's.
+        Names of the settings that identify the system: with other values, the answers are another system's.
     """
 
     family: str
@@ -57,26 +53,26 @@ class Form(Generic[Q]):
 
 
 def as_number(value: object) -> float | None:
-    """The finite number in a value of Python, NumPy or a database; None for anything else, flags included."""
+    """A number of Python, NumPy or a database as a float; None for other values, flags and infinities included."""
     value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         return None
     try:
         number = float(value)
-    except Exception:  # an int beyond all floats, a signalling NaN, or whatever a kind of number of the system's raises
+    except Exception:  # an int beyond all floats, a signalling NaN, or any error of the system's own type of numbers
         return None
     return number if math.isfinite(number) else None
 
 
 def as_whole(value: object) -> float | None:
-    """The whole number, up to 2⁵³, in a value, 12.0 included; None for anything else."""
+    """A whole number of at most 2⁵³ in size, 12.0 included, as a float; None for other values."""
     number = as_number(value)
-    # Beyond 2⁵³ a float does not tell whole numbers apart.
+    # Beyond 2⁵³ different whole numbers are the same float.
     return number if number is not None and number.is_integer() and abs(number) <= 1 << 53 else None
 
 
 def as_flag(value: object) -> float | None:
-    """The flag of a value, 1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0) or a text of `FLAG_TEXTS`; else None."""
+    """A bool, a number (⊤ unless 0) or a text of `FLAG_TEXTS` as 1.0 for ⊤ or 0.0 for ⊥; None for other values."""
     value = _scalar(value)
     if isinstance(value, str):
         return FLAG_TEXTS.get(value.strip().lower())
@@ -92,7 +88,7 @@ def _scalar(value: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line of a file: `id` counts from 1; the other fields are JSON values, None where the line has no value."""
+    """One line of a file: its place for messages, its id from 1, and JSON values, None where the line has none."""
 
     place: str
     id: int
@@ -102,7 +98,7 @@ class Record:
 
 
 def read_records(path: str) -> list[Record]:
-    """The lines of a file with ids and answers, by id.
+    """The lines of a file with ids and answers, in the order of the ids.
 
     An answer is a JSON value, or a text that is not JSON. Raises `InvalidData` for a file that is neither CSV with a
     header nor JSON lines, and for an id that is missing, not a whole number from 1, or repeated.
@@ -139,9 +135,9 @@ def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s
 
     first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
+    delimiter = max(",;\t", key=first.count)  # spreadsheets of different countries write different ones
     try:
-        # Empty lines are rows, so that the number of a row is that of its line.
+        # Empty lines are rows, so that rows and lines have the same numbers.
         table = pd.read_csv(
             io.StringIO(text), sep=delimiter, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False
         )
@@ -168,10 +164,10 @@ def _value(cell: str) -> object:
         return cell
 
 
-#: The numbers and answers of a transcript's rows.
+#: The id and the answer of each row of a transcript.
 State: TypeAlias = Sequence[tuple[int, float | None]]
 
-#: The columns of the file, in their order; only the first line has a value in the last one.
+#: The columns of a CSV file, in their order; the column "attack" has a value in the first row only.
 COLUMNS: Final = ("id", "question", "answer", "attack")
 
 
@@ -179,7 +175,7 @@ COLUMNS: Final = ("id", "question", "answer", "attack")
 class Row:
     """A question, its answer or None, and whether this run of the attack asked it.
 
-    `id`: its number in the transcript, from 1; 0: it is not in a transcript yet.
+    `id`: the row's number in the transcript, from 1; 0 while it is in no transcript.
     """
 
     id: int
@@ -189,16 +185,15 @@ class Row:
 
     @property
     def value(self) -> float:
-        """The answer, NaN for a missing one."""
+        """The answer, NaN if it is missing."""
         return math.nan if self.answer is None else self.answer
 
 
 class Transcript:
-    """Questions and their answers, in the order in which they were asked first; some may have no answer.
+    """Questions and their answers, in the order in which they were first asked; some may have no answer.
 
-    An attack finds answers by the question, not by its place: one that goes on with another budget, or after a gap,
-    asks some other questions, and still uses every answer that it has. The same question asked twice is two rows, found
-    in their order.
+    An attack finds an answer by the question, not by its number: an attack that continues with another budget asks some
+    other questions, and still uses every answer. A question that is asked twice has two rows, found in their order.
 
     Parameters
     ----------
@@ -210,7 +205,7 @@ class Transcript:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
         self.rows = list(rows)
-        self._last = max((row.id for row in self.rows), default=0)  # the largest number that a row ever had
+        self._last = max((row.id for row in self.rows), default=0)  # the largest id that a row ever had
         self.begin()
 
     @property
@@ -220,18 +215,18 @@ class Transcript:
 
     @property
     def state(self) -> State:
-        """The numbers and answers of all rows: after a change the file has to be written."""
+        """The ids and answers of all rows; if these change, the file has to be written."""
         return [(row.id, row.answer) for row in self.rows]
 
     def begin(self) -> None:
-        """Begin a run of an attack, which has asked nothing."""
+        """Begin a new run of the attack: no row counts as asked."""
         self._unasked: dict[str, deque[Row]] = {}
         for row in self.rows:
             row.asked = False
             self._unasked.setdefault(_key(row.question), deque()).append(row)
 
     def find(self, question: object) -> Row | None:
-        """The first row of this question that was not found before in this run; None without one."""
+        """The question's first row that this run has not found before, or None."""
         same = self._unasked.get(_key(question)) if self._unasked else None
         if not same:
             return None
@@ -239,23 +234,23 @@ class Transcript:
         return same.popleft()
 
     def add(self, row: Row) -> None:
-        """Append a row of this run; its number is one that no row ever had."""
+        """Append a row of this run, with an id that no row has had before."""
         self._last += 1
         row.id, row.asked = self._last, True
         self.rows.append(row)
 
     def forget_unasked(self) -> None:
-        """Drop the questions without an answer that this run did not ask; the run waits for others."""
+        """Drop the unanswered questions that this run has not asked."""
         self.rows = [row for row in self.rows if row.asked or row.answer is not None]
 
     def save(self, path: str) -> None:
-        """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
+        """Write the file: CSV if its name ends in ".csv", else JSON lines. Raises `InvalidData`."""
         write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
 
     def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
-        """Take over new settings: they may change the questions, but answers keep their questions.
+        """Replace the settings by `settings`, which may change the further questions.
 
-        Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
+        Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file's.
         """
         asked = _as_read(settings)
         for name, here in {"seed": seed, **{name: asked.get(name) for name in of_system}}.items():
@@ -307,7 +302,7 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
-    """Take the answers of a file with ids and answers; raises `InvalidData` for ids and answers that cannot be used."""
+    """Add the answers of a file with ids and answers. Raises `InvalidData` for ids and answers that do not fit."""
     rows = {row.id: row for row in transcript.rows}
     for record in read_records(path):
         answer = _read(record, form)
@@ -337,7 +332,7 @@ def _read(record: Record, form: Form[Q]) -> float | None:
 
 
 def shown_question(question: object) -> str:
-    """A question on a line, its middle left out where it is long."""
+    """A question as JSON on one line, without its middle if it is long."""
     text = json.dumps(question, ensure_ascii=False)
     return text if len(text) <= 120 else f"{text[:80]} … {text[-30:]}"
 
@@ -348,6 +343,6 @@ def _key(question: object) -> str:
 
 
 def _as_read(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings as they are read from a file: lists for tuples."""
+    """The settings as a file returns them, with lists for tuples."""
     read: dict[str, object] = json.loads(json.dumps(dict(settings)))
     return read
