@@ -1,7 +1,7 @@
-"""The attack asks a system for sums of random subsets and reconstructs the bits; the system is simulated or the user's.
+"""The attack asks a simulated system or the user's own for sums of random subsets, and reconstructs the bits.
 
-The errors of a user's own system are unknown, and so is the truth. So a claim rests on answers that the reconstruction
-did not use.
+The errors and the truth of a user's own system are unknown, so a claim rests on answers that the reconstruction did not
+use.
 """
 
 import math
@@ -53,11 +53,11 @@ DEFAULT_SIZE: Final = 128
 DEFAULT_ERROR: Final = 4.0
 #: Law of the simulated system's errors without --law: bounded errors are those of Theorem 3.
 DEFAULT_LAW: Final = "uniform"
-#: Number of answers of which one is kept for checking: ten reconstruct for each one that checks.
+#: Number of answers for each answer kept for checking: ten reconstruct, one checks.
 ANSWERS_PER_CHECK: Final = 11
-#: Smallest number of answers that are kept for checking: the check fits three numbers to them.
+#: Smallest number of answers kept for checking: the check fits three numbers to them.
 MIN_CHECKS: Final = 10
-#: Number of answers that a fit needs beyond one a person: one for the offset of all answers, one to show their errors.
+#: Number of answers that a fit needs beyond one a person: one for the offset of all answers, one to show the errors.
 SPARE_ANSWERS: Final = 2
 
 
@@ -74,7 +74,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """The options of an attack on subset sums: `law` and `error` describe the errors of answers, None: unknown."""
+    """The options of an attack on subset sums; `law` and `error` (E, in counts) of the answers are None if unknown."""
 
     size: int | None = None
     error: float | None = None
@@ -87,8 +87,8 @@ class Options(AttackOptions):
 class Plan:
     """The questions of an attack: `used` random subsets to reconstruct and `fresh` subsets to check, or all subsets.
 
-    `adversary`: its name. `error`: E in counts, for the exponential adversary. `variance`: the variance of the errors
-    in counts², None if unknown. `attributes`: known attributes of people; random conditions on them make the subsets.
+    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `variance`: that of the
+    errors in counts², None if unknown. `attributes`: known attributes of people, on which conditions make the subsets.
     """
 
     size: int
@@ -100,7 +100,7 @@ class Plan:
     attributes: Attributes | None = None
 
     @property
-    def every(self) -> bool:
+    def asks_all_subsets(self) -> bool:
         """Whether the attack asks for all subsets."""
         return self.adversary == "exponential"
 
@@ -131,7 +131,7 @@ class Plan:
         variance = None
         if law is not None:
             adversary = adversary or choose_adversary(law)
-            if law != "adversarial" and error is not None:  # uniform errors: E²/3; rounded errors: about that
+            if law != "adversarial" and error is not None:  # uniform errors have E²/3, rounding errors about as much
                 variance = error**2 / (4 if law in NORMAL_LAWS else 3)
         return cls(
             size=size,
@@ -144,7 +144,7 @@ class Plan:
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
-    """The numbers of questions to reconstruct and to check: n·ln²n and a tenth of it, or fewer within the budget.
+    """The numbers of questions to reconstruct and to check: n·ln²n and a tenth as many, or fewer within the budget.
 
     Raises `InvalidParameter` for numbers of people or questions that are too small or too large.
     """
@@ -165,7 +165,7 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
 
 
 def attack(options: Options, size: int, truth: Bits | None, attributes: Attributes | None = None) -> Result | None:
-    """Attack the user's system, or a bundled target about the secret bits `truth`, or about drawn bits without it.
+    """Attack the user's system, or a bundled target whose secret bits are `truth`, or are drawn if it is None.
 
     The result is None if the questions wait in a file. The attack on the user's system does not see `truth`. Raises
     `InvalidParameter` for options that do not fit the adversary.
@@ -181,7 +181,7 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     if attributes is not None:
         settings |= {"kind": "conditions", "attributes": list(attributes.columns)}
     else:
-        settings["kind"] = "all subsets" if plan.every else "random subsets"
+        settings["kind"] = "all subsets" if plan.asks_all_subsets else "random subsets"
 
     def secret_bits(rng: np.random.Generator) -> Bits:
         drawn = rng.integers(0, 2, size)
@@ -189,10 +189,10 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
 
     def simulate(seed: int, _: object) -> Outcome:
         deadline, rng = options.deadline(), np.random.default_rng(seed)
-        secret, family = secret_bits(rng), -1 if plan.every else int(rng.integers(1 << 30))
+        secret, family = secret_bits(rng), -1 if plan.asks_all_subsets else int(rng.integers(1 << 30))
         # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
         answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
-        if plan.every:
+        if plan.asks_all_subsets:
             return _outcome_of_all_subsets(answers, plan, None)
         with threadpool_limits(limits=1, user_api="blas"):
             sample = Sample(oracle.subset_family(size, simulation.queries, family), answers)
@@ -210,11 +210,11 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
-    """Ask the planned questions and reconstruct bits from the answers; one seed gives the same questions each time.
+    """Ask the planned questions, which the seed determines, and reconstruct bits from the answers.
 
     Raises `AttackStopped` where the answers are too few.
     """
-    if plan.every:
+    if plan.asks_all_subsets:
         return _reconstruct_from_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
     # Stream 1 of the seed draws subsets: no other generator of this seed gives the same numbers.
@@ -228,16 +228,16 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     stopped = _explain_missing_answers(asking, int(np.isfinite(answers).sum()), len(answers))
     if len(answers) < planned:
         stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
-    # Recorded answers of an earlier, longer plan are used as well.
+    # Answers that an earlier run with a longer plan recorded are used as well.
     answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
-    # A thread of BLAS that finds its core taken keeps all others waiting: 4 to 15 times as long beside other work.
+    # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
     with threadpool_limits(limits=1, user_api="blas"):
         return _outcome_of(sample, plan, deadline, stopped)
 
 
 def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
-    """Reconstruct bits from answers and claim probabilities. Raises `AttackStopped` where the answers are too few."""
+    """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` where the answers are too few."""
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
     if number - kept < plan.size + SPARE_ANSWERS:
@@ -267,7 +267,7 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     reconstruction = fit = recover("least-squares", used)
     scale = scale_of("least-squares", fit)
     plain = recover("least-squares", used, sharpened=False)
-    # Conditions may hardly tell two people apart: a bit that is taken for the other's is wrong with it.
+    # Conditions may hardly tell two people apart: a sharpened fit may swap their bits and be confident in both.
     values = fit if plan.attributes is None else plain
     most = 1.0
     if plan.adversary != "least-squares":
@@ -278,9 +278,9 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     # The final bits use all answers. A bit that differs from the checked reconstruction gets no claim.
     try:
         final = recover(plan.adversary, sample)
-    except AttackStopped:  # no time is left for another fit
+    except AttackStopped:  # the deadline leaves no time for another fit
         final = reconstruction
-    claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
+    claims = np.where(final.bits == reconstruction.bits, claims, CHANCE)
     basis, contradicted = "for each bit the least probability that agrees with answers it did not use", ""
     if scale is None or not np.any(claims > CHANCE):
         basis = "none: a constant predicts answers that it did not use as well as it does"
@@ -318,7 +318,7 @@ def _root_mean_square(errors: Floats) -> float:
 
 
 def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
-    """Ask for all subsets, in the order of their numbers, and reconstruct by the exponential adversary."""
+    """Ask for all subsets, in the order of their numbers, and reconstruct the bits from the answers."""
     people = np.arange(plan.size)
     answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
     return _outcome_of_all_subsets(
@@ -327,7 +327,7 @@ def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
 
 
 def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
-    """Reconstruct bits from answers to all subsets by the exponential adversary; NaN is a missing answer."""
+    """The bits that the exponential adversary reconstructs from answers to all subsets; NaN is a missing answer."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
     known = np.isfinite(answers)

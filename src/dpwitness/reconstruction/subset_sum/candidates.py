@@ -1,7 +1,7 @@
 """Candidates of the family `subset_sum`, and its entry point: a bit is 1 in D, 0 in D′, and the attack recovers a 1.
 
-`check` tries these candidates against the bundled target that reconstructs a bit, and against a mechanism of the user's
-that answers questions about secret bits or reconstructs them.
+`check` tries these candidates against the bundled target that reconstructs a bit, and against the user's own mechanism,
+which answers questions about secret bits or reconstructs them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,11 +47,11 @@ def check_position(position: int, size: int) -> None:
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Propose pairs that differ in the first, the middle or the last bit: "its output for this person is above 1/2".
+    """Propose pairs with another first, middle or last bit, and the event "the output for this person is above 1/2".
 
-    The mechanism takes bits and returns one number for each person, as a reconstruction does, or any other answers, for
-    which the search finds the event. D is the data, or alternating bits. Raises `InvalidParameter` for data that are no
-    list of bits.
+    The mechanism takes bits and returns a number for each person, as a reconstruction does, or other answers, for which
+    the search finds an event. D is the data, or alternating bits. Raises `InvalidParameter` for data that are no list
+    of bits.
     """
     base = np.arange(DEFAULT_BITS) % 2 if data is None else np.asarray(data)
     if base.ndim != 1 or not len(base) or not np.isin(base, (0, 1)).all():

@@ -1,8 +1,4 @@
-"""`dpwitness attack subset_sum`: the number of secret bits that noisy subset sums reveal, or of queries to allow.
-
-The command has three results: an attack on a simulated system, an attack on the user's own, and the number of queries
-that leave a bit private.
-"""
+"""`dpwitness attack subset_sum` attacks a simulated system or the user's own, or computes the queries to allow."""
 
 import time
 from types import SimpleNamespace
@@ -32,7 +28,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NOR
 from dpwitness.reconstruction.subset_sum.oracle import LAWS
 from dpwitness.reconstruction.subset_sum.report import draw_walks, standard_deviation
 
-#: Names of the options that --allowed-queries refuses, because they describe an attack.
+#: Names of the options that describe an attack, and that --allowed-queries therefore refuses.
 ATTACK_OPTIONS: Final = (
     "oracle", "ask", "answers", "budget", "rate", "retries", "data", "column", "size", "adversary", "queries",
     "conditions", "allow",
@@ -117,7 +113,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    check_places(arguments)  # before the work, not after it
+    check_places(arguments)  # a file that cannot be written must fail before the work, not after it
     options = settings_of(attack.Options, arguments)
     if arguments.allowed_queries is not None:
         reason = "is of an attack, and --allowed-queries asks nothing: leave one of them out"
@@ -140,7 +136,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attributes | None:
-    """The attributes of people in the --conditions file, None without. Raises `BadInput` for a useless file."""
+    """The attributes of people in the --conditions file; None without the option. Raises `BadInput` for a bad file."""
     path, secret = arguments.conditions, arguments.column
     if path is None:
         if arguments.allow:
@@ -154,7 +150,7 @@ def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attribut
 
 
 def read_truth(data: str | None, column: str | None, size: int | None) -> Bits | None:
-    """The bits of the --data file, None without. Raises `InvalidData` for other numbers or not `size` of them."""
+    """The bits of the --data file; None without the option. Raises `BadInput` for other values, or another `size`."""
     if data is None:
         if column is not None:
             raise InvalidData("--column says which column of --data: give --data FILE.csv too")
@@ -169,14 +165,14 @@ def read_truth(data: str | None, column: str | None, size: int | None) -> Bits |
 
 
 def simulate_allowed_queries(options: attack.Options, delta: float, failure: float) -> Result:
-    """The number of allowed queries (see `theory.allowed_queries`), and how often simulated walks tell the bit."""
+    """The number of queries by `theory.allowed_queries`, and the share of simulated walks that tell the bit."""
     law, error = options.law or "binomial", 64.0 if options.error is None else options.error
     if law not in NORMAL_LAWS:
         raise InvalidParameter(f"--law {law}: bounded errors protect no number of queries; give binomial or gaussian")
     started, seed = time.monotonic(), options.seed_or_fresh()
     limit = theory.threshold(delta)
     number = theory.allowed_queries(law, error, delta, failure)
-    # Walks of four times the allowed number of queries show how far the proved bound is from the walk itself.
+    # Walks of four times the allowed number of queries show how far the proved bound is from the walk's own limit.
     length = min(max(4 * number, 8), MAX_STEPS // 64)
     walks = min(2000, MAX_STEPS // length)  # a share of 0.05 has a standard error of 0.005 then
     rng = np.random.default_rng(seed)

@@ -1,8 +1,8 @@
-"""Conditions on known attributes of people are the questions of an interface that takes no list of people.
+"""Conditions on known attributes of people replace subsets where a system takes no list of people.
 
-The attack is that of Dinur & Nissim, with conditions that hold for about half of the people, each for another half:
-Cohen & Nissim, Linear program reconstruction in practice, Journal of Privacy and Confidentiality 10(1), 2020.
-Remainders of a whole number, such as a customer's number, mix people best.
+Each random condition holds for another half or so of the people, and the attack is that on subsets: Cohen & Nissim,
+Linear program reconstruction in practice, Journal of Privacy and Confidentiality 10(1), 2020. Conditions on remainders
+of a whole number, such as a customer's number, tell people apart best.
 """
 
 import copy
@@ -22,7 +22,7 @@ from dpwitness.reconstruction.transcript import Form
 
 #: A value of an attribute of a person: a number or a text.
 Value: TypeAlias = int | float | str
-#: A list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]} for each attribute named.
+#: For each attribute named a list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]}.
 Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
 
 #: Names of the kinds of conditions on one attribute, as --allow takes them.
@@ -37,7 +37,7 @@ class Oracle(Protocol):
     """A system under attack that takes conditions, behind `--oracle` with `--conditions`; see `FORM`."""
 
     def __call__(self, condition: dict[str, object], /) -> float:
-        """The noisy number of the people who satisfy every part of the condition and have the secret bit.
+        """The noisy number of people with secret bit 1 who satisfy all parts of the condition.
 
         {"age": {"at_least": 20, "below": 30}, "zip": ["02138", "02139"], "id": {"modulo": 7, "remainders": [1, 3]}}.
         """
@@ -56,7 +56,7 @@ FORM: Final[Form[Condition]] = Form(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """The known attributes of people, a column of values each, all of one length, and the kinds of conditions to ask.
+    """The known attributes of people, columns of equal length, and the kinds of conditions to ask.
 
     Raises `InvalidParameter` where no condition of the given kinds tells people apart.
     """
@@ -84,7 +84,7 @@ class Attributes:
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
         """Draw `number` random conditions that hold for different subsets of people, and these subsets.
 
-        Returns fewer of them after 500 draws in a row without a new subset.
+        The conditions are fewer where 500 draws in a row give no new subset.
         """
         attributes = self._askable_attributes()
         conditions: list[Condition] = []
@@ -108,7 +108,7 @@ class Attributes:
         return conditions, Subsets(rows, self.people)
 
     def _askable_attributes(self) -> "list[_Attribute]":
-        """The attributes on which a condition of the given kinds exists."""
+        """The attributes on which a condition of the given kinds is possible."""
         attributes = [_Attribute(name, column, self.kinds) for name, column in self.columns.items()]
         return [attribute for attribute in attributes if attribute.kinds]
 
@@ -126,7 +126,7 @@ class _Attribute:
             "values": 2 <= len(values) <= MAX_LISTED_VALUES,
             "range": numbers and len(values) > 2,
             "remainders": len(values) > 2
-            and all(isinstance(value, int) and value >= 0 for value in values),  # languages differ on other remainders
+            and all(isinstance(value, int) and value >= 0 for value in values),  # −1 mod 7 is 6 or −1, by the language
         }
         self.kinds = [kind for kind in KINDS if kind in kinds and possible[kind]]
 
@@ -138,15 +138,15 @@ class _Attribute:
             chosen = rng.random(number) < share
             return [value for value, one in zip(self.values, chosen, strict=True) if one], chosen[self.places]
         if kind == "range":
-            # In order of the people, not of the values: about as many people, however values are spread.
+            # The limits are drawn among people, not values, so that about this share of the people lies between.
             order = np.sort(self.places)
             first = int(rng.integers(0, people))
             low, high = order[first], order[min(first + math.ceil(share * people), people - 1)]
-            if first > (1 - share) * people:  # from there to the largest value there are too few
+            if first > (1 - share) * people:  # too few people have this value or a larger one
                 return {"below": self.values[low]}, self.places < low
             flags = (self.places >= low) & (self.places < high)
             return {"at_least": self.values[low], "below": self.values[high]}, flags
-        # The remainders by divisors up to 2·√n tell about n people apart.
+        # Remainders by divisors up to 2·√n are enough to tell about n people apart.
         most = min(max(math.ceil(2 * math.sqrt(people)), 3), number)
         divisor = int(rng.integers(3, most + 1))
         chosen = rng.random(divisor) < share
@@ -155,7 +155,7 @@ class _Attribute:
 
 
 def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> Attributes:
-    """Read the attributes of people from a CSV file with a header line and a line a person, without column `secret`.
+    """Read the attributes of people from a CSV file with a header and one line a person, except the column `secret`.
 
     Raises `InvalidData`, with the line, for missing values, uneven rows, and a header without names.
     """

@@ -1,9 +1,9 @@
-"""Claims of a reconstruction follow from how well it predicts answers that it did not use.
+"""The claims of a reconstruction rest on its prediction of answers that it did not use.
 
-The attack draws the subsets, so for any system the mean of the answers with a person less the mean without them is the
-number that the person's bit adds. A system that answers sums of bits adds 1 for each 1 and 0 for each 0; a system that
-answers a share of them, or something else, adds less. The claim for a bit is the least probability that it is right,
-under all scales and all further differences between people that the answers leave open.
+The attack draws the subsets, so for any system the mean answer to subsets with a person, less the mean answer to
+subsets without this person, is the number that the person adds. In sums of bits a person adds the bit; in scaled sums,
+or other answers, a 1 adds less than 1. The claim for a bit is the least probability that it is right, under all scales
+and all further differences between people that the answers leave open.
 """
 
 import math
@@ -19,23 +19,23 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Re
 
 #: Standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0
-#: Standard errors by which a scale must exceed 0 for a claim: the scale of one system of noise in 700 does.
+#: Standard errors by which a scale must exceed 0 for a claim: of 700 systems that answer noise alone, one exceeds them.
 SIGNIFICANT_STANDARD_ERRORS: Final = 3.0
 #: Median deviations from the median beyond which answers are clipped: one normal answer in a million lies there.
 CLIP_MEDIAN_DEVIATIONS: Final = 7.3
-#: Nats by which a likelihood may lie below the largest one: the difference at two standard errors.
+#: Nats by which a log likelihood may lie below the largest one: the difference at two standard errors.
 LIKELIHOOD_NATS: Final = 2.0
-#: Number of scales between its two limits for which claims are computed; the least claim counts.
+#: Number of scales within the confidence limits for which claims are computed; the least claim counts.
 TRIED_SCALES: Final = 5
-#: Smallest difference of a fit's mean fractions of ones and zeros that fresh answers can check.
+#: Smallest difference between a fit's mean fractions for ones and for zeros that fresh answers can check.
 MIN_CONTRAST: Final = 0.02
 #: Level of each test of the assumption that answers are sums of bits: where one rejects it, nothing is claimed.
 LEVEL: Final = 1e-3
-#: p-value of the F test below which claims are lowered in proportion to it: noise may hide that some ones add less.
+#: p-value of the F test below which claims are lowered in proportion to it: noise may hide people whose ones add less.
 DOUBTFUL_P_VALUE: Final = 0.05
-#: Root mean square error, in parts of the answers' standard deviation, below which rounding alone explains errors.
+#: Root mean square error, relative to the answers' standard deviation, below which rounding alone explains errors.
 ROUND_OFF: Final = 1e-6
-#: Standard deviations by which people's values may differ beyond their bits, in counts.
+#: Standard deviations of people's values beyond their bits for which the likelihood is computed, in counts.
 FURTHER_DEVIATIONS: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
 
@@ -64,7 +64,7 @@ class Scale:
 
     @property
     def significant(self) -> bool:
-        """Whether the answers confirm the bits: the scale exceeds 0, and bits of 0 do not lower the sums."""
+        """Whether the answers confirm the bits: the scale exceeds 0, and people with bit 0 do not lower the answers."""
         limit = SIGNIFICANT_STANDARD_ERRORS
         return self.value > limit * self.error and self.zero >= -limit * self.zero_error
 
@@ -72,8 +72,8 @@ class Scale:
 def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruction) -> Scale | None:
     """The scale of answers that the reconstruction did not use, fitted beside a constant and the subsets' sizes.
 
-    Its unit is the scale that the reconstruction itself expects, since some of its bits are wrong. None: the answers
-    tell no scale, as where all bits are equal and predict no more than a constant does.
+    Its unit is the scale that the reconstruction itself expects, since some of its bits are wrong. None where the
+    answers determine no scale, as where all bits are equal and predict no more than a constant.
     """
     expected = _expected_scale(reconstruction)
     columns = np.column_stack(
@@ -86,7 +86,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
     spare = len(answers) - columns.shape[1]
     if spare < 2 or expected < MIN_CONTRAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
         return None
-    # Clipping uses the answers alone, so answers that do not depend on the bits show no scale afterwards.
+    # The limits of clipping do not depend on the bits, so clipping adds no scale to answers that have none.
     middle = float(np.median(answers))
     if (far := CLIP_MEDIAN_DEVIATIONS * float(np.median(np.abs(answers - middle)))) > 0:
         answers = np.clip(answers, middle - far, middle + far)
@@ -104,7 +104,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
 
 
 def _expected_scale(reconstruction: Reconstruction) -> float:
-    """The scale of fresh answers that a least-squares fit expects; 1 where all its bits are certain."""
+    """The scale that a least-squares fit predicts for fresh answers; 1 without probabilities or different bits."""
     ones = reconstruction.bits == 1
     if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0
@@ -113,16 +113,16 @@ def _expected_scale(reconstruction: Reconstruction) -> float:
 
 def pooled_scale(scales: Sequence[Scale | None]) -> Scale | None:
     """The mean of independent scales, each weighted by the inverse of its variance; None if all scales are None."""
-    some = [one for one in scales if one is not None]
-    if not some:
+    known = [scale for scale in scales if scale is not None]
+    if not known:
         return None
 
     def mean(values: list[float], errors: list[float]) -> tuple[float, float]:
         weights = 1 / np.array(errors) ** 2
         return float(weights @ values / weights.sum()), 1 / math.sqrt(weights.sum())
 
-    value, error = mean([one.value for one in some], [one.error for one in some])
-    zero, zero_error = mean([one.zero for one in some], [one.zero_error for one in some])
+    value, error = mean([scale.value for scale in known], [scale.error for scale in known])
+    zero, zero_error = mean([scale.zero for scale in known], [scale.zero_error for scale in known])
     return Scale(value=value, error=error, zero=zero, zero_error=zero_error)
 
 
@@ -132,21 +132,21 @@ def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
     claims = np.ones(len(fit.bits))
     if scale is None or not scale.significant:
         return claims / 2
-    # Scales above 1 count only where the answers exclude 1: a bit adds at most 1 to a sum of bits.
+    # Scales above 1 are tried only where the answers exclude 1: in a sum of bits a bit adds at most 1.
     high = 1.0 if scale.low < 1 else scale.high
     for tried in (*np.linspace(scale.low, high, TRIED_SCALES), 1.0):
         odds = tried * (means - tried / 2) / (variances + _further_variance(means, variances, tried))
         claims = np.minimum(claims, expit(np.where(fit.bits == 1, odds, -odds)))
     if scale.low > 1:
-        # A system may scale up the sum of a share 1/scale of the people: a 0 may then be a person who is left out.
+        # A system may sample a fraction 1/scale of the people and scale their sum up: a 0 may be a person left out.
         claims = np.where(fit.bits == 0, np.minimum(claims, 1 / (2 - 1 / scale.high)), claims)
     return np.maximum(claims, 0.5)
 
 
 def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction, bits: Bits) -> float:
-    """The p-value (F test) of the assumption that each person adds 0 or one and the same number to answers.
+    """The p-value (F test) of the assumption that all people with bit 1 add the same number, and all others add 0.
 
-    `plain`: a least-squares fit to these answers that takes nobody's value for 0 or 1 (not sharpened).
+    `plain`: a least-squares fit to these answers that is not sharpened, so that values are not rounded to bits.
     """
     # Squared errors of two nested fits, both with a constant: by the sum of the bits, and by each person's own value.
     sums, fitted = subsets.sums(bits.astype(np.float64)), subsets.sums(_fitted_values(plain)[0])
@@ -162,10 +162,10 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
 
 def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> bool:
-    """Whether some pair of people adds another number than each of them alone adds, so that answers are not sums.
+    """Whether some pair of people adds another number together than the two add alone, so that answers are no sums.
 
-    The statistic of a pair is the slope of the errors of `plain` least squares on whether both people are in a subset,
-    in standard errors. Subsets are drawn, so errors of any law that do not depend on them have slopes near 0.
+    The statistic of a pair is the slope, in standard errors, of the errors of `plain` least squares on whether both
+    people are in a subset. Subsets are drawn at random, so errors of any law that ignore them have slopes near 0.
     """
     number, people = len(answers), subsets.people
     spare = number - people - 1
@@ -187,14 +187,14 @@ def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> 
 
 
 def _fitted_values(fit: Reconstruction) -> tuple[Floats, Floats]:
-    """The means and variances of a least-squares fit, which has both."""
+    """The means and variances of a least-squares fit, which are never None."""
     assert fit.means is not None
     assert fit.variances is not None
     return fit.means, fit.variances
 
 
 def _further_variance(means: Floats, variances: Floats, scale: float) -> float:
-    """The largest variance of people's values beyond their bits and errors that the likelihood allows, in counts²."""
+    """The largest variance of people's values beyond their bits and errors that the likelihood admits, in counts²."""
     logs = []
     for deviation in FURTHER_DEVIATIONS:
         variance = np.maximum(variances + deviation**2, 1e-12)

@@ -1,4 +1,4 @@
-"""The exponential adversary: every list of bits that no answer contradicts is as good as the secret.
+"""The exponential adversary finds a list of bits that no answer contradicts.
 
 Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theorem 2.
 """
@@ -11,18 +11,18 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.jit import kernel
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
 
-#: Tolerance of the comparison of answers with sums, in counts: rounding errors must not weed out the truth.
+#: Tolerance of the comparison of answers with sums, in counts: rounding errors must not exclude the truth.
 ANSWER_TOLERANCE: Final = 1e-6
 
 
-def _weed(answers: Floats, size: int, error: float) -> np.int64:
+def _smallest_candidate(answers: Floats, size: int, error: float) -> np.int64:
     """Return the smallest candidate that no answer contradicts by more than `error`, −1 if answers contradict each.
 
-    Bit i of a candidate is person i's. The bits are chosen one by one, the last person's first and 0 before 1; all
-    subsets of the people chosen so far, with the one just chosen, are compared before the next: nearly every wrong
-    beginning falls there, with all candidates that begin so. A candidate's sum over a subset is the number of ones in
-    the AND of two words, which the compiler turns into one instruction. An odd factor runs through the subsets in no
-    order, so that a contradiction comes soon.
+    Bit i of a candidate is person i's. The search chooses bits from the last person to the first, 0 before 1. After
+    each choice it compares all subsets of the chosen people that hold the last chosen person; one contradiction
+    excludes all candidates with these bits. A candidate's sum over a subset is the number of ones in the AND of two
+    words, which the compiler turns into one instruction. Subsets come in a mixed order, by an odd factor, so that a
+    contradiction comes soon.
     """
     if abs(answers[0]) > error:
         return np.int64(-1)
@@ -50,7 +50,7 @@ def _weed(answers: Floats, size: int, error: float) -> np.int64:
                 return np.int64(candidate)
             person -= 1
             continue
-        # The next beginning: this person's bit is 1 instead of 0, or the next of an earlier person's is.
+        # This person's bit becomes 1; where it is 1 already, the bit of the person chosen before does.
         while person < size and (candidate >> np.uint64(person)) & np.uint64(1) == np.uint64(1):
             candidate ^= np.uint64(1) << np.uint64(person)
             person += 1
@@ -60,14 +60,14 @@ def _weed(answers: Floats, size: int, error: float) -> np.int64:
 
 
 def exponential_adversary(answers: Floats, error: float) -> Bits:
-    """Weed out every list of bits that some answer contradicts, and take the first left over (Theorem 2); shape (n,).
+    """The first list of bits that no answer contradicts (Theorem 2), shape (n,).
 
-    It differs from the secret in at most 4E places, so with E = n/40 at least nine tenths of the bits are right.
+    The list differs from the secret in at most 4E places: with E = n/40 at least nine tenths of the bits are right.
 
     Parameters
     ----------
     answers
-        To all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if digit i of j is 1.
+        The answers to all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if binary digit i of j is 1.
     error
         E, in counts: no answer is wrong by more.
 
@@ -75,7 +75,7 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
     """
     answers = np.ascontiguousarray(answers, np.float64)
     size = len(answers).bit_length() - 1
-    candidate = int(kernel(_weed)(answers, size, error + ANSWER_TOLERANCE))
+    candidate = int(kernel(_smallest_candidate)(answers, size, error + ANSWER_TOLERANCE))
     if candidate < 0:
         raise InvalidParameter(
             f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"

@@ -1,14 +1,13 @@
 """Linear decoding: bits from noisy sums of random subsets, by a linear program or by least squares.
 
 Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theorem 3: bits that miss no answer by more
-than its error are nearly the secret. The linear program finds those whose largest error is smallest.
+than its error are nearly the secret. The linear program minimizes the largest error.
 
-Behind normal errors a least-squares fit has normal errors of known size about each bit. That a bit is 0 or 1 and
-nothing in between turns the fit into a probability, and these probabilities sharpen the fit: expectation propagation
-(Minka, UAI 2001).
+If answers have normal errors, a least-squares fit has normal errors of known size about each bit. Since each bit is 0
+or 1, the fit gives probabilities of bits, which sharpen the fit: expectation propagation (Minka, UAI 2001).
 
-Where some answers are far off, the fit with the least sum of absolute errors gives them little weight (Dwork, McSherry
-& Talwar, The price of privacy and the limits of LP decoding, STOC 2007).
+If some answers have large errors, the fit with the least sum of absolute errors gives them little weight (Dwork,
+McSherry & Talwar, The price of privacy and the limits of LP decoding, STOC 2007).
 """
 
 import math
@@ -32,13 +31,13 @@ K = TypeVar("K", np.float32, np.float64)
 
 #: Names of the adversaries, as --adversary takes them.
 ADVERSARIES: Final = ("polynomial", "least-squares", "least-absolute", "exponential")
-#: Names of the laws of errors that are normal, or nearly, so that least squares has the largest likelihood.
+#: Names of the normal, or nearly normal, laws of errors: least squares maximizes their likelihood.
 NORMAL_LAWS: Final = ("binomial", "gaussian")
 
 
 def choose_adversary(law: str) -> str:
-    """The adversary that recovers more bits behind errors of the law: "least-squares" or "polynomial"."""
-    # Adversarial errors are not normal, but pull the values of a fit evenly to 1/2, not past it.
+    """The adversary that recovers more bits from answers with errors of the law: "least-squares" or "polynomial"."""
+    # Adversarial errors are not normal, but move all values of a fit towards 1/2, not past it.
     return "least-squares" if law in (*NORMAL_LAWS, "adversarial") else "polynomial"
 
 
@@ -60,18 +59,17 @@ class Reconstruction:
         The numbers in [0, 1] that were rounded to bits, shape (n,): the solution of the linear program, or the
         probabilities of a 1.
     largest_residual
-        The largest distance of an answer from the fractions' sum, in counts. Program (1) of Theorem 3 has a solution
-        for an error E exactly if the linear program's largest residual is at most E; the fractions are a solution then.
-        None: not measured.
+        The largest distance of an answer from the fractions' sum, in counts; None if not measured. By the linear
+        program it is the least E for which program (1) of Theorem 3 has a solution, and the fractions are a solution.
     expected_right
-        The number of bits that are right if the errors are normal, as least squares assumes; None where the answers
-        contradict that, and for the linear program, which assumes no law.
+        The expected number of right bits if errors are normal, as least squares assumes; None where the answers
+        contradict this assumption, and for other adversaries, which assume no law.
     spread
         The standard deviation of the errors, in counts, estimated by least squares or given to it; None otherwise.
     offset
-        The count that all answers have in common; 0 where none is assumed.
+        The count that all answers have in common; 0 where no offset is assumed.
     means, variances
-        The mean and variance of each bit's value by least squares before the bit is taken for 0 or 1; None for other
+        The mean and variance of each person's value by least squares before rounding to bits; None for other
         adversaries.
     """
 
@@ -85,14 +83,14 @@ class Reconstruction:
     variances: Floats | None = None
 
 
-#: Number of entries of the matrix that are unpacked at once: 32 MB as floats.
+#: Number of entries of the matrix that are unpacked at a time: 32 MB as floats.
 BLOCK_ENTRIES: Final = 1 << 22
 
 
 class Subsets:
     """A family of subsets of people; its matrix Q has a 1 for each person in a subset, shape (subsets, people).
 
-    As numbers the matrix of n·ln²n subsets takes 2 GB for 2,048 people, as bits 30 MB; it is unpacked block by block.
+    The matrix is unpacked block by block: n·ln²n subsets of 2,048 people take 2 GB as floats, 30 MB as bits.
 
     `packed`: eight people a byte, the first in the lowest bit, shape (subsets, ⌈people/8⌉), uint8.
     """
@@ -125,7 +123,7 @@ class Subsets:
         return np.concatenate([block @ values for _, block in self._blocks(np.float64)])
 
     def moments(self, answers: Floats) -> Floats:
-        """The sum of each person's answers, Qᵀ·answers, shape (people,)."""
+        """For each person the sum of the answers to subsets with the person, Qᵀ·answers, shape (people,)."""
         total = np.zeros(self.people)
         for rows, block in self._blocks(np.float64):
             total += block.T @ answers[rows]
@@ -133,7 +131,7 @@ class Subsets:
 
     def gram(self) -> Floats:
         """The number of subsets that have both people of each pair, QᵀQ, shape (people, people), read-only."""
-        if self._gram is None:  # t·n² steps, once for all fits
+        if self._gram is None:  # t·n² steps, made once for all fits
             total = np.zeros((self.people, self.people))
             for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
                 total += block.T @ block
@@ -142,7 +140,7 @@ class Subsets:
         return self._gram
 
     def weighted(self, weights: Floats, answers: Floats) -> tuple[Floats, Floats]:
-        """The normal equations of a weighted fit by people and, last, a constant: a matrix of n + 1 rows, a vector."""
+        """The normal equations of a weighted fit by people and a constant: shapes (n + 1, n + 1) and (n + 1,)."""
         gram, moments = np.zeros((self.people + 1, self.people + 1)), np.zeros(self.people + 1)
         for rows, block in self._blocks(np.float64):
             columns = np.column_stack([block, np.ones(len(block))])
@@ -152,7 +150,7 @@ class Subsets:
         return gram, moments
 
     def _blocks(self, kind: type[K]) -> Iterator[tuple[slice, NDArray[K]]]:
-        """Blocks of the matrix as numbers of the type `kind`, each with its rows."""
+        """The row numbers of each block of the matrix, and the block as numbers of the type `kind`."""
         step = max(BLOCK_ENTRIES // self.people, 1)
         for first in range(0, len(self), step):
             rows = slice(first, min(first + step, len(self)))
@@ -183,7 +181,7 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
 
 #: Largest number of steps of expectation propagation; most fits take fewer than 10, and later steps change little.
 MAX_STEPS: Final = 30
-#: Share of each step of expectation propagation that is taken, since whole steps may swing.
+#: Factor of each step of expectation propagation, since whole steps may oscillate.
 DAMPING: Final = 0.7
 #: Smallest variance of errors that least squares assumes, in counts², so that it never divides by 0.
 MIN_VARIANCE: Final = 1e-6
@@ -198,7 +196,7 @@ def least_squares_adversary(
     sharpened: bool = True,
     deadline: Deadline | None = None,
 ) -> Reconstruction:
-    """Reconstruct the more probable value of each bit behind errors that are about normal.
+    """Reconstruct the more probable value of each bit from answers with about normal errors.
 
     Where the answers are not sums of bits with normal errors, `expected_right` is None, and the fractions are not
     probabilities but the fitted values, cut off at 0 and 1.
@@ -214,10 +212,10 @@ def least_squares_adversary(
     offset
         Whether all answers may have an unknown count in common.
     sharpened
-        Whether the fit uses that a bit is 0 or 1. Without this, no bit's value depends on the rounding of others, as it
-        may where questions hardly tell two people apart.
+        Whether the fit assumes that values are 0 or 1. Without this assumption no bit depends on the rounding of
+        others, which matters where questions hardly tell two people apart.
 
-    Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
+    Raises `InvalidParameter` for too few answers to estimate the variance, `AttackStopped` at the deadline.
     """
     gram, moments, common = _normal_equations(subsets, answers, offset)
     plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
@@ -239,7 +237,7 @@ def least_squares_adversary(
     fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
     error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
-    # The expected bits miss answers by the errors' variance at most, up to six standard deviations of its estimate.
+    # If the errors are normal, the mean squared residual is at most their variance and six of its standard errors.
     probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * MIN_VARIANCE
     if not probable:
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
@@ -260,14 +258,14 @@ def least_squares_adversary(
 def _normal_equations(
     subsets: Subsets, answers: Floats, offset: bool, ridge: float = 0.0
 ) -> tuple[Floats, Floats, Callable[[Floats], float]]:
-    """The matrix and right side of a fit by people, and a function from its solution to the answers' common count."""
+    """The matrix and right side of a fit by people, and a function from its solution to the offset of all answers."""
     sizes = subsets.moments(np.ones(len(answers)))
     gram, moments = subsets.gram(), subsets.moments(answers)
     if ridge:
         gram = gram + ridge * len(answers) * np.eye(subsets.people)
     if not offset:
         return gram, moments, lambda values: 0.0
-    # A further column of ones for the offset is eliminated.
+    # The column of ones for the offset is eliminated.
     centre = float(answers.mean())
     gram, moments = gram - np.outer(sizes, sizes) / len(answers), moments - sizes * centre
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
@@ -275,16 +273,16 @@ def _normal_equations(
 
 @dataclass(slots=True)
 class Belief:
-    """The beliefs about bits in expectation propagation, all of shape (n,).
+    """The distribution of bits in expectation propagation; all fields have the shape (n,).
 
     Attributes
     ----------
     precision, shift
-        Precision and precision·mean of the normal factor that replaces the prior on 0 and 1.
+        The precision, and precision·mean, of the normal factor that replaces the prior on 0 and 1.
     ones
         The probability of a 1.
     means, variances
-        The mean and variance of each bit by the answers and the beliefs about all other bits.
+        The mean and variance of each bit by the answers and the distribution of all other bits.
     """
 
     precision: Floats
@@ -295,15 +293,12 @@ class Belief:
 
     @classmethod
     def of(cls, people: int) -> "Belief":
-        """The beliefs before any answer: mean 1/2, variance 1/4."""
+        """The distribution before any answer: mean 1/2, variance 1/4."""
         half = np.full(people, 0.5)
         return cls(np.full(people, 4.0), np.full(people, 2.0), half, half, np.full(people, np.inf))
 
     def step(self, gram: Floats, moments: Floats) -> float:
-        """Take one step, given the normal equations divided by the errors' variance.
-
-        Returns the largest change of a probability.
-        """
+        """Take one step, given the normal equations divided by the errors' variance; return the largest change."""
         covariance = np.linalg.inv(gram + np.diag(self.precision))
         spread = np.diag(covariance)
         centre: Floats = covariance @ (moments + self.shift)
@@ -330,20 +325,19 @@ def polynomial_adversary(
 
         a_j − E ≤ Σ_{i ∈ q_j} c_i ≤ a_j + E,  0 ≤ c_i ≤ 1
 
-    and the smallest E with a solution, so E need not be known. About n of the t constraints bind: the first program has
-    the constraints that a least-squares fit violates most, and each further program adds those that the last solution
-    violates, until the solution violates no constraint. It then solves the whole program, and at most about 3n rows of
-    the matrix are ever in memory as numbers.
+    and the smallest E with a solution, so E need not be known. About n of the t constraints bind: a first program has
+    the constraints that a least-squares fit violates most, and each further program adds constraints that the last
+    solution violates. A solution that violates no constraint solves the whole program, and at most about 3n rows of the
+    matrix are in memory as numbers.
 
     Parameters and errors are those of `least_squares_adversary`.
     """
     queries, size = len(subsets), subsets.people
-    # `solve` is 5 times as fast as `lstsq`, and the start need not be exact. The ridge is for few queries.
+    # `solve` is 5 times as fast as `lstsq`, and the start need not be exact. The ridge makes few queries solvable.
     gram, moments, common_of = _normal_equations(subsets, answers, offset, ridge=1e-9)
     fractions = np.clip(np.linalg.solve(gram, moments), 0.0, 1.0)
     common = common_of(fractions)
-    # The values of a program lie in [0, 1]: the offset, which lies between the smallest answer less n and the largest
-    # answer, is scaled to that.
+    # A program's variables lie in [0, 1]: the offset, from the smallest answer less n to the largest, is scaled.
     low = float(answers.min()) - size if offset else 0.0
     width = np.full((1, 1), float(answers.max()) - low) if offset else np.zeros((1, 0))
     chosen = np.zeros(queries, np.bool_)
@@ -354,7 +348,7 @@ def polynomial_adversary(
         if not violated.any():
             break
         require_time(deadline, f"after {programs} linear programs of {size} people")
-        near = ~chosen & (residual > 0.97 * bound)  # nearly the largest: likely to bind in the next program
+        near = ~chosen & (residual > 0.97 * bound)  # such constraints are likely to bind in the next program
         worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
         rows = subsets.rows(chosen).astype(np.float64)
@@ -373,9 +367,9 @@ def polynomial_adversary(
 def least_absolute_adversary(
     subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
-    """Round the values with the least sum of absolute errors to bits; a share of the answers may have any error.
+    """Round the values with the least sum of absolute errors to bits; a fraction of the answers may have any error.
 
-    Least squares are repeated with each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973).
+    Least squares are repeated, each answer weighted by the inverse of its last error (Schlossmacher, JASA 68, 1973).
     Parameters and errors are those of `least_squares_adversary`.
     """
     people, common = subsets.people, 0.0
@@ -385,7 +379,7 @@ def least_absolute_adversary(
         gram, moments = subsets.weighted(weights, answers)
         if not offset:
             gram, moments = gram[:-1, :-1], moments[:-1]
-        # Near a solution weights differ by more than a float resolves, so the diagonal gets a small ridge.
+        # Near a solution weights differ by more than the precision of floats, so the diagonal gets a small ridge.
         gram[np.diag_indices(len(gram))] += 1e-13 * gram.max()
         values = np.linalg.lstsq(gram, moments, rcond=1e-12)[0].astype(np.float64)
         before, fractions = fractions, values[:people]
@@ -404,6 +398,6 @@ def least_absolute_adversary(
 
 
 def clip_answers(answers: Floats, people: int) -> Floats:
-    """The answers, clipped to 10⁶·n around their median: sums differ by n at most, and squares stay finite."""
+    """The answers, clipped to 10⁶·n around their median, so that squares stay finite (sums of bits lie within n)."""
     middle, reach = float(np.median(np.clip(answers, -1e300, 1e300))), 1e6 * people
     return np.clip(answers, middle - reach, middle + reach)

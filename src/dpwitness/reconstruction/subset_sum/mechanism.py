@@ -1,4 +1,4 @@
-"""The attack on `bounded_subset_sums` as a mechanism: its result is at least as private as the answers."""
+"""The attack on `bounded_subset_sums` as a mechanism, which is at least as private as the answers."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dpwitness.targets import target
     claim="none",
     neighbours=bit_relation(DEFAULT_BITS),
     source="Dinur & Nissim 2003, Theorem 3: the attack on bounded_subset_sums as a mechanism of its own",
-    true_epsilon="∞ (what is made of the answers alone is no less private than they are)",
+    true_epsilon="∞ (a function of the answers is at least as private as the answers)",
     attack="subset_sum.flipped_bit",
 )
 def subset_sum_reconstruction(
@@ -27,7 +27,7 @@ def subset_sum_reconstruction(
     """One bit that the polynomial adversary reconstructs from fresh answers of `bounded_subset_sums`.
 
     Post-processing can only lose information, so a witness against this mechanism is a witness against the answers. The
-    mechanism cannot be compiled and is slow, as real ones are.
+    mechanism cannot be compiled and is slow, as real mechanisms are.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def subset_sum_reconstruction(
     error
         E, in counts: no answer is wrong by more.
     position
-        Position of the bit that is returned, from 0.
+        Position of the returned bit, from 0.
     law
         Law of the errors: "uniform", "adversarial", "rounding" or "binomial", as `ask` takes it.
 

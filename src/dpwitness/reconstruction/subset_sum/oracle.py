@@ -1,8 +1,7 @@
-"""The system under attack takes subsets of people and answers with sums of their secret bits and small errors.
+"""The system under attack answers questions about subsets of people with noisy sums of their secret bits.
 
 Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. The system is the user's own, as `Oracle` and
-`FORM` describe it, or a bundled target, whose answers `ask` gives. Limits of the numbers of people and questions are
-here as well.
+`FORM` describe it, or a bundled target, whose answers `ask` returns. Both have the limits that are checked here.
 """
 
 import math
@@ -30,14 +29,14 @@ LARGEST_MATRIX_ENTRIES: Final = 1 << 31
 LARGEST_EXPONENTIAL_SIZE: Final = 24
 #: Largest E, in counts: the number E² of fair bits of binomial errors fits into 64 bits.
 LARGEST_ERROR: Final = 10**6
-#: Largest size of an answer, in counts: a sum of its squares is still finite, as results and their JSON need.
+#: Largest absolute value of an answer, in counts: sums of squares stay finite, as the JSON of results needs.
 LARGEST_ANSWER: Final = 1e100
 
 
 class Oracle(Protocol):
     """A system under attack: the user's own, behind `--oracle`.
 
-    The oracle may also be an object with `ask_all(questions)`, a list of subsets → as many answers.
+    The oracle may also be an object with `ask_all(questions)`, from a list of subsets to as many answers.
     """
 
     def __call__(self, subset: NDArray[np.bool_], /) -> float:
@@ -45,7 +44,7 @@ class Oracle(Protocol):
 
 
 def as_sum(value: object) -> float | None:
-    """The value as a number of at most `LARGEST_ANSWER` in size; None for all other values."""
+    """A number of at most `LARGEST_ANSWER` in absolute value as a float; None for all other values."""
     number = as_number(value)
     return number if number is not None and abs(number) <= LARGEST_ANSWER else None
 
@@ -73,7 +72,7 @@ def query_count(size: int) -> int:
 def subset_family(size: int, queries: int, family: int) -> Subsets:
     """The `queries` subsets of `size` people that the bundled targets answer.
 
-    `family`: the seed of random subsets; negative: subset j is the binary digits of j.
+    `family`: the seed of random subsets; negative: person i is in subset j if binary digit i of j is 1.
     """
     return Subsets(_compile_target("packed_subsets")(size, queries, family), size)
 
@@ -97,7 +96,7 @@ def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np
 
 @cache
 def _compile_target(name: str) -> Callable[..., Any]:
-    """Compile a function of the targets' module, since an attack asks thousands of queries."""
+    """The function `name` of the targets' module, compiled, since an attack asks thousands of queries."""
     function: Callable[..., Any] = compiled(getattr(import_module("dpwitness.algorithms.subset_sum"), name))
     return function
 

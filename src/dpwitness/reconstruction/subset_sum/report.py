@@ -1,4 +1,4 @@
-"""Results of the attack: the number of recovered bits, or the number of queries that leave a bit private."""
+"""Results of attacks on subset sums, and the plot of the number of queries that leave a bit private."""
 
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Probability that a guessed bit is right.
+#: Probability that a bit is right that is guessed without answers.
 CHANCE: Final = 0.5
 #: Largest number of bits that a report prints, a few lines; --json and --save have all bits.
 PRINTED_BITS: Final = 256
@@ -28,15 +28,14 @@ class Outcome:
     reconstruction, adversary
         The reconstructed bits, and the name of the adversary.
     finding, basis
-        The bits with their claims, and the reason of the claims, in words.
+        The bits with their claims, and the reason for the claims, in words.
     stopped
-        The reason why the system gave fewer answers than planned; None: it gave all.
+        The reason why the system gave fewer answers than planned; None if it gave all.
     fresh_questions, fresh_error, fresh_error_of_constant
-        The number of answers that were kept for checking; the errors of the reconstruction's prediction of these
-        answers, and of the best constant's: root mean squares, in counts.
+        The number of fresh answers, kept for checking, and the root mean square errors, in counts, of their prediction
+        by the reconstruction and by the best constant.
     scale
-        The pooled scale of the fresh answers, and of one half of the other answers as predicted by a fit to their other
-        half.
+        The pooled scale of the fresh answers, and of one half of the used answers predicted by a fit to the other half.
     """
 
     reconstruction: Reconstruction
@@ -51,13 +50,13 @@ class Outcome:
 
 
 def standard_deviation(law: str, error: float) -> float:
-    """The standard deviation of binomial errors, whose number of fair bits is whole, or of normal errors, in counts."""
+    """The standard deviation of errors, in counts: E/2, for binomial errors with E² rounded to whole fair bits."""
     return float(round(error**2) ** 0.5 if law == "binomial" else error) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The bundled target that was asked: the law of its errors, and their bound or twice their deviation in counts."""
+    """The simulated system: the law of its errors, E (in counts: a bound, or two standard deviations), its queries."""
 
     law: str
     error: float
@@ -68,14 +67,14 @@ class Simulated:
         return asdict(self)
 
     def rows(self, secret: Bits) -> list[tuple[str, str | None]]:
-        """The rows of text about the errors, and the share of the commoner bit to compare with."""
+        """Rows of text: the errors, and as a baseline the share of people who have the commoner bit."""
         errors = f"wrong by at most {self.error:g} ({self.law})"
         if self.law in NORMAL_LAWS:
             errors = f"{self.law} errors of standard deviation {standard_deviation(self.law, self.error):g}"
         size, ones = len(secret), int(secret.sum())
         return [
             ("answers", f"{errors}; E/√n = {self.error / size**0.5:.3g}"),
-            ("for scale", f"always the commoner bit: {max(ones, size - ones) / size:.1%} right"),
+            ("baseline", f"always the commoner bit: {max(ones, size - ones) / size:.1%} right"),
         ]
 
 
@@ -84,7 +83,7 @@ def result_of(
 ) -> Result:
     """The result of an attack: the bits with their claims, and the number of right bits if the truth is known.
 
-    `told_apart`: the number of people who differ from all others in the attributes of conditions; None: no conditions.
+    `told_apart`: the number of people who differ from all others in the attributes of conditions; None for subsets.
     """
     outcome = ended.found
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
@@ -141,7 +140,7 @@ def result_of(
 
 
 def draw_walks(axes: "Axes", confidences: Floats, *, limit: float, told: str, allowed: int, title: str) -> None:
-    """Draw the adversary's confidence in a bit that is 1 (nats): twelve walks, the middle 90 % of all, and limits."""
+    """Draw the adversary's confidence (nats) in a bit that is 1: twelve walks, the middle 90 % of all walks, limits."""
     places = np.unique(np.linspace(0, confidences.shape[1] - 1, 400).astype(np.int64))
     drawn = np.where(np.isfinite(confidences[:, places]), confidences[:, places], 2 * limit)
     axes.plot(places + 1, drawn[:12].T, lw=0.6, color="C0", alpha=0.6)

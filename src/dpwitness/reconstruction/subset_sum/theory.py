@@ -1,9 +1,9 @@
-"""An adversary's confidence in one bit behind binomial or normal errors: the random walk of Theorem 5 and its bound.
+"""An adversary's confidence in one bit under binomial or normal errors: the random walk of Theorem 5 and its bound.
 
 Dinur & Nissim, PODS 2003, Theorem 5. An adversary who knows all other bits takes the answers one by one; the error of
-each is (sum of R fair bits) − R/2. If the bit is 1, an answer with k of these bits at 1 moves his confidence
+each is (sum of R fair bits) − R/2. If the bit is 1, an answer with k of the fair bits at 1 moves the confidence
 log(Pr[bit is 1 | answers] / Pr[bit is 0 | answers]), which starts at 0, by log((k + 1) / (R − k)). Only answers whose
-subset holds the bit move it; here all of them do. Normal errors of standard deviation σ move it by normal steps of mean
+subset holds the bit move it; here all subsets do. Normal errors of standard deviation σ move it by normal steps of mean
 1/(2σ²) and variance 1/σ².
 """
 
@@ -25,7 +25,7 @@ def steps(fair_bits: int) -> Floats:
 
 
 def threshold(delta: float) -> float:
-    """The confidence δ′ = log((1/2 + δ)/(1/2 − δ)), in nats: there the bit is 1 with probability 1/2 + δ."""
+    """The confidence δ′ = log((1/2 + δ)/(1/2 − δ)), in nats, at which the bit is 1 with probability 1/2 + δ."""
     if not 0 < delta < 0.5:
         raise InvalidParameter(f"delta={delta!r} must lie between 0 and 0.5")
     return math.log((0.5 + delta) / (0.5 - delta))
@@ -59,19 +59,19 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
 
 
 def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
-    """Bound the probability that |confidence| ever reaches `limit` (nats), as a function of the number of answers.
+    """A function from the number of answers to a bound of the probability that |confidence| reaches `limit` (nats).
 
-    The bound uses the exact moments of a step and is far below Hoeffding's inequality of the proof. With M the moment
-    of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the confidence reaches a limit
-    with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that prove a 1, of probability 2^−R
-    each, are counted apart.
+    The bound uses the exact moments of a step and is far below Hoeffding's inequality of the proof. With M the mean of
+    exp(θ·step), exp(θ·confidence)/M^k is a martingale after k answers, so that by Ville's inequality the confidence
+    reaches a limit with probability at most exp(−θ·limit)·max(M, 1)^answers, for every θ. Answers that prove a 1, of
+    probability 2^−R each, are counted apart.
     """
     from scipy.special import logsumexp
     from scipy.stats import binom
 
     logs = binom.logpmf(np.arange(fair_bits), fair_bits, 0.5)
     size = steps(fair_bits)[:-1]
-    # The best θ is about limit·R/(4·answers), and the bound holds for every θ. For θ = −1 the moment is 1.
+    # The best θ is about limit·R/(4·answers), and the bound holds for every θ. For θ = −1, M is 1.
     up = np.geomspace(1e-3, 1e3 * max(limit, 1.0) * math.sqrt(fair_bits), 400)
     down = np.append(-1.0, -1.0 - up)
     of_up, of_down = (np.array([logsumexp(logs + theta * size) for theta in thetas]) for thetas in (up, down))
@@ -86,10 +86,10 @@ def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
 
 
 def allowed_queries(law: str, error: float, delta: float, failure: float) -> int:
-    """The number of queries that hold one bit and may be answered, so that the bit stays private (Theorem 5).
+    """The number of queries that hold one bit and may be answered before the bit can be told (Theorem 5).
 
     With probability 1 − `failure` or more over the errors, an adversary who knows all other bits gives both values of
-    the bit a probability below 1/2 + δ after each of the answers. The bound is proved; the walk itself may take longer.
+    the bit a probability below 1/2 + δ after each of these answers. The number is a proved lower bound.
 
     `law`: "binomial" errors of R = E² fair bits, or "gaussian" errors of standard deviation E/2, with E = `error` in
     counts. `delta` lies between 0 and 1/2, `failure` between 0 and 1. Raises `InvalidParameter`.
