@@ -1,7 +1,7 @@
-"""The noise remover, Algorithm 4 of Asghar & Kaafar (2020), averages bounded noise away.
+"""The noise remover, Algorithm 4 of Asghar & Kaafar (2020), averages bounded noise.
 
-It sees answers alone. Many pairs of questions about different people, and so with different noise, have one true sum:
-the two sides of each partition of an attribute's values (section 4.2, Lemma 4).
+The two sides of every partition of an attribute's values have the same true sum, but different people, and so different
+noise (section 4.2, Lemma 4).
 """
 
 import math
@@ -30,7 +30,7 @@ def number_of_partitions(size: int, extra: int = 0) -> int:
 
 
 def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, extra: int = 0) -> BoolArray:
-    """Draw the first sides of `k` different two-partitions of `size` values, or of all, in random order.
+    """Draw `k` different two-partitions of `size` values, or all of them, in random order: flags of the first sides.
 
     At most 2^(size−1) − 1 partitions exist (Lemma 4) and are returned. Shape (partitions, size + extra). The last of
     the `size` values is always on the second side, so that each partition is drawn once. `extra`: number of values that
@@ -63,23 +63,22 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, ex
 
 
 def usable(answers: IntArray) -> BoolArray:
-    """Flags of the usable answers, which are neither 0, that is, suppressed, nor `MISSING_ANSWER`."""
+    """Flags of the usable answers: neither 0, which may be a suppressed count, nor `MISSING_ANSWER`."""
     return np.asarray((answers != 0) & (answers != MISSING_ANSWER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """The sum of the answers of each partition into `parts` sets: one true count + `parts` noises."""
+    """The sums of the answers of partitions into `parts` sets; each is the true count + `parts` noises, in people."""
 
     parts: int
     totals: IntArray
 
     @classmethod
     def of(cls, answers: IntArray) -> "Sums":
-        """Sum the answers of each partition, shape (parts, partitions).
+        """The sums of each partition's answers, shape (parts, partitions), without partitions with unusable answers.
 
-        Partitions with a suppressed side, that is, an answer of 0, or with a `MISSING_ANSWER` are left out: whether a
-        side is suppressed depends on its people alone, so the remaining sums are unbiased.
+        Suppression of a side depends on its people alone, so the remaining sums are unbiased.
         """
         return cls(parts=len(answers), totals=answers[:, np.all(usable(answers), axis=0)].sum(axis=0))
 
@@ -88,8 +87,8 @@ class Sums:
 class AnsweredBlock:
     """Two-partitions of one attribute's values within a sub-population, and their answers.
 
-    `bits`: first sides, then second sides, a bit for each value, as `numpy.packbits` packs them; shape (questions,
-    bytes).
+    `bits`: first sides, then second sides, shape (questions, ⌈width/8⌉): a bit for each of `width` values, packed by
+    `numpy.packbits`.
     """
 
     attribute: str
@@ -105,7 +104,7 @@ class AnsweredBlock:
 
     @property
     def place(self) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """The attribute and the sub-population; one fit takes blocks of one place."""
+        """The attribute and the sub-population: `fit_counts` takes blocks of one place."""
         return self.attribute, tuple((name, tuple(map(repr, values))) for name, values in sorted(self.where.items()))
 
 
@@ -124,7 +123,7 @@ class Average:
         The sum of squared deviations (people²) and its degrees of freedom: `squares / freedom` estimates the variance
         of one noise.
     asked
-        The single answers, if they were kept.
+        The single answers that were kept, for checks.
     """
 
     mean: float
@@ -141,7 +140,7 @@ class Average:
 
     @property
     def partitions(self) -> int:
-        """The number of sums that were averaged."""
+        """The number of averaged sums."""
         return sum(k for _, k in self.kinds)
 
     @property
@@ -150,7 +149,7 @@ class Average:
         return self.partitions / self.information if self.information else 0.0
 
     def error(self, variance: float | None) -> float:
-        """The standard error of the mean in people, given the variance of one noise (people²); infinite if unknown."""
+        """The standard error of the mean, in people, by the variance of one noise (people²); infinite if unknown."""
         return math.inf if variance is None or not self.information else math.sqrt(variance / self.information)
 
 
@@ -160,16 +159,16 @@ def nearest(mean: float) -> int:
 
 
 def outliers(values: IntArray | FloatArray) -> BoolArray:
-    """Flags of values that are more than 6 robust standard deviations from the median, out of reach of bounded noise.
+    """Flags of values more than 6 robust standard deviations from the median, where bounded noise does not reach.
 
-    The standard deviation is estimated by the median absolute deviation (1 at least: noise is whole), which works as
-    long as less than half of the values are wrong. Fewer than 20 values have no outlier, and a value that at least 5 %
-    of the values equal is no outlier: answers that are rounded to tens have few different sums.
+    The median absolute deviation (at least 1: noise is whole) estimates the standard deviation, as long as fewer than
+    half of the values are wrong. Fewer than 20 values have no outlier, and a value that 5 % of the values equal is no
+    outlier: answers that are rounded to tens have few different sums.
     """
     if len(values) < 20:
         return np.zeros(len(values), np.bool_)
     apart = np.abs(values - np.median(values))
-    # Sums of bounded noises hardly reach 3 standard deviations; a wrong table lookup, or a garbled answer, hundreds.
+    # Sums of bounded noises hardly exceed 3 standard deviations; a garbled answer, or that of another table, hundreds.
     far = apart > 6.0 * max(1.4826 * float(np.median(apart)), 1.0)
     if far.any():
         _, place, number = np.unique(values, return_inverse=True, return_counts=True)
@@ -178,11 +177,11 @@ def outliers(values: IntArray | FloatArray) -> BoolArray:
 
 
 def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Average:
-    """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
+    """The average of sums of one count, each with the weight 1/parts, the inverse of its variance.
 
     Sums that are `outliers` among the sums of as many parts are left out: bounded noise has no outliers, and a garbled
-    answer would move the mean by many people. The average without any sum has no `information`. `asked`: the single
-    answers to keep.
+    answer would move the mean by many people. The average of no sum has `information` 0. `asked`: the single answers to
+    keep.
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
@@ -210,7 +209,7 @@ def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Aver
 
 
 def noise_variance(averages: Sequence[Average]) -> float | None:
-    """The variance of one noise (people²), estimated from deviations of sums of the same count; None without any."""
+    """The variance of one noise (people²), estimated from deviations of sums of one count; None without two sums."""
     freedom = sum(one.freedom for one in averages)
     return sum(one.squares for one in averages) / freedom if freedom else None
 

@@ -1,7 +1,7 @@
-"""The family `table_builder` as its entry point gives it: candidates against mechanisms that publish noisy counts.
+"""Candidates of the family `table_builder`, against mechanisms that publish noisy counts, and its entry point.
 
-D and D′ differ by one person, and bounded noise cannot hide the event: the averaging attack returns the true count, or
-an answer is as large as only one more person makes it.
+D and D′ differ by one person, and bounded noise does not hide the event: the averaging attack returns the true count,
+or an answer is too large to be possible on D′.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ from dpwitness.proposals import AttackFamily, Candidate, Commands, as_numbers, i
 
 
 def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Propose the event "the attack counts everybody right"; D′ has one person fewer than D in its fullest cell.
+    """Propose the event "the attack's total is the number of people in D"; D′ has one person fewer in the fullest cell.
 
-    The mechanisms are the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of
-    everybody; their `suppression`, `base` and `partitions` are among `parameters`. D is the data, people with each
-    value, or ten times the suppression in each of `base` cells. Tables on which the attack cannot run have no
-    candidate.
+    The mechanisms are the targets of `dpwitness.algorithms.table_builder`, the last number of whose outcome is the
+    attack's total; their `suppression`, `base` and `partitions` are among `parameters`. D is the data, the number of
+    people with each value, or ten times the suppression in each of `base` cells. Tables on which the attack cannot run
+    have no candidate.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
     given = np.full(base, 10 * suppression) if data is None else as_numbers(data)
@@ -45,11 +45,11 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Propose the event "the answer for the fullest cell is as large as only one more person makes it".
+    """Propose the event "the answer for the fullest cell is too large for D′", which has one person fewer in this cell.
 
     The mechanism takes counts and returns noisy counts, the cells' own first; the search finds better events, such as
     events of sums. If its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
-    proposed as well. A `perturbation` among them is the bound of the noise, else 0. D is the data, or 100 people in
+    proposed as well. The parameter `perturbation`, or 0, is the bound of the noise. D is the data, or 100 people in
     each of 7 cells, above any usual suppression. Data other than counts have no candidate.
     """
     if {"suppression", "base", "partitions"} <= parameters.keys():

@@ -1,6 +1,6 @@
-"""`dpwitness attack table_builder`: attacks on published counts, of a bundled system or the user's.
+"""`dpwitness attack table_builder`: attacks on published counts of a bundled system or the user's own.
 
-The attack sees a system's answers alone; the data make the bundled system, and tell afterwards which counts are right.
+The attack sees answers alone; the data make the bundled system, and show afterwards which counts are right.
 """
 
 import functools
@@ -40,7 +40,7 @@ from dpwitness.reconstruction.table_builder.tables import Table, Value, read_tab
 
 #: Name of the table that is attacked without --data.
 EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
-#: Names of the options that each --recover refuses.
+#: Names of the options that each value of --recover refuses.
 REFUSED_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "histogram": ("sums",),
     "suppressed": ("partitions", "base", "base_partitions", "sums"),
@@ -177,8 +177,8 @@ class Options(AttackOptions):
     sums: int | None = None
     values: Sequence[str] = ()
 
-    def asks_for(self, values: Values) -> dict[str, object]:
-        """The options and values that determine the questions, as a transcript stores them."""
+    def question_settings(self, values: Values) -> dict[str, object]:
+        """The options and values that determine the questions, for the transcript."""
         names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}
         return given | {"values": {name: list(known) for name, known in values.items()}}
@@ -206,7 +206,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The counts to recover: an attribute and its values, the people in `where`, and the plan of questions."""
+    """The counts to recover: of the values of an attribute, among the people in `where`, by the plan of questions."""
 
     attribute: str
     values: Sequence[Value]
@@ -215,7 +215,7 @@ class Goal:
 
     @classmethod
     def of(cls, options: Options, values: Values) -> "Goal":
-        """The goal of the options for a system with these values. Raises `InvalidParameter` for unknown names."""
+        """The goal of the options in a system with these values. Raises `InvalidParameter` for unknown names."""
         given = _parse_conditions(options.where)
         attribute = options.column or next(iter(values))
         for name in (attribute, *given):
@@ -232,7 +232,7 @@ class Goal:
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
     def needs_no_other(self, table: Table, simulation: Simulation) -> bool:
-        """Whether noises are independent, and enough values not suppressed, to partition no other attribute."""
+        """Whether the attack needs no other attribute: noises are independent, and enough values not suppressed."""
         if simulation.independent_law is None:
             return False
         base = self.plan.base if isinstance(self.plan.base, int) else 0
@@ -242,7 +242,7 @@ class Goal:
     def true_counts(self, table: Table) -> list[int]:
         """The true count of each wanted value; 0 for a value that nobody in the table has.
 
-        Raises `InvalidParameter` where the table knows none of the values.
+        Raises `InvalidParameter` where the table has no value of the attribute.
         """
         counts = table.histogram(self.attribute, self.where)
         named = values_named(self.values, map(str, table.values[self.attribute]))
@@ -264,7 +264,7 @@ def _run_attack(
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Found:
-    """Run the attack on any system; returns its result. `goal`: None for an attack on the perturbation parameter."""
+    """The finding of the attack on any system; `goal`: None for an attack on the perturbation parameter."""
     deadline = options.deadline()
     if goal is None:
         in_time = functools.partial(options.require_time, deadline, "--sums")
@@ -283,7 +283,7 @@ def _run_attack(
 
 
 def _attack(options: Options, simulation: Simulation) -> Result | None:
-    """Attack the user's system, or a system simulated from the data; None if the questions wait in a file."""
+    """Attack the user's system, or a system simulated from the data. None: the questions wait in a file."""
     law = simulation.law()
     table = None if options.own_system and not options.data else _load_table(options)
     values = _values(options, table)
@@ -294,7 +294,7 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
         assert table is not None
         people = table
         if goal is not None and (options.recover == "suppressed" or goal.needs_no_other(table, simulation)):
-            people = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
+            people = table.only([goal.attribute, *goal.where])  # a system of few profiles answers faster
         system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
         return _run_attack(system, options, goal, choices, None if bar is None else functools.partial(bar, "recover"))
 
@@ -308,7 +308,7 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
         return found, asking.stopped
 
     true = None if goal is None or table is None else goal.true_counts(table)
-    ended = run_attack(options, FORM, options.asks_for(values), attack, simulate)
+    ended = run_attack(options, FORM, options.question_settings(values), attack, simulate)
     if ended is None:
         return None
     data = options.data if options.own_system else options.data or EMBEDDED_DATA
@@ -316,7 +316,7 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
 
 
 def _load_table(options: Options) -> Table:
-    """The table of --data, or the embedded table. Raises `InvalidParameter` if it lacks the column of --column."""
+    """The table of --data, or the embedded table. Raises `InvalidParameter` if it has no attribute --column."""
     if options.data:
         table = read_table(options.data)
     else:
@@ -333,7 +333,7 @@ def _load_table(options: Options) -> Table:
 
 
 def _values(options: Options, table: Table | None) -> Values:
-    """The attributes of the system and their values: of --values, else of --data, else of the system itself."""
+    """The system's attributes and their values, by --values, else by --data, else by the system itself."""
     from dpwitness.mechanisms.catalog import load_object
 
     if options.values:
@@ -372,7 +372,7 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
 
 
 def _parse_conditions(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse a sub-population from texts NAME=VALUE, alternatives for equal names. Raises `InvalidParameter`."""
+    """Parse a sub-population from texts NAME=VALUE; equal names give alternatives. Raises `InvalidParameter`."""
     found: dict[str, tuple[str, ...]] = {}
     for item in given:
         name, equals, value = item.partition("=")

@@ -1,13 +1,12 @@
-"""The confidence of recovered counts, which an attack estimates without the truth from the noise of its own answers.
+"""The confidence in recovered counts, which an attack estimates without the truth, from the noise of its answers.
 
-Three steps follow one another. A mean and its standard error give the probability that a whole number is right. Least
-squares of the single answers (`fit_counts`) estimate counts in another way than sums of partitions do: over many
-partitions a value lies on either side equally often, so that a noise whose mean is not 0 moves the sums, and no value's
-count. Last, `examine` compares all estimates of the same counts with the attack's assumptions: counts are whole, so
-estimates of many counts must lie near whole numbers, within their standard errors, and different ways to the same count
-must agree. Noise that breaks the assumptions (correlated, keyed by something else than the people, garbled) moves
-estimates by fractions, which this comparison detects. A whole number of people that is added to a value in all of its
-questions stays undetected: no answer tells it from people.
+First, a mean and its standard error give the probability that a whole number is right. Second, least squares of the
+single answers (`fit_counts`) estimate counts without the bias of sums of partitions: over many partitions a value lies
+on either side equally often, so that noise with a mean other than 0 moves the sums, but no value's count. Third,
+`examine` compares all estimates with the attack's assumptions: counts are whole, so estimates must lie near whole
+numbers, within their standard errors, and different estimates of one count must agree. Noise that breaks the
+assumptions (correlated, keyed by something else than the people, garbled) moves estimates by fractions, which this
+comparison detects. A whole number that the system adds to a value in all questions looks like people, undetected.
 """
 
 import math
@@ -31,12 +30,12 @@ from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray,
 
 #: An estimate of a count and its standard error, in people.
 Estimate: TypeAlias = tuple[float, float]
-#: Estimate of a count that no answer tells, in people.
+#: Estimate of a count, in people, about which the answers say nothing.
 UNKNOWN_ESTIMATE: Final[Estimate] = (math.nan, math.inf)
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
-    """The probability that `count` is the true one, given an unbiased, normal `mean` of it.
+    """The probability that `count` is the true count, given its unbiased, normal estimate `mean`.
 
     Parameters
     ----------
@@ -44,9 +43,9 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
         The mean and its standard error in people; an error of 0 means that the mean is the true count, an infinite
         error that nothing is known.
     least
-        The smallest count that is possible.
+        The smallest possible count.
 
-    All whole numbers from `least` on are equally probable beforehand, so that over many counts the average of these
+    All whole numbers from `least` on have the same prior probability, so that over many counts the average of these
     probabilities is the share of right counts. The noise must have mean 0 and be independent between different sets of
     people: the probability does not account for noise that all questions share, such as a layer of layered noise.
     """
@@ -63,11 +62,10 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
 
 
 def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> float:
-    """The probability that `count`, at least 0, is right if another set's count is the base's + `sign`·count.
+    """The probability that `count`, at least 0, is right, if another set's count is the base set's + `sign`·count.
 
-    Both estimates are unbiased, normal and independent of each other. The probability is that of `probability_right`,
-    over all counts that the base set may have: where both means are wrong by the same number of people their difference
-    is right.
+    Both estimates, `base` and `other`, are unbiased, normal and independent. As in `probability_right`, all counts have
+    the same prior probability, those of the base set too: if both means have the same error, the difference is right.
     """
     (mean, error), (more, spread) = base, other
     if not (error > 0 and spread > 0):
@@ -92,7 +90,7 @@ def _rival_offsets(standard_error: float) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The counts of an attribute's values by least squares, in people; NaN, with an infinite error, if undetermined.
+    """The counts of an attribute's values by least squares, in people; NaN, with an infinite error, where undetermined.
 
     Attributes
     ----------
@@ -103,8 +101,8 @@ class Fit:
     variance
         The variance of one noise (people²).
     chance
-        An upper bound of the p-value of independence: of the order of questions, of the number and the names of the
-        values in a question, and of its number of people.
+        An upper bound of the p-value of the assumption that noises do not depend on the order of questions, nor on a
+        question's number of values, names of values, or number of people.
     """
 
     counts: FloatArray
@@ -118,8 +116,8 @@ class Fit:
 def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     """Fit the counts of values to answers of one `place`: an answer is its values' counts + the noise's mean + a noise.
 
-    Answers that are `outliers` of the fit are left out. Standard errors are the larger of two: one assumes a common
-    variance of all noises, the other does not (White 1980). None where the answers are fewer than two for each unknown.
+    Answers that are `outliers` of the fit are left out. A standard error is the larger of two estimates, with a common
+    variance of all noises and without (White 1980). None for fewer than two answers for each unknown.
     """
     selections, answers = _select_distinct_questions(asked)
     known = np.flatnonzero(selections.any(axis=0))
@@ -156,17 +154,17 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
 
 
 def _select_distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
-    """The usable questions, each once, since the same people have the same noise, and their answers."""
+    """The plausible questions and their answers, each question once, since the same people have the same noise."""
     selections = np.vstack([one.selections for one in asked])
     answers = np.concatenate([one.answers for one in asked])
     plausible = np.concatenate([_flag_plausible(one.answers) for one in asked])
     _, first = np.unique(np.packbits(selections[plausible], axis=1), axis=0, return_index=True)
-    first = np.sort(first)  # in the order of asking, which shows whether noise depends on it
+    first = np.sort(first)  # `_dependence_p_value` needs the order of asking
     return selections[plausible][first], answers[plausible][first]
 
 
 def _flag_plausible(answers: IntArray) -> BoolArray:
-    """Flags of the usable answers of partitions, first sides, then second sides, whose sum is not an outlier."""
+    """Flags of the usable answers whose partition's sum is not an outlier; first sides, then second sides."""
     plausible = usable(answers)
     halves = answers.reshape(2, -1)
     both = np.asarray(np.all(plausible.reshape(2, -1), axis=0))
@@ -182,10 +180,10 @@ def _dependence_p_value(selections: BoolArray, people: FloatArray, residuals: Fl
     n = len(residuals)
     noise = residuals - residuals.mean()
     variance = float(noise @ noise) / n
-    # A fit to exact answers misses them by rounding errors of about 1e-9 of the largest count.
+    # Residuals of exact answers are rounding errors of about 1e-9 of the largest count.
     if not variance > (1e-9 * max(1.0, float(np.abs(people).max(initial=0.0)))) ** 2:
         return 1.0
-    chances = []
+    p_values = []
     groups = (
         np.arange(n) * 16 // n,
         selections.sum(axis=1),
@@ -195,22 +193,22 @@ def _dependence_p_value(selections: BoolArray, people: FloatArray, residuals: Fl
     )
     for group in groups:
         _, place, size = np.unique(group, return_inverse=True, return_counts=True)
-        # A group of one noise tells nothing of dependence.
+        # A group of one noise does not show dependence.
         sums, many = np.bincount(place, weights=noise), size > 1
         square = float(np.sum(np.square(sums[many]) / size[many])) / variance
-        chances.append(float(chi2.sf(square, max(int(np.count_nonzero(many)), 1))))
+        p_values.append(float(chi2.sf(square, max(int(np.count_nonzero(many)), 1))))
     for lag in (1, 2, 3, 4, 5, 8, 16, 32, 64):
         if 8 * lag < n:
             correlation = float(noise[lag:] @ noise[:-lag]) / (variance * math.sqrt(n - lag))
-            chances.append(2 * float(norm.sf(abs(correlation))))
-    return min(1.0, len(chances) * min(chances))
+            p_values.append(2 * float(norm.sf(abs(correlation))))
+    return min(1.0, len(p_values) * min(p_values))
 
 
-#: Level of each check of the assumptions: one check in 1,000 fails although they hold.
+#: Level of each check of the assumptions: one check in 1,000 fails although the assumptions hold.
 LEVEL: Final = 1e-3
-#: Standard errors beyond its limit at which an estimate contradicts the assumptions: one normal estimate in 3 million.
+#: Standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3 million.
 CONTRADICTION_STANDARD_ERRORS: Final = 5.0
-#: Smallest standard error, in people: a few answers that agree by chance would have a standard error of 0.
+#: Smallest standard error, in people: few answers that agree by chance would have a standard error of 0.
 MIN_STANDARD_ERROR: Final = 1e-3
 #: Text of the contradiction that estimates lie between whole numbers.
 FRACTIONAL_COUNTS: Final = (
@@ -226,7 +224,7 @@ CHANGED_PEOPLE: Final = "counts of the same people do not agree: people came or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A set of values whose count tells one value's: `sign`·(its count − the base set's), or with sign 0 its count.
+    """A set of values whose count gives one value's: `sign`·(its count − the base set's), or its count with sign 0.
 
     `published`: the system's own answer for the value.
     """
@@ -253,31 +251,31 @@ class Examination:
 class _Deviations:
     """The deviations of estimates from their expected values, in people.
 
-    `rows`: deviation, standard error, number of noise means in the estimate, and a flag: whether the estimate of broken
-    assumptions would lie anywhere between whole numbers.
+    `rows`: deviation, standard error, number of noise means in the estimate, and whether the estimate would lie
+    anywhere between whole numbers if the assumptions were broken.
     """
 
     rows: list[tuple[float, float, float, bool]] = field(default_factory=list)
 
     def add(self, apart: float, error: float, offsets: float = 0.0, *, telling: bool = False) -> None:
-        """Add the difference of two estimates of the same count, unless its error is infinite."""
+        """Add the difference of two estimates of one count, unless its standard error is infinite."""
         if error < math.inf:
             self.rows.append((apart, error, offsets, telling))
 
     def add_average(self, one: Average, variance: float | None, people: int, offset: float) -> None:
-        """Add the difference of an average from the `people` of a fit and the fit's mean of the noise, `offset`."""
+        """Add the difference between an average and its value by a fit: `people`, and the noise's mean `offset`."""
         self.add(one.mean - (people + one.noises * offset), one.error(variance), one.noises)
 
     def add_whole(self, estimate: float, error: float, offsets: float = 0.0) -> None:
         """Add the difference of an estimate from the nearest whole number, unless its error is above 0.2 people."""
-        if error <= 0.2:  # a larger error does not tell fractions from whole numbers
+        if error <= 0.2:  # with a larger error fractions and whole numbers look alike
             self.add(estimate - nearest(estimate), error, offsets, telling=True)
 
     def judge(self, offset_error: float) -> tuple[float, float, float]:
-        """The ratio of Birge, the p-value of the deviations, and the evidence for whole numbers.
+        """The Birge ratio, the p-value of the deviations, and the likelihood ratio of whole numbers.
 
-        The evidence is the likelihood of these deviations divided by that of estimates that lie anywhere between whole
-        numbers. Estimates that share the estimated mean of the noise share its error, `offset_error`: one more unknown.
+        The likelihood ratio compares these deviations with estimates that lie anywhere between whole numbers. Estimates
+        that use the estimated mean of the noise share its error, `offset_error`, which is one more unknown.
         """
         if not self.rows:
             return 1.0, 1.0, 1.0
@@ -291,11 +289,11 @@ class _Deviations:
         square = float(weights @ np.square(apart)) - precision * shared**2
         largest = float(np.max(np.sqrt(weights) * np.abs(apart - offsets * shared)))
         number = len(apart)
-        chance = min(1.0, 2 * float(chi2.sf(square, number)), 4 * number * float(norm.sf(largest)))
+        p_value = min(1.0, 2 * float(chi2.sf(square, number)), 4 * number * float(norm.sf(largest)))
         squares = weights * np.square(apart - offsets * shared)
         log = float(np.log(weights / (2 * math.pi))[telling].sum()) - math.log(precision / known)
         log = 0.5 * (log - float(squares[telling].sum()) - known * shared**2)
-        return math.sqrt(max(square / number, 1.0)), chance, math.exp(min(log, 50.0))
+        return math.sqrt(max(square / number, 1.0)), p_value, math.exp(min(log, 50.0))
 
 
 def examine(
@@ -308,7 +306,7 @@ def examine(
     *,
     fitted: bool = True,
 ) -> Examination:
-    """Compare all estimates of the same counts, and return the counts with their probabilities and contradictions.
+    """Compare all estimates of the counts with each other; return the counts, probabilities and contradictions.
 
     Parameters
     ----------
@@ -317,8 +315,8 @@ def examine(
     differences, averages
         The sets of values that were counted, and their counts.
     first, again
-        The base set's count; and the counts of some sets by another attribute's partitions, if one exists: of the base
-        set itself first.
+        The base set's count; and some sets with their counts by another attribute's partitions, the base set first, or
+        () without another attribute.
     fitted
         False: counts are those of Algorithm 4, even if the fit has smaller standard errors.
     """
@@ -362,13 +360,13 @@ def examine(
         for estimate in zip(each.counts.tolist(), each.errors.tolist(), strict=True):
             deviations.add_whole(*estimate)
     # All standard errors are multiplied by the ratio (Birge 1932).
-    ratio, chance, evidence = deviations.judge(offset_error)
-    failed = tuple(_contradictions(chance, fits, estimates, [first, *averages], variance))
+    ratio, p_value, likelihood_ratio = deviations.judge(offset_error)
+    failed = tuple(_contradictions(p_value, fits, estimates, [first, *averages], variance))
     if not decisive and _have_people_changed(differences, averages, first, estimates, fits, variance):
         failed = (*failed, CHANGED_PEOPLE)
-    # The probability that the assumptions hold, if one system in two breaks them so that estimates lie anywhere between
-    # whole numbers: 1/2 where no estimate is good enough to tell.
-    held = evidence / (1 + evidence)
+    # The probability that the assumptions hold, by a prior of 1/2. If they do not, estimates lie anywhere between whole
+    # numbers.
+    held = likelihood_ratio / (1 + likelihood_ratio)
     # The count of a value outside the base set depends on all base values.
     base_right = _probability_all_right(fit, ratio) if decisive and fit is not None else 1.0
     counts, confidence = [], []
@@ -388,24 +386,24 @@ def _have_people_changed(
     fits: Sequence[Fit],
     variance: float | None,
 ) -> bool:
-    """Whether the counts of the base set without single values contradict the earlier count of the base set.
+    """Whether counts of the base set without one value contradict the earlier count of the base set.
 
-    A set without a value should have the base set's people less the fit's count of the value. Where no fit tells the
-    counts, the sets without one of n values together have n − 1 times as many people as the base set. A difference that
-    a mean of the noise explains is not a change.
+    The set without a value should have the base set's people less the fit's count of the value. Where no fit determines
+    the counts, the sets without one of n values together have n − 1 times as many people as the base set. A difference
+    that a mean of the noise explains is no change.
     """
     from scipy.stats import norm, t  # half a second
 
     taken = [place for place, one in enumerate(differences) if one.sign < 0]
-    if not variance:  # then the attack claims nothing; three sums that agree by chance have a variance of 0, too
+    if not variance:  # the attack claims nothing then; three sums that agree by chance have a variance of 0, too
         return False
-    # Few sums tell the noise badly: `wide` is the ratio of the quantiles of Student's law and the normal law.
+    # Few sums estimate the noise badly: standard errors grow by the ratio of Student's and normal quantiles.
     freedom = sum(one.freedom for one in (first, *averages))
     wide = float(t.isf(LEVEL / 4, freedom) / norm.isf(LEVEL / 4))
     without, apart, error = [averages[place] for place in taken], _Deviations(), first.error(variance)
     for place, other in zip(taken, without, strict=True):
         count, spread = estimates[place]
-        if (both := math.hypot(other.error(variance), spread)) <= 0.5:  # then one person more or less shows
+        if (both := math.hypot(other.error(variance), spread)) <= 0.5:  # small enough to show a change by one person
             apart.add(other.mean - (first.mean - count), wide * both, 1.0)
     values = {differences[place].value for place in taken}
     if apart.rows or not taken or not all(values.issuperset(differences[place].values.tolist()) for place in taken):
@@ -418,7 +416,7 @@ def _have_people_changed(
 
 
 def _is_decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:
-    """Whether each value in these questions has a standard error of at most 0.15 people, so that rounding is safe."""
+    """Whether each asked value has a standard error of at most 0.15 people, so that its count rounds to the truth."""
     selected = np.any([one.selections.any(axis=0) for one in asked], axis=0)
     return bool(np.all(fit.errors[selected] <= 0.15))
 
@@ -431,7 +429,7 @@ def _probability_all_right(fit: Fit, ratio: float) -> float:
 
 
 def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> Fit:
-    """Replace the fit's mean of the noise by the estimate that known counts give, shape (values,), which is better."""
+    """The fit with a better estimate of the noise's mean, which the known counts `whole`, shape (values,), give."""
     selections, answers = _select_distinct_questions(asked)
     noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
     noise = noise[~outliers(noise)]
@@ -440,20 +438,20 @@ def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> F
 
 
 def _contradictions(
-    chance: float,
+    p_value: float,
     fits: Sequence[Fit],
     estimates: Sequence[Estimate],
     averages: Sequence[Average],
     variance: float | None,
 ) -> Iterator[str]:
     """The contradictions of the answers to the assumptions, in words."""
-    if chance < LEVEL:
+    if p_value < LEVEL:
         yield FRACTIONAL_COUNTS
     if fits and len(fits) * min(each.chance for each in fits) < LEVEL:
         yield DEPENDENT_NOISE
     units = [np.gcd.reduce(part.answers[usable(part.answers)]) for one in averages for part in one.asked]
     unit = int(np.gcd.reduce(np.array(units, np.int64)))
-    # Rounding at random has twice the variance of rounding to the nearest multiple, and is noise: 1.5 lies between.
+    # Random rounding is noise with twice the variance of rounding to the nearest multiple: 1.5 separates the two.
     if unit > 1 and variance is not None and variance < 1.5 * (unit**2 - 1) / 12:
         yield f"all answers are multiples of {unit}: they are rounded counts, not counts with noise"
     if any(count < -0.5 - CONTRADICTION_STANDARD_ERRORS * error for count, error in estimates):
@@ -470,7 +468,7 @@ def _contradictions(
 def _better_count(
     one: Difference, other: Average, first: Average, variance: float | None, ratio: float, estimate: Estimate
 ) -> tuple[int, float]:
-    """The count of one value by Algorithm 4 or the fit, by the smaller error, and the probability that it is right."""
+    """A value's count, by Algorithm 4 or the fit, whose error is smaller, and the probability that it is right."""
     mean, error = estimate
     other_error, base_error = other.error(variance), first.error(variance)
     if error < (math.hypot(other_error, base_error) if one.sign else other_error):
@@ -487,9 +485,9 @@ def _better_count(
 
 
 def _count_outside(value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
-    """Estimate the count of a value outside the base set from the answers about it, less the base values in each.
+    """Estimate the count of a value outside the base set from the answers that hold it, less the known other counts.
 
-    The standard error does not hold the error of the noise's mean. None for fewer than two answers.
+    The standard error does not include the error of the noise's mean. None for fewer than two answers.
     """
     rest = []
     for one in asked:
@@ -517,13 +515,13 @@ def _select_own(attribute: str, where: Where, asked: Sequence[AnsweredBlock]) ->
 
 
 def _group_by_place(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]:
-    """Group blocks of questions by their place, since one fit takes one place."""
+    """Group blocks of questions by their place, one group for each fit."""
     ordered = sorted(asked, key=lambda one: repr(one.place))
     return [list(group) for _, group in groupby(ordered, key=lambda one: one.place)]
 
 
 def _compare_attributes(one: Average, variance: float | None) -> Iterator[Estimate]:
-    """The difference of a set's mean sum by each attribute from the mean by the attributes before, with its error."""
+    """The difference between a set's mean sum by an attribute and that by all attributes before, with its error."""
     mean, information = 0.0, 0.0
     for group in _group_by_place(one.asked):
         sums = np.concatenate([Sums.of(part.answers.reshape(2, -1)).totals for part in group])

@@ -1,7 +1,7 @@
-"""The differencing attack, which sees answers alone, on exact counts behind suppression.
+"""The differencing attack on a system that suppresses small counts and publishes all others exactly.
 
 Asghar & Kaafar (2020), section 2.2: the answer for all people less the answer for all people without a value is the
-value's count, however few people have it.
+value's count, however small.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ class Differences:
     Attributes
     ----------
     told
-        Whether each count is known from the answers; the guess for other values is 0.
+        Whether each count is known from the answers; a count that is not known is 0.
     checks
         The number of further answers with which the counts were compared.
     contradicted
         The assumptions of the attack that the answers contradict, in words.
     note
-        The reason why nothing is claimed although the answers contradict nothing, else None.
+        The reason why nothing is claimed although no answer contradicts the assumptions, else None.
     """
 
     attribute: str
@@ -44,7 +44,7 @@ class Differences:
 
     @property
     def finding(self) -> Finding:
-        """The counts and their claims: Laplace's rule of succession for the answers that agreed with the counts."""
+        """The counts and their claims, by Laplace's rule of succession from the number of checks, which all agreed."""
         right = 0.0 if self.note else (self.checks + 1) / (self.checks + 2)
         return Finding(guess=self.counts, probability=np.where(self.told, right, 0.0), contradicted=self.contradicted)
 
@@ -71,15 +71,15 @@ def recover_suppressed(
     sets: int = 100,
     questions: int | None = None,
 ) -> Differences:
-    """Recover the counts of an attribute's values among the people in `where`, the suppressed ones too.
+    """Recover the counts of an attribute's values among the people in `where`, suppressed counts included.
 
     Parameters
     ----------
     targets
         Positions of the values to count; None: all values.
     sets
-        The largest number of random sets of values that are left out together: each answer must be that for all people
-        less the counts of its set.
+        The largest number of checks by random sets of values: the answer for the people without the set's values must
+        be that for all people less the counts of the set.
     questions
         The largest number of questions in all, which limits `sets`; None: no limit.
 
@@ -103,7 +103,7 @@ def recover_suppressed(
     shown, taken = usable(published), usable(without)
     counts, told = np.where(shown, published, 0), shown.copy()
     counts[wanted[taken]], told[wanted[taken]] = total - without[taken], True
-    # Values that have both an answer and a difference are the first checks, sets of several values are the others.
+    # Values with both an answer and a difference are checks, too.
     agree = (published == counts)[wanted[taken & shown[wanted]]]
     pool = np.flatnonzero(told)
     left_out = _draw_sets(rng, len(pool), sets)

@@ -1,4 +1,4 @@
-"""The averaging attack on a whole histogram, which sees answers alone: Asghar & Kaafar (2020), section 4.2.2."""
+"""The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from dpwitness.reconstruction.table_builder.tables import IntArray, Value, Where
 
 #: A function that is called with the number of counted values and the number of all values.
 Progress: TypeAlias = Callable[[int, int], None]
-#: Note of a result whose sums all agree, so that nothing is claimed.
+#: Note for a result that claims nothing because all sums agree.
 NO_NOISE_NOTE: Final = (
     "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
 )
@@ -30,25 +30,25 @@ NO_NOISE_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """A recovered histogram: the count of each value, and the noisy answer that the system gives directly.
+    """A recovered histogram: the count of each value, and the noisy count that the system publishes.
 
     Attributes
     ----------
     confidence
-        The probability that each count is right, by the answers alone (see `probability_right`).
+        The probability that each count is right, from the answers alone (see `probability_right`).
     base
-        Values of the base set; all counts depend on its count.
+        The values of the base set, on whose count all counts depend.
     base_kinds, kinds
         Pairs of a number of parts and the number of partitions into as many parts, for the base set and for each value:
         ((2, 200),).
     partitions
         The number of two-partitions that were planned for each value.
     variance
-        The variance of one noise, estimated from the answers (people²); None where no two sums could be compared.
+        The variance of one noise (people²), estimated from the answers; None without two sums to compare.
     workarounds
-        Notes on steps other than partitioning the attribute's values, in words.
+        Notes on steps other than partitioning the attribute's values.
     failed_checks
-        The contradictions of the answers to the attack's assumptions, in words (see `examine`). If there are any, the
+        The contradictions of the answers to the attack's assumptions, in words (see `examine`). With a contradiction
         counts are guesses, and `confidence` is meaningless.
     """
 
@@ -69,7 +69,7 @@ class Histogram:
 
     @property
     def finding(self) -> Finding:
-        """The counts and their claims; nothing is claimed where no sums could differ."""
+        """The counts and their claims; nothing is claimed where all sums agree or none can be compared."""
         claims = np.array(self.confidence) * bool(self.variance)
         return Finding(guess=np.array(self.counts), probability=claims, contradicted=self.failed_checks)
 
@@ -98,14 +98,13 @@ def recover_histogram(
     where: Where | None = None,
     progress: Progress | None = None,
 ) -> Histogram:
-    """Recover the counts of an attribute's values (section 4.2.2) among the people in `where`, at least 0 each.
+    """Recover the counts, at least 0, of an attribute's values among the people in `where` (section 4.2.2).
 
     `rng` draws the partitions; `plan` has the values to count and the numbers of questions.
 
-    Raises `InvalidParameter` where no answer is above 0, and where the plan allows too few questions. An answer may be
-    `MISSING_ANSWER`, if the system stops answering: each count and its confidence use the answers that came, and a
-    value without any answer gets its published answer with confidence 0. So a caller whose system stops in the middle
-    answers `MISSING_ANSWER` to all further questions.
+    Raises `InvalidParameter` where no answer is above 0, and where the plan allows too few questions. A system that
+    stops answering returns `MISSING_ANSWER` from then on: each count and its confidence use the answers that came, and
+    a value without a sum gets its published answer with confidence 0.
     """
     plan, where = plan or Plan(), where or {}
     asked, known = oracle.asked, oracle.values(attribute)
@@ -123,7 +122,7 @@ def recover_histogram(
 
     if first is None or first.partitions < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
-        # A system that stops answering leaves the pilot's count.
+        # If the system has stopped answering, the pilot's count may be the better one.
         first = more if first is None or more.information >= first.information else first
     if not first.information:
         raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
@@ -151,13 +150,13 @@ def recover_histogram(
 
 
 def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Average | None]:
-    """The base set, the number of two-partitions for each value, and the base set's count if the pilot tells it."""
+    """The base set, the number of two-partitions for each value, and the base set's count if a pilot has counted it."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
     first, variance = None, 0.0
     if plan.partitions is None:
         first = supply.count([base], pilot)[0]
-        # Without two sums to compare, a value gets as many partitions as the pilot.
+        # Without an estimate of the variance, a value gets as many partitions as the pilot.
         estimate = noise_variance([first])
         variance = PILOT_PARTITIONS / PARTITIONS_PER_VARIANCE if estimate is None else estimate
     spare = supply.overhead(base, plan.partitions_for(variance, number, supply.left)) * (number + 1)
@@ -167,11 +166,11 @@ def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int
 
 
 def _plan_difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
-    """The set to count beside the base set, which tells one value's count: the base set without or with the value."""
+    """The set whose count, with the base set's, gives one value's count: the base set without or with the value."""
     published = int(noisy[value])
     if value not in base:
         return Difference(value=value, values=np.append(base, value), sign=1, published=published)
     rest = base[base != value]
-    if not np.any(noisy[rest] > 0):  # no answer would be above 0 for sure
+    if not np.any(noisy[rest] > 0):  # the rest of the base set may be suppressed
         return Difference(value=value, values=np.array([value]), sign=0, published=published)
     return Difference(value=value, values=rest, sign=-1, published=published)

@@ -1,4 +1,4 @@
-"""Admissible noise of systems like TableBuilder: bounded, whole, of mean zero (Asghar & Kaafar 2020, section 6)."""
+"""Laws of noise for systems like TableBuilder: bounded, whole, of mean 0 (Asghar & Kaafar 2020, section 6)."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ LARGEST_BOUND: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseLaw:
-    """A distribution on `support` (increasing whole numbers) with mean 0; counts of people are the unit."""
+    """A distribution with mean 0 on `support`, increasing whole numbers of people."""
 
     support: tuple[int, ...]
     probabilities: tuple[float, ...]
@@ -33,7 +33,7 @@ class NoiseLaw:
 
     @property
     def bound(self) -> int:
-        """The largest absolute value: the perturbation parameter r."""
+        """The largest absolute value of the noise, the perturbation parameter r, in people."""
         return max(abs(self.support[0]), abs(self.support[-1]))
 
     @property
@@ -57,7 +57,7 @@ def as_law(noise: NoiseLaw | int) -> NoiseLaw:
 
 
 def _check_bound(r: int) -> int:
-    """The bound r as an int. Raises `InvalidParameter` for other numbers than 1 to 10,000."""
+    """The bound r as an int. Raises `InvalidParameter` unless it is a whole number from 1 to `LARGEST_BOUND`."""
     if isinstance(r, bool) or not isinstance(r, int | np.integer) or not r >= 1:
         raise InvalidParameter(f"perturbation r={r!r} must be a whole number of at least 1")
     if r > LARGEST_BOUND:
@@ -80,11 +80,11 @@ def layered(r: int) -> NoiseLaw:
 
 
 def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
-    """The law of largest entropy on `support` (r means −r…r) with mean 0 and at most the given variance.
+    """The law of largest entropy on `support` (r means −r…r) with mean 0 and at most the given variance (people²).
 
-    By Lagrange multipliers p(e) ∝ exp(a·e − λ·e²) with λ ≥ 0, and λ = 0 where the variance bound does not bind; a is 0
-    on a symmetric support. Both are found by root search. Raises `InvalidParameter` where no law satisfies the bounds.
-    Asghar & Kaafar (2020), section 6, after Marley & Leaver (2011).
+    By Lagrange multipliers p(e) ∝ exp(a·e − λ·e²), where λ > 0 only if the variance bound binds, and a is 0 on a
+    symmetric support. Root search finds a and λ. Raises `InvalidParameter` where no law satisfies the bounds. Asghar &
+    Kaafar (2020), section 6, after Marley & Leaver (2011).
     """
     from scipy.optimize import brentq
 
@@ -137,7 +137,7 @@ def truncated_laplace(r: int, scale: float) -> NoiseLaw:
 
 
 def _round_law(r: int, scale: float, distribution: Any) -> NoiseLaw:
-    """Round a continuous law of scipy, truncated to [−r, r], to whole numbers: each gets the mass of its unit cell."""
+    """A continuous law of scipy, truncated to [−r, r] and rounded: each whole number e has the mass of e ± 1/2."""
     if not 0 < scale < math.inf:
         raise InvalidParameter(f"scale={scale!r} must be positive and finite")
     r = _check_bound(r)

@@ -1,4 +1,4 @@
-"""The user's own system under attack: its questions are conditions, made of selections of values."""
+"""The user's own system under attack, whose questions are conditions on attributes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,26 +13,26 @@ from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
-#: The allowed values of each attribute that a question names: {"age": [30, 31], "sex": ["F"]}.
+#: A question: the allowed values of each attribute that it names, such as {"age": [30, 31], "sex": ["F"]}.
 Condition: TypeAlias = Mapping[str, Sequence[Value]]
 
 
 class Oracle(Protocol):
     """A system under attack: the user's own, behind `--oracle`.
 
-    The oracle may also be an object with `ask_all(questions)`, a list of conditions → as many counts. It may have an
-    attribute `values`, a mapping from each attribute to all of its values: then the command needs no --values.
+    The oracle may also be an object with `ask_all(questions)`, from a list of conditions to as many counts. With an
+    attribute `values`, a mapping from each attribute to all of its values, the command needs no --values.
     """
 
     def __call__(self, condition: dict[str, list[Value]], /) -> int | None:
-        """The number of people who satisfy the condition, as the system publishes it: whole; 0 or None if suppressed.
+        """The whole number of people that the system publishes for the condition; 0 or None if it is suppressed.
 
         A person satisfies {"age": [30, 31], "sex": ["F"]} by having one of the listed values of each named attribute.
         """
 
 
 def _to_json_value(value: object) -> Value:
-    """The value as a value of JSON. Raises `InvalidParameter` for other types than numbers, flags and texts."""
+    """The value as a JSON value. Raises `InvalidParameter` unless it is a finite number, a flag or a text."""
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, int | float | str):
         raise InvalidParameter(f"value {value!r} of type {type(value).__name__} must be a number, a flag or a text")
@@ -52,9 +52,9 @@ FORM: Final[Form[Condition]] = Form(
 
 
 def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
-    """The attributes and values that an oracle has in `values`, None without `values`.
+    """The attributes and their values in an oracle's `values`, None without `values`.
 
-    Raises `InvalidParameter` unless `values` is a mapping from names to lists of values.
+    Raises `InvalidParameter` unless `values` is a mapping from names to lists of different values.
     """
     given = getattr(thing, "values", None)
     if given is None or callable(given):  # the method of a mapping
@@ -74,7 +74,7 @@ def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
 
 
 class AskedSystem(System):
-    """The user's system as attacks see it: `asking` asks the questions in the form `FORM`; `values` has all values."""
+    """The user's own system as a `System`: `asking` asks the questions in the form `FORM`."""
 
     def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
         super().__init__(values)
@@ -100,7 +100,7 @@ class AskedSystem(System):
         return np.split(np.where(came, whole, MISSING_ANSWER), ends[:-1])
 
     def _conditions(self, blocks: Sequence[Block]) -> Iterator[Condition]:
-        """The conditions of all questions, one at a time, since a list of them would take much memory."""
+        """The conditions of all questions; an iterator, since a list of them would take much memory."""
         for block in blocks:
             known = self.values(block.attribute)
             fixed = {name: list(values) for name, values in block.where.items()}

@@ -25,15 +25,15 @@ from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.table_builder.theory import weighted_law
 
-#: Largest number of values of an attribute in the sets that are asked for: 16 values have 21 million pairs of sets.
+#: Largest number of an attribute's values from which pairs of sets are made: 16 values have 21 million pairs.
 MAX_PAIRED_VALUES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """Sums of `plus` answers less `minus` others, in people, which are 0 without noise.
+    """Sums of `plus` answers less `minus` other answers, in people, all of them 0 without noise.
 
-    `attribute`: the attribute whose values were added up, the first if several were.
+    `attribute`: the first attribute whose answers were added up.
     """
 
     sums: tuple[int, ...]
@@ -48,7 +48,7 @@ class Perturbation:
 
     @property
     def guess(self) -> int:
-        """The smallest r, in people, that explains the sums: n noises within ±r add up to n·r at most."""
+        """The smallest r, in people, that explains the sums: n noises within ±r have a sum of at most n·r."""
         # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
         noises = self.plus + self.minus
         return max(-(min(self.sums) // noises), -(-max(self.sums) // noises))
@@ -78,7 +78,7 @@ def recover_perturbation(
     budget: int | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Perturbation:
-    """Find the bound of the noise by Algorithm 3 in sub-populations, sets of values, and totals by other attributes.
+    """Find the bound r of the noise by Algorithm 3 in sub-populations, by sets of values, or by sums of two attributes.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ def recover_perturbation(
             raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
         within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
         pair = int(base[0]), int(base[1])
-        # The budget must last for section 7.1, too, if these sums turn out to be 0 without noise.
+        # The budget must suffice for section 7.1, too, if these sums turn out to be 0.
         first_few = None if budget is None or len(values) < 3 else MIN_INFORMATIVE_SUMS
         _, answers = in_sub_populations(oracle, attribute, pair, within, sums, first_few)
         for name in sorted(values, key=lambda name: -len(values[name])):
             progress()
             if first_few is not None and len(answers) >= first_few and not largest_sum(answers).guess:
                 break
-            # Sums of sets of values replace missing sub-populations, so that more attributes never tell less.
+            # Sets of values replace missing sub-populations: a system with more attributes must not show less.
             missing = sums - len(answers)
             if budget is not None:
                 missing = min(missing, (budget - oracle.asked - len(values[name])) // 3)
@@ -123,7 +123,7 @@ def recover_perturbation(
                 answers = np.vstack([answers, pairs_within(oracle, rng, name, base, missing)])
     found = largest_sum(answers)
     if not found.guess and len(values) >= 3:
-        # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
+        # Totals have no noise of their own (section 7.1): two attributes with few values, within values of the others.
         first, second = sorted(values, key=lambda name: len(values[name]))[:2]
         if budget is not None:
             sums = min(sums, (budget - oracle.asked) // (len(values[first]) + len(values[second])))
@@ -135,12 +135,12 @@ def recover_perturbation(
 
 
 def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:
-    """Sub-populations by single values of the other attributes, in random order, then by pairs of values."""
+    """Sub-populations by single values of the other attributes, in random order, then by pairs of their values."""
     others = sorted((name for name in values if name != attribute), key=lambda name: -len(values[name]))
     for name in others:
         for i in rng.permutation(len(values[name])):
             yield {name: (values[name][i],)}
-    # Few values first: more people have each pair.
+    # Attributes with few values come first: more people have each pair of values.
     for first, second in sorted(
         combinations(others, 2), key=lambda names: len(values[names[0]]) * len(values[names[1]])
     ):
@@ -156,12 +156,12 @@ def in_sub_populations(
     m: int,
     first_few: int | None = None,
 ) -> tuple[list[Where], IntArray]:
-    """Ask Algorithm 3's questions, with Remarks 1 and 2, about two values and both in `m` suitable sub-populations.
+    """Ask about each of two values, and about both, in `m` suitable sub-populations (Algorithm 3, Remarks 1 and 2).
 
-    Returns the first suitable conditions, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3). A suitable
-    condition has no answer of 0 and shares its contributors with no other: two conditions surely differ where they
-    exclude each other, and where their totals have unequal answers (Lemma 2). `first_few`: the number of conditions
-    after which the questions end if these show no noise.
+    Returns the first suitable conditions, and their answers (n₁, n₂, n₁₂), shape (conditions, 3). A suitable
+    condition has no answer of 0, and other contributors than all others: contributors surely differ if the conditions
+    exclude each other, or their totals have unequal answers (Lemma 2). `first_few`: the number of conditions after
+    which the questions end if all sums so far are 0.
     """
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True
@@ -196,11 +196,11 @@ def _exclude_each_other(first: Where, second: Where) -> bool:
 def find_perturbation_without_totals(
     oracle: System, first: str, second: str, conditions: Iterable[Where], m: int
 ) -> Perturbation:
-    """Find the bound from two attributes' sums of the same people, where totals carry no own noise (section 7.1).
+    """Find the bound r from sums over two attributes' values, where totals have no noise of their own (section 7.1).
 
     In each sub-population the answers for all values of the first attribute and for all values of the second have the
     same true sum. The first `m` sub-populations without an answer of 0 are used. Attributes with more values take more
-    questions: all n noises of a sum must be large.
+    questions: a sum shows r only if all its noises are large.
     """
     asked, left = oracle.asked, iter(conditions)
     sizes = [len(oracle.values(name)) for name in (first, second)]
@@ -218,9 +218,9 @@ def find_perturbation_without_totals(
 
 
 def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> IntArray:
-    """Ask about `m` pairs of disjoint sets of values of one attribute: answers (n₁, n₂, n₁ + n₂), shape (pairs, 3).
+    """Ask about `m` pairs of disjoint sets of values of one attribute: answers (n₁, n₂, n₁₂), shape (pairs, 3).
 
-    No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. The
+    No set is asked about twice, so all noises are independent. `base`: positions of values with answers above 0. The
     pairs are fewer where the values allow no more; pairs with an answer that is 0 or `MISSING_ANSWER` are left out.
     Raises `InvalidParameter` for a base of fewer than two values.
     """
@@ -245,35 +245,35 @@ def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base:
 
 
 def largest_sum(answers: IntArray) -> Perturbation:
-    """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
+    """The sums n₁ + n₂ − n₁₂ of answers (n₁, n₂, n₁₂), shape (sub-populations, 3), which give the guess."""
     sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
     return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
 #: Prior probability that a system's noise is uniform, as in the paper.
 UNIFORM_PRIOR: Final = 0.5
-#: Prior probability that a system's noise is the sum of two uniform layers, which few systems have.
+#: Prior probability that a system's noise is the sum of two uniform layers: few systems have layers.
 LAYERED_PRIOR: Final = 0.1
 #: Scales of normal and Laplace noise, in units of the guess for r: from noise that is rarely truncated to wide noise.
 NOISE_SCALES: Final = (0.2, 0.3, 0.45, 0.65, 1.0)
-#: Smallest number of sums whose spread tells that of the noise: fewer may agree by chance.
+#: Smallest number of sums whose standard deviation shows that of the noise: fewer may agree by chance.
 MIN_INFORMATIVE_SUMS: Final = 20
 
 
 def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) -> float | None:
     """The probability that the noise's bound is `guess`, given sums of `plus` noises less `minus` others.
 
-    The prior: noise is uniform in one of two systems, the sum of two uniform noises, as layers are, in one of ten, and
-    in the others normal or Laplace noise of several scales that is truncated at r and rounded: its largest values are
-    so rare that sums may never show them. All r are equally probable beforehand.
+    By the prior, noise is uniform in one of two systems, the sum of two uniform layers in one of ten, and in the others
+    normal or Laplace noise of several scales, truncated at r and rounded: its largest values are so rare that sums may
+    never show them. All r have the same prior probability.
 
-    None where the sums contradict independent noise: their mean is not 0, or some of them are `outliers`, or they
-    depend on the sums asked just before, or the law that fits them best does not fit.
+    None where the sums contradict independent noise: their mean is not 0, some sums are `outliers`, a sum depends on
+    one of the three sums before, or the likeliest law does not fit.
     """
     seen = np.array(sums)
     if not 1 <= guess <= LARGEST_BOUND or np.any(outliers(seen)):
         return None
-    # Few sums tell no standard deviation: that of uniform noise is used where it is larger.
+    # Few sums show no standard deviation: that of uniform noise is used if it is larger.
     expected = math.sqrt((plus + minus) * guess * (guess + 1) / 3)
     spread = max(float(seen.std()), 0.5 if len(seen) >= MIN_INFORMATIVE_SUMS else expected)
     apart = [float(seen.mean()) * math.sqrt(len(seen)) / spread]

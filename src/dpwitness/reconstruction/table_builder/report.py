@@ -1,4 +1,4 @@
-"""Results of averaging attacks: their claims without the truth, and a comparison with the truth if it is known."""
+"""Results of attacks on published counts: claims without the truth, and a comparison with the truth if it is known."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ Found = Counts | Perturbation
 
 
 def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
-    """The JSON values and rows of text about the attacked system and the data, which hold the people or the truth."""
+    """The JSON values and rows of text about the attacked system and the file `data` of people or true counts."""
     if isinstance(system, Asked):
         limits = {"budget": system.budget, "rate": system.rate}
         name = ", ".join([system.oracle, *(f"{k} {v:,}" for k, v in limits.items() if v is not None)])
@@ -41,9 +41,9 @@ def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict
 
 
 def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
-    """The union bound for all counts, often 0, and the expected number of right counts by the exact law of the noise.
+    """The union bound of the probability that all counts are right, often 0, and the expected number of right counts.
 
-    Both are None where the noise's law is not known, where a count has no sum, and where the law is too large.
+    Both follow from the exact law of the noise; None if it is not known or too large, or if a count has no sum.
     """
     kinds = {*found.kinds, found.base_kinds}
     noises = max(sum(parts * k for parts, k in one) for one in kinds)
@@ -58,7 +58,7 @@ def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tu
 def result_of(
     ended: EndedAttack[Found], system: Simulation | Asked, data: str | None, true: Sequence[int] | None
 ) -> Result:
-    """The result of an attack; `true`: the true counts if they are known, and counts were attacked."""
+    """The result of an attack; `true`: the true counts, None if they are not known or the attack recovers no counts."""
     found = ended.found
     if isinstance(found, Perturbation):
         return _perturbation_result(ended, found, system, data)
@@ -74,7 +74,7 @@ def _histogram_result(
     data: str | None,
     true: Sequence[int] | None,
 ) -> Result:
-    """The result of the histogram attack: counts, their probabilities, and the number of right counts if known."""
+    """The result of the averaging attack: counts, their probabilities, and the number of right counts if known."""
     values, rows = _describe_system(system, data)
     finding, size = found.finding, len(found.values)
     heading, hidden, compared = _compare_counts(found, finding, system, true)
@@ -135,7 +135,7 @@ def _suppressed_result(
 def _compare_counts(
     found: Counts, finding: Finding, system: Simulation | Asked, true: Sequence[int] | None
 ) -> tuple[str, Rows, dict[str, object]]:
-    """The heading, a row about suppressed counts, and the JSON values of a finding of counts."""
+    """The heading, the row about suppressed counts, and the JSON values of a finding of counts."""
     claimed = finding.claimed
     where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
     of = f"{len(found.values)} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
@@ -167,7 +167,7 @@ def _draw_counts(found: Counts, finding: Finding, true: Sequence[int] | None) ->
 
 
 def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
-    """The lines of a table of counts; of too many counts, wrong or doubtful counts are printed first."""
+    """The lines of a table of wrong or positive counts: at most `MAX_ROWS`, of more the wrong or least probable."""
     size, sure = len(found.values), finding.probability
     wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
     order = sorted(range(size), key=lambda i: (i not in wrong, sure[i] if true is None else 0, i))
@@ -192,7 +192,7 @@ def _perturbation_result(
     noise_bound = known = None
     if isinstance(system, Simulation):
         noise_bound = system.noise_bound
-        # The theory also holds for the sums of systems without noise of totals.
+        # Proposition 2 holds for the sums of systems without noise of totals, too.
         known = system.law() if system.system in (*INDEPENDENT_SYSTEMS, "without-totals") else None
 
     def shows(noise: NoiseLaw | int, number: int) -> float:
@@ -243,7 +243,7 @@ def _perturbation_result(
 
 
 def _draw_proposition(axes: "Axes", found: Perturbation, single: float, label: str) -> None:
-    """Draw the probability of Proposition 2 against the number of sums, and mark this attack's number."""
+    """Draw the probability of Proposition 2 against the number of sums, and mark the attack's number of sums."""
     last = max(len(found.sums), math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
     sums = np.unique(np.maximum(1, last * np.arange(1, 201) // 200))
     axes.plot(sums, -np.expm1(sums * math.log1p(-min(single, 1 - 1e-16))), label=label)

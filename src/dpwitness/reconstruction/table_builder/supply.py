@@ -1,8 +1,7 @@
-"""The supply of questions: their number for a count, and the partitions of values that give different questions.
+"""The supply of questions: the number of questions for a count, and partitions that give different questions.
 
-Asghar & Kaafar (2020), section 4.2.2, and appendix C for attributes that allow too few partitions of their own: the
-supply then partitions suppressed values that certainly have people, and the values of other attributes within the
-counted set.
+Asghar & Kaafar (2020), section 4.2.2, and appendix C: for attributes with too few partitions the supply partitions
+suppressed values that certainly have people, and the values of other attributes within the counted set, too.
 """
 
 import math
@@ -27,12 +26,12 @@ from dpwitness.reconstruction.table_builder.averaging import (
 from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Where
 
-#: Number of two-partitions for each person² of the noise's variance: the mean then has a standard error of 0.14 people
-#: and rounds wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
+#: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
+#: wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
 PARTITIONS_PER_VARIANCE: Final = 100
-#: Factor of the base set's number of two-partitions: its count, on which all depend, is wrong once in 10⁷ times.
+#: Factor of the base set's number of two-partitions: its count, which all counts use, is wrong once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
-#: Number of two-partitions that estimate the noise's variance to 10 %, if the number of questions depends on it.
+#: Number of two-partitions that estimate the noise's variance to 10 %, where the number of questions depends on it.
 PILOT_PARTITIONS: Final = 200
 #: Largest number of values in the base set; 20 values have 524,287 two-partitions, more than a value gets.
 BASE_SIZE: Final = 20
@@ -47,21 +46,20 @@ class Plan:
     targets
         Positions of the values to count; None: all values.
     partitions
-        The number of two-partitions for each value; None: 100 for each person² of the noise's variance, which is
-        estimated.
+        The number of two-partitions for each value; None: 100 per person² of the estimated variance of the noise.
     base_partitions
         The number of two-partitions of the base set; None: 2.5 times `partitions`, or `partitions` for a single value.
     base
-        Positions of the base set's values, all with answers above 0, or the largest number of values, which have the
-        largest answers then.
+        Positions of the base set's values, all with answers above 0; or the largest number of its values, which then
+        have the largest answers.
     questions
         The largest number of questions in all, which limits `partitions`; None: no limit.
     same_partitions
-        Whether all values get the same two-partitions, so that values that nobody has get equal errors.
+        Whether all values get the same two-partitions, so that values without people get equal errors.
     fitted
         Whether counts come from the least squares of all single answers if these have smaller standard errors than the
-        sums of partitions, and nothing contradicts the assumptions; two sets are counted by another attribute as well,
-        to compare. False: counts come from sums alone, as in Algorithm 4.
+        sums of partitions, and no answer contradicts the assumptions; two sets are counted by another attribute, too,
+        for comparison. False: counts come from sums alone, as in Algorithm 4.
     """
 
     targets: tuple[int, ...] | None = None
@@ -81,13 +79,13 @@ class Plan:
             raise InvalidParameter(f"base={self.base!r} must hold at least 1 value")
 
     def pilot(self, left: float) -> int:
-        """The number of two-partitions that estimate the variance, if `left` questions are left."""
+        """The number of two-partitions that estimate the variance when `left` questions are left."""
         return int(min(PILOT_PARTITIONS, max(2, left / 8)))
 
     def partitions_for(self, variance: float, values: int, left: float) -> int:
-        """The number of two-partitions for each of `values` values against noise of this variance (people²).
+        """The number of two-partitions for each of `values` values under noise of this variance (people²).
 
-        Raises `InvalidParameter` where the `left` questions are too few for one two-partition each.
+        Raises `InvalidParameter` where the `left` questions are too few for one two-partition a value.
         """
         k = self.partitions or max(1, min(math.ceil(PARTITIONS_PER_VARIANCE * variance), MAX_PARTITIONS // 4))
         if left < math.inf:
@@ -102,25 +100,25 @@ class Plan:
         return k
 
     def for_base(self, k: int, values: int) -> int:
-        """The number of two-partitions of the base set, if each of `values` values gets k."""
+        """The number of two-partitions of the base set when each of `values` values gets k."""
         return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
-        """The base set's number of two-partitions in units of a value's."""
+        """The base set's number of two-partitions divided by a value's."""
         return BASE_FACTOR if values > 1 else 1.0
 
 
-#: A function that is called with the share of the questions that is done.
+#: A function that is called with the share of the asked questions, in [0, 1].
 Progress: TypeAlias = Callable[[float], None]
 #: Largest number of flags of selections in memory, 32 MB; more questions are asked in turns.
 MAX_FLAGS = 1 << 25
-#: Largest number of bytes of selections that a count keeps for the checks of single answers, so that memory is bounded.
+#: Largest number of bytes of selections that a count keeps for the checks of single answers.
 MAX_KEPT_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class SetCount:
-    """The count of a set of values, by their positions: the sums of partitions so far.
+    """The sums so far that count a set of values, which are given by their positions.
 
     `asked`: the single answers for the checks, up to `MAX_KEPT_BYTES`.
     """
@@ -130,11 +128,11 @@ class SetCount:
     asked: list[AnsweredBlock] = field(default_factory=list)
 
     def missing(self, k: int) -> int:
-        """The number of two-partitions that are missing to `k`; a partition into p parts counts for 2/p."""
+        """The number of two-partitions by which the sums are short of `k`; a partition into p parts counts as 2/p."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
     def add_block(self, block: Block, answers: IntArray) -> None:
-        """Add two-partitions of `both_sides` and their answers; of each partition, both sides are kept or neither."""
+        """Add two-partitions of `both_sides` and their answers; `asked` keeps as many whole partitions as fit."""
         self.sums.append(Sums.of(answers.reshape(2, -1)))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
         left = MAX_KEPT_BYTES - sum(one.bits.nbytes for one in self.asked)
@@ -158,7 +156,7 @@ class SetCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """Two-partitions to ask for (see `both_sides`), within a sub-population, and the count that they add to."""
+    """Two-partitions to ask about (see `both_sides`), their sub-population, and the count that their answers add to."""
 
     count: SetCount
     attribute: str
@@ -178,9 +176,9 @@ def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Bo
 
 
 def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progress | None = None) -> None:
-    """Ask for two-partitions and add them to their counts, in as few turns as memory allows."""
+    """Ask about two-partitions and add the answers to their counts, in as few turns as memory allows."""
     turns: list[Partitions] = []
-    for one in wanted:  # in portions that fit into memory
+    for one in wanted:
         portion = max(1, MAX_FLAGS // (2 * len(oracle.values(one.attribute))))
         turns += [replace(one, sides=one.sides[k : k + portion]) for k in range(0, len(one.sides), portion)]
     batch: list[tuple[SetCount, Block]] = []
@@ -198,15 +196,15 @@ def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progr
 
 
 class Supply:
-    """The supply of different questions about values of one attribute, by which it counts sets of these values.
+    """The supply of different questions about one attribute's values, with which it counts sets of values.
 
     Parameters
     ----------
     noisy
         The published answers, shape (values,).
     plan
-        The plan, of which `same_partitions` and `questions` are used; `questions` include those for `noisy`, and near
-        that limit other attributes are left out.
+        The plan, whose `same_partitions` and `questions` are used; `questions` include those for `noisy`, and near this
+        limit other attributes are left out.
 
     Attributes
     ----------
@@ -227,7 +225,7 @@ class Supply:
         self.not_empty = np.zeros(len(noisy), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
         self._where = dict(where or {})
-        self._sizes = {  # the other attributes that may be partitioned; more than 1,024 values take too many questions
+        self._sizes = {  # numbers of values of the other attributes; more than 1,024 values take too many questions
             name: size
             for name in oracle.attributes
             if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= 1024
@@ -242,7 +240,7 @@ class Supply:
         return self._limit - self._oracle.asked
 
     def overhead(self, base: IntArray, k: int) -> int:
-        """The number of a count's questions beside its partitions, which find other attributes' answers above 0."""
+        """The number of questions a count needs beside its partitions, to find other attributes' answers above 0."""
         enough = number_of_partitions(int(np.count_nonzero(self._noisy[base])) - 1) >= k
         return 0 if enough else sum(self._sizes.values())
 
@@ -254,8 +252,8 @@ class Supply:
     def base(self, given: int | tuple[int, ...], k: int) -> IntArray:
         """Positions of the base set: the `given` positions, or at most `given` positions of the largest answers.
 
-        If the set without one of them has fewer than `k` two-partitions, suppressed values that certainly have people
-        join it. Raises `InvalidParameter` for given values without an answer above 0, and if all answers are 0.
+        Suppressed values that certainly have people join if the set without one value has fewer than `k`
+        two-partitions. Raises `InvalidParameter` for given values without an answer above 0, and if all answers are 0.
         """
         if isinstance(given, tuple):
             chosen = value_positions(self._oracle, self._attribute, given)
@@ -270,16 +268,17 @@ class Supply:
         if not len(shown):
             raise InvalidParameter(f"attribute {self._attribute!r}: no answer is above 0, so nothing can be averaged")
         if number_of_partitions(len(shown) - 1) < k and len(shown) < given:
-            self._certify()
+            self._find_not_empty()
         return np.sort(np.concatenate([shown, np.flatnonzero(self.not_empty)]))
 
-    def _certify(self) -> None:
-        """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9).
+    def _find_not_empty(self) -> None:
+        """Find suppressed values with people: beside a published value, they change its answer (appendix C, section 9).
 
-        Under uniform noise a value with people is missed with probability up to 1/(2r+1) by each of the helpers.
+        Under uniform noise a value with people is missed with probability up to 1/(2r+1) by each of the helpers, which
+        are the values with the largest answers.
         """
         helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
-        tried = np.flatnonzero(self._noisy == 0)[:64]  # a limit of the questions: two for each value
+        tried = np.flatnonzero(self._noisy == 0)[:64]  # each value takes two questions
         if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
             return
         self._tried = True
@@ -294,10 +293,10 @@ class Supply:
     def count(
         self, sets: Sequence[IntArray], k: int, progress: Progress | None = None, *, again: Sequence[IntArray] = ()
     ) -> list[Average]:
-        """Count the people with a value of each set (positions), by about `k` two-partitions or equivalent questions.
+        """Count the people with a value of each set (positions), by about `k` two-partitions or as many answers.
 
-        A set without an answer above 0 has no `information`. `again`: sets to count by another attribute as well, to
-        compare, if another attribute exists and questions have no limit; their averages come last, or are left out.
+        A set without an answer above 0 has `information` 0. `again`: sets to count by another attribute, for
+        comparison; their averages come last, and are left out without another attribute, or with a limit of questions.
         """
         counts, checks = [SetCount(values) for values in sets], [SetCount(values) for values in again]
         compared = [
@@ -314,7 +313,7 @@ class Supply:
         return [average(count.sums, tuple(count.asked)) for count in counted]
 
     def _partition_largest_other(self, count: SetCount, k: int) -> Partitions:
-        """Partition the other attribute with the most values, in the same round of questions as all partitions."""
+        """Partition the values of the other attribute with the most values, within the set."""
         name = max(self._sizes, key=lambda name: self._sizes[name])
         base = np.arange(self._sizes[name])
         sides = two_partitions(self._rng, len(base), min(k, PILOT_PARTITIONS))
@@ -331,7 +330,7 @@ class Supply:
         rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
         if len(shown) >= 2:
             base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
-        elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
+        elif len(extra) + len(shown) >= 2:  # 2·k: partitions with a suppressed side will be left out
             base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
         else:
             return None
@@ -372,7 +371,7 @@ class Supply:
         row[0, count.values] = True
         count.sums.append(Sums.of(self._oracle.ask(self._attribute, row, self._where)[None]))
         if count.has_sums:
-            self._workarounds.setdefault("what no partition reaches was taken as published", {})
+            self._workarounds.setdefault("counts without a usable partition were taken as published", {})
 
     def _where_within(self, values: IntArray) -> Where:
         """The sub-population of the people with one of the values, given by their positions."""

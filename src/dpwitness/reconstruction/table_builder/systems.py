@@ -1,7 +1,7 @@
-"""Query systems as an attack sees them, and simulated systems: Algorithms 1 and 2 of Asghar & Kaafar (2020).
+"""The interface `System` between attacks and query systems, and simulated systems, which answer from a `Table`.
 
-An attack asks a `System` for the number of people who have one of the selected values of an attribute, and sees nothing
-else. The systems here answer from a `Table`; `oracle.AskedSystem` answers from a system of the user's.
+Asghar & Kaafar (2020), Algorithms 1 and 2. An attack asks a `System` for the number of people who have one of the
+selected values of an attribute, and sees nothing else. `oracle.AskedSystem` asks the user's own system.
 """
 
 from abc import ABC, abstractmethod
@@ -28,13 +28,13 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where, require_attribute
 
 Words: TypeAlias = NDArray[np.uint64]
-#: A sub-population with its values in tuples, so that it can be the key of a dictionary.
+#: A sub-population with its values in tuples, which dictionaries take as keys.
 Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
-#: Number that replaces an answer that was refused or never came: the least int64, which is no possible count.
+#: The number for an answer that was refused or never came: the least int64, which is no possible count.
 MISSING_ANSWER: Final = -(1 << 63)
-#: Largest number of sub-populations whose counts a simulated system keeps, so that memory is bounded.
+#: Largest number of sub-populations whose counts a simulated system keeps in memory.
 MAX_SUB_POPULATIONS: Final = 4096
-#: Number of bits of a key that choose a cell of the perturbation table: 65,536 cells hold a noise law to 2⁻¹⁶.
+#: Number of bits of a key that choose a cell of the perturbation table: 65,536 cells hold probabilities to 2⁻¹⁶.
 CELL_BITS: Final = 16
 
 
@@ -51,10 +51,7 @@ class Block:
 
 
 class System(ABC):
-    """A query system as attacks see it; `asked`: the number of questions that were asked so far.
-
-    `values`: all values of each attribute.
-    """
+    """A query system under attack; `asked`: the number of questions so far; `values`: all values of each attribute."""
 
     asked: int = 0
 
@@ -67,37 +64,36 @@ class System(ABC):
         return tuple(self._values)
 
     def values(self, attribute: str) -> tuple[Value, ...]:
-        """The values of an attribute, in the order of a selection; raises `InvalidParameter` if unknown."""
+        """The values of an attribute, in the order of selections. Raises `InvalidParameter` for an unknown name."""
         require_attribute(self._values, attribute)
         return self._values[attribute]
 
     @abstractmethod
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
-        """Answer counting queries with the numbers of people in `where` who have a selected value of the attribute.
+        """The published numbers of people in `where` who have a selected value of the attribute, shape (queries,).
 
-        `selections`: a row for each query, a column for each value, shape (queries, values); returns shape (queries,).
-        An answer that was refused, or that exceeds the allowed questions, is `MISSING_ANSWER`: attacks and their
-        confidence use the other answers.
+        `selections`: a row for each query, a column for each value, shape (queries, values). An answer that was
+        refused, or that exceeds the allowed questions, is `MISSING_ANSWER`.
         """
 
     def ask_all(self, blocks: Sequence[Block]) -> list[IntArray]:
-        """Answer several blocks of questions that do not depend on each other's answers."""
+        """The answers to several blocks of questions, none of which depends on answers to others."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
 def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntArray, union: Words) -> None:
-    """Add the people and the identities of each query's selected values to `people` and `union`."""
+    """Add up the people, and join the identities, of each query's selected values, in `people` and `union`."""
     for i in range(selections.shape[0]):
         for j in range(selections.shape[1]):
             if selections[i, j]:
                 people[i] += counts[j]
                 for w in range(words.shape[1]):
-                    # Cells share nobody, so that "or" and "xor" are the same here: one kernel for sets and keys.
+                    # Values share no people, so that "xor" joins sets as "or" does: one kernel serves sets and keys.
                     union[i, w] ^= words[j, w]
 
 
 class SimulatedSystem(System):
-    """A simulated system: true counts, suppression, and one identity for each set of contributors."""
+    """A simulated system: true counts, suppression, and an identity for each set of contributors."""
 
     #: Largest number of noises in the answer for one value among all people; None: the noise grows with the questions,
     #: or with the values that they name.
@@ -137,7 +133,7 @@ class SimulatedSystem(System):
         return answers
 
     def _identities(self) -> Words:
-        """The identities of profiles, one bit each: a query's union is its set of contributors; (profiles, words)."""
+        """The identities of profiles, one bit each, so that a union identifies its contributors; (profiles, words)."""
         profiles = len(self._table.counts)
         words = np.zeros((profiles, -(-profiles // 64)), np.uint64)
         index = np.arange(profiles)
@@ -145,7 +141,7 @@ class SimulatedSystem(System):
         return words
 
     def _cells_of(self, attribute: str, where: Fixed) -> tuple[IntArray, Words]:
-        """The number of people and the identity of each value of the attribute within the sub-population."""
+        """The number of people with each value of the attribute in the sub-population, and their identity."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
             if len(self._cells) >= MAX_SUB_POPULATIONS:
@@ -164,7 +160,7 @@ class SimulatedSystem(System):
 
 
 class ExactCounts(SimulatedSystem):
-    """A system that suppresses alone: 0 for at most s people, else the true count (section 2.2); the law bounds s."""
+    """A system with suppression but no noise (section 2.2): 0 for at most s people, else the true count."""
 
     noises = 0
 
@@ -174,7 +170,7 @@ class ExactCounts(SimulatedSystem):
 
 
 class FreshNoisyCounts(SimulatedSystem):
-    """A system with fresh noise for every question, also for a repeated question (section 2.2)."""
+    """A system with fresh noise for every question, repeated questions included (section 2.2)."""
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
@@ -204,7 +200,7 @@ class BoundedNoisyCounts(SimulatedSystem):
 
 
 class KeyedNoisyCounts(SimulatedSystem):
-    """The deployed system: each person has a random key, and the contributors' xor chooses a cell of a noise table.
+    """The deployed system: each person has a random key, and the xor of contributors' keys selects from a noise table.
 
     Fraser & Wooton (2005); Asghar & Kaafar (2020), section 5.1.
     """
@@ -252,9 +248,9 @@ LAWS: Final = ("uniform", "maximum-entropy", "normal", "laplace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """The options of a bundled system: its name among `SYSTEMS`, its noise among `LAWS`, and its suppression.
+    """The options of a bundled system: a name in `SYSTEMS`, a law in `LAWS`, its bound r in people, and so on.
 
-    `scale`: None is 1, and uniform noise has no scale; `suppression`: None is max(r, 4).
+    `scale`: None means 1; uniform noise takes no scale. `suppression`: None means max(r, 4).
     """
 
     system: str = "bounded"
@@ -265,27 +261,27 @@ class Simulation:
 
     @property
     def suppressed(self) -> int:
-        """The largest number of people whose count is answered by 0."""
+        """The largest number of people for which the system answers 0."""
         return max(self.perturbation, 4) if self.suppression is None else self.suppression
 
     @property
     def noise_bound(self) -> int | None:
-        """The largest error of the answer for one value among all people, in people; None without a limit."""
+        """The largest error, in people, of the answer for one value among all people; None without a limit."""
         noises = SYSTEMS[self.system].noises
         return None if noises is None else noises * self.perturbation
 
     @property
     def independent_law(self) -> NoiseLaw | None:
-        """The law of the noise if all noises are independent, so that the theory holds."""
+        """The law of the noise if all noises are independent, as the theory assumes; else None."""
         return self.law() if self.system in INDEPENDENT_SYSTEMS else None
 
     def law(self) -> NoiseLaw:
-        """The law of the system's noise. Raises `InvalidParameter` for a scale or bound that no law has."""
+        """The law of the system's noise. Raises `InvalidParameter` for a scale or bound out of range."""
         if self.noise == "uniform":
             if self.scale is not None:
                 raise InvalidParameter("--scale says nothing of uniform noise: choose another --noise, or leave it out")
             return uniform(self.perturbation)
         scale = 1.0 if self.scale is None else self.scale
         if self.noise == "maximum-entropy":
-            return maximum_entropy(self.perturbation, scale * scale)  # infinite where it overflows: refused
+            return maximum_entropy(self.perturbation, scale * scale)  # refuses an infinite square
         return (truncated_normal if self.noise == "normal" else truncated_laplace)(self.perturbation, scale)

@@ -24,14 +24,14 @@ LARGEST_COUNT: Final = 1 << 40
 
 
 class Table:
-    """People (rows) and attributes (columns); every person has one value of each attribute.
+    """A table of people, each of whom has one value of every attribute.
 
     Attributes
     ----------
     values
-        The values of each attribute in the order in which queries select them; nobody may have some of them.
+        The values of each attribute, in the order of selections; a value may belong to no person.
     codes
-        Profiles as positions in `values`; shape (profiles, attributes).
+        The profiles as positions in `values`; shape (profiles, attributes).
     counts
         The number of people with each profile, at least 1; shape (profiles,).
     """
@@ -53,7 +53,7 @@ class Table:
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, values: Sequence[Value] | None = None, name: str = "value") -> "Table":
-        """The table of one attribute from the number of people with each value. Raises `InvalidData` for bad counts."""
+        """A table of one attribute, from the number of people with each value. Raises `InvalidData` for bad counts."""
         array = np.asarray(counts)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
             raise InvalidData("a histogram is a list of at least one count")
@@ -67,7 +67,7 @@ class Table:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
-        """The table of columns with one person, or `counts` people, a row. Raises `InvalidData` for missing values."""
+        """A table from columns with one person, or `counts` people, a row. Raises `InvalidData` for missing values."""
         lengths = {len(column) for column in columns.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InvalidData("a table needs at least one column and one row, and columns of one length")
@@ -86,7 +86,7 @@ class Table:
         return cls(values, np.array(codes, np.int64).T, weights)
 
     def only(self, attributes: Collection[str]) -> "Table":
-        """The table of the same people with the given attributes alone."""
+        """A table of the same people with the given attributes alone."""
         places = {name: self.column(name) for name in attributes}
         return Table({name: self.values[name] for name in places}, self.codes[:, list(places.values())], self.counts)
 
@@ -112,7 +112,7 @@ class Table:
         return np.array([place[value] for value in chosen], np.int64)
 
     def profiles(self, where: Where) -> BoolArray:
-        """Flags of the profiles that satisfy all conditions, each a set of values of an attribute; (profiles,)."""
+        """Flags of the profiles in the sub-population, shape (profiles,)."""
         inside = np.ones(len(self.counts), np.bool_)
         for attribute, chosen in where.items():
             inside &= np.isin(self.codes[:, self.column(attribute)], self.positions(attribute, chosen))
@@ -126,7 +126,7 @@ def require_attribute(values: Mapping[str, object], attribute: str) -> None:
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a table from a CSV file with a header line: a row is a person, or as many people as its column "count" says.
+    """Read a table from a CSV file with a header line; a row is one person, or the number of people in column "count".
 
     Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are not whole numbers.
     """
@@ -152,7 +152,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def values_named(known: Iterable[Value], texts: Iterable[str]) -> dict[str, Value]:
-    """The value of an attribute for each text that names one: the value of the same text, else the equal number.
+    """The attribute's value that each text names: the value of the same text, else the equal number.
 
     The texts come from an option or from another file, where the attribute's column may have another type. Texts that
     name no value are left out.

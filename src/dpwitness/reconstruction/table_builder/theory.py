@@ -24,10 +24,10 @@ def _as_kinds(k: int | Kinds) -> Kinds:
 def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
     """The probability that a sum of `plus` noises minus `minus` others shows r.
 
-    A sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that its n-th part rounds up to r.
+    A sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
-    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # d short of ±r
+    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # d below ±r
     found = 0.0
     for high, low in (near, near[::-1]):
         tail = np.ones(1)
@@ -49,9 +49,9 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
 
 
 def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray, int]:
-    """The law of the error of Algorithm 4's mean: smallest multiple, probabilities from it on, and common divisor.
+    """The law of the error of Algorithm 4's mean: smallest multiple, probabilities from it on, and divisor.
 
-    Errors are multiples of 1/divisor people. Sums of p parts count for 1/p of their value, as in `averaging.average`.
+    Errors are multiples of 1/divisor people. Sums of p parts have the weight 1/p, as in `averaging.average`.
     """
     kinds, law = _as_kinds(k), as_law(noise)
     common = math.lcm(*(parts for parts, _ in kinds))
@@ -70,8 +70,8 @@ def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray
 def noise_removed(noise: NoiseLaw | int, k: int | Kinds, *, ties: Literal["wrong", "half", "right"] = "wrong") -> float:
     """Equation (5): the probability that Algorithm 4 gives the right count from `k` two-partitions.
 
-    The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper's
-    formula, right with probability ½, `"half"`, as when it is rounded, or `"right"`, as in the paper's examples.
+    The mean must differ from the count by less than ½. A mean exactly between two counts is `"wrong"`, as in the
+    paper's formula, or `"right"`, as in its examples, or right with probability ½, `"half"`, as when it is rounded.
     """
     low, law, divisor = weighted_law(noise, k)
     twice = 2 * (low + np.arange(len(law)))
@@ -96,8 +96,8 @@ def expected_right(
     """The expected number of counts that the histogram attack gets right (section 4.2.2).
 
     `base`, `kinds`: the partitions of the base set and of each count; `empty`: whether nobody has the value. Each count
-    is the difference of two noise removals, and at least 0, so an empty value is right as often as its difference is
-    not positive. The two removals are treated as independent, although empty values share some noise with the base set.
+    is the difference of two averages, and at least 0, so the count 0 is right as often as the difference is not
+    positive. The averages are treated as independent, although empty values share some noise with the base set.
     """
     law, first = as_law(noise), _as_kinds(base)
     return float(
@@ -107,7 +107,7 @@ def expected_right(
 
 @lru_cache(maxsize=64)
 def _pair_probabilities(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, float]:
-    """The probabilities that two removals have the same error, and that the first has no larger error."""
+    """The probabilities that the averages of `k` and `base` have the same error, and that the first is not larger."""
     low, first = rounded_error_law(law, k)
     base_low, second = rounded_error_law(law, base)
     # The place of each error of `first` in `second`; errors outside of `second` have probability 0.
