@@ -1,13 +1,13 @@
-"""The attack on private threshold testing: which queries it asks, what it concludes, and which counts it claims.
+"""Attacks on private threshold testing: the ordered partition and the adaptive attack, and the counts that they claim.
 
-Algorithm 3 of Chen & Machanavajjhala (2015) asks all difference queries x_u − x_v under one noisy threshold. larger(v),
-the cells u whose difference to v is answered ⊤, shrinks as x_v grows, so the cells fall into parts in the order of
-their counts. Algorithm 4 buys one noisy total a part, which then gives each part's count; or, where it is known up to
-what count all counts occur, the parts' order does (Theorem 5.12).
+Algorithm 3 of Chen & Machanavajjhala (2015) asks all differences x_u − x_v under one noisy threshold. The set larger(v)
+of the cells u whose difference to v is answered ⊤ shrinks as x_v grows, so equal sets give parts of cells in the order
+of counts. Algorithm 4 buys a noisy total for each part, which gives its count; if all counts up to a known k occur, the
+order of the parts gives their counts (Theorem 5.12).
 
-The adaptive attack asks signed sums of cells chosen from the answers so far: it finds counts relative to each other
-(`relative_counts`; behind query noise by copies, `query_noise`), and claims them in people as far as noisy totals, or
-the noise of the threshold, tell their common factor.
+The adaptive attack asks signed sums of cells, chosen by the answers so far: it finds counts relative to each other
+(`relative_counts`; against query noise by copies, `query_noise`), and claims counts of people if noisy totals, or the
+law of the threshold's noise, determine their common factor.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,9 @@ from dpwitness.reconstruction.threshold_testing.query_noise import majority_comp
 from dpwitness.reconstruction.threshold_testing.relative_counts import RelativeCounts, find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
-#: The prevailing fraction: a property that this fraction of the cells has, such as a common unit, is taken for that of
-#: all cells.
+#: The fraction of cells from which on a property, such as a common unit, is taken for a property of all cells.
 PREVAILING_FRACTION: Final = 0.98
-#: The confidence from which on a factor is claimed, and that of the factor's limit.
+#: The least probability with which a factor is claimed, and the confidence of the factor's limit.
 FACTOR_CONFIDENCE: Final = 0.95
 
 
@@ -34,17 +33,17 @@ FACTOR_CONFIDENCE: Final = 0.95
 class Reconstruction:
     """Guessed counts, and the attack's claims about them without the truth; arrays of shape (cells,).
 
-    `confidence` is the expected fraction of right counts among the claimed ones; where no count is claimed, among all
+    `confidence`: the expected fraction of right counts among the claimed counts; where no count is claimed, among all
     guesses, if all cells of each part have the same count.
     """
 
     guess: Counts
     known: Flags  # the guesses that are claimed to be right
-    factor: int | None = 1  # 1: counts as they are; None: the answers determine them up to a whole factor only
-    factor_at_most: float | None = None  # with confidence 0.95, where the factor is unknown and has a limit
+    factor: int | None = 1  # the factor that the guesses include; None: they are counts up to a whole factor
+    factor_at_most: float | None = None  # the limit, with confidence 0.95, of an unknown factor; None without a limit
     confidence: float
     method: str  # "weighing", "partition and totals" or "partition"
-    queries: int  # threshold queries asked
+    queries: int  # the number of threshold queries
     contradicted: tuple[str, ...] = ()  # assumptions that the answers contradict, in words
 
     @property
@@ -58,7 +57,7 @@ class Reconstruction:
         )
 
     def right_claims(self, truth: Counts) -> Flags:
-        """The claims that are right: with the factor, or where it is unknown with the whole one that suits most."""
+        """Flags of the right claims; an unknown factor is the whole number that makes most claims right."""
         if self.factor is not None:
             return np.asarray(self.known & (self.guess == truth))
         some = self.known & (self.guess > 0)
@@ -75,22 +74,22 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells
 
     Both have shape (cells,). Two cells are in one part if their sets larger(·) are equal; parts are in descending order
     of these sets, that is, in ascending order of the counts. Without query noise the sets are nested, so their sizes
-    say everything. With a finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as
-    ⊥); the sets need no longer be nested, and their sizes are compared. The second value is None where the sets are not
-    nested, or not known.
+    determine them. With a finite ε₂ every comparison is the majority of `copies` copies (Theorem 3.5; a tie counts as
+    ⊥); the sets may then not be nested, and only their sizes are compared. The second value is None unless the sets are
+    nested.
     """
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
     sizes, inside = oracle.larger(copies)
     _, part = np.unique(-sizes, return_inverse=True)
-    # Sets of given sizes are nested exactly if each cell is in this number of them (Gale & Ryser 1957).
+    # Sets of given sizes are nested exactly if each cell is in this number of sets (Gale & Ryser 1957).
     in_nested = np.searchsorted(np.sort(-sizes), -np.arange(len(sizes)), side="left")
     nested = inside is not None and np.array_equal(np.sort(inside), in_nested[::-1])
     return part.ravel(), inside if nested else None
 
 
 def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
-    """Algorithm 4: threshold testing orders the cells, and the noisy total of each part gives its count.
+    """Algorithm 4: the ordered partition gives parts of cells, and the noisy total of each part gives its count.
 
     Where the oracle sells no totals, the guess of a cell is the number of its part: a lower limit of its count if the
     noisy threshold is positive (Lemma 5.10). Raises `InvalidParameter` for copies out of range.
@@ -114,12 +113,12 @@ def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
 
 
 def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05, copies: int = 1) -> Reconstruction:
-    """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
+    """Algorithm 3 without totals: where all counts from 0 to k occur, part i holds the cells of count i, up to a limit.
 
-    Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
-    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed. No
-    count is claimed where the answers contradict the theorem: there are too few parts, sets larger(·) are not nested,
-    or no single threshold from 0 to 2α explains the sets, because the threshold changes.
+    Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α this holds for all i ≤ k − 2α with probability at least 1 − δ.
+    The number of its part is the guess for each cell; guesses up to k − 2α (`support` is k) are claimed. No count is
+    claimed where the answers contradict the theorem: parts are too few, sets larger(·) are not nested, or no single
+    threshold from 0 to 2α explains the sets, because the threshold changes.
 
     Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
     """
@@ -134,7 +133,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
     part, inside = ordered_partition(oracle, copies=copies)
     most = support - 2 * alpha
-    # With z in 0..2α, which has probability 1 − δ, the cells of count k − 2α + 1 have a part of their own, too.
+    # With z in 0..2α, of probability 1 − δ, the cells of count k − 2α + 1 have a part of their own, too.
     holds = inside is not None and part.max() > most and _explained_by_one_threshold(part, inside, most, 2 * alpha)
     contradiction = (
         f"the answers contradict Theorem 5.12, so not every count up to {support} occurs, ε₁ or ε₂ is wrong, or the "
@@ -153,7 +152,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
 def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
     """Whether one ⌈z⌉ from 0 to `highest` explains the number of sets that hold each cell of the parts 0..`most`.
 
-    With its part's number as its count, a cell is in larger(v) of all cells v of parts that are at least ⌈z⌉ lower.
+    If a part's number is its count, a cell is in larger(v) for all cells v of parts that are at least ⌈z⌉ lower.
     """
     claimed = part <= most
     up_to = np.concatenate([np.zeros(highest, np.int64), np.cumsum(np.bincount(part))])  # of parts −highest, …
@@ -161,7 +160,7 @@ def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: 
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
-    """The fractions of right guesses: of all cells, and of the cells with at most `small` people (NaN without any)."""
+    """The fractions of right guesses among all cells, and among those with at most `small` people (NaN without any)."""
     right = counts == guess
     few = counts <= small
     return float(right.mean()), float(right[few].mean()) if few.any() else float("nan")
@@ -170,12 +169,11 @@ def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
 def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | None = None) -> Reconstruction:
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
-    Counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. The counts are tested on
-    fresh sums. Where these are not as predicted, or other counts may explain all answers as well, Algorithm 4 is run if
-    the oracle sells totals, and else nothing is claimed; guesses that failed the test are 0.
+    Counts are found up to a common factor, which a noisy total then gives, or ε₁ limits. Fresh sums test the counts. If
+    their answers are not as predicted, or other counts may explain all answers as well, the attack uses Algorithm 4
+    where the oracle sells totals, and else claims nothing; guesses that failed the test become 0.
 
-    `copies`: the number of copies of each query at a time, for finite ε₂; None: the number that ε₂ needs. `rng`: for
-    the attack's own choices.
+    `copies`: the number of copies of each query, for finite ε₂; None: the number that ε₂ needs. `rng` draws the sums.
     Raises `InvalidParameter` for copies out of range.
     """
     if copies is not None and copies < 1:
@@ -195,7 +193,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
 
 
 def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copies: int = 1) -> Reconstruction:
-    """Claim counts in the common unit, in people as far as totals or the threshold's noise tell the factor."""
+    """Claim counts, in people if totals or the threshold's noise determine the factor, else in the common unit."""
     known, counts, epsilon = found.known, found.low, oracle.noise.epsilon_totals
     guess, total = _complete_by_totals(oracle, counts, known, _parts(oracle, found, copies))
     limit = _factor_limit(oracle, found, negated)
@@ -205,7 +203,7 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
         probability = 1.0
     elif total is not None and epsilon is not None:
         factor, probability = _likeliest_factor(total, units, epsilon)
-        # A unit that suits all need not be the largest.
+        # Nearly all counts may be multiples of a larger unit.
         if probability == 0 and (unit := _find_largest_unit(counts[known])) > 1:
             known = known & (counts % unit == 0)
             counts = counts // unit
@@ -215,14 +213,14 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
     certain = probability >= FACTOR_CONFIDENCE
     if total is None:
         guess = np.rint(found.likeliest).astype(np.int64)
-    elif certain:  # within the limits of their cells
+    elif certain:  # a part's mean is moved into the limits of each cell
         guess = np.clip(guess, factor * found.low, factor * np.minimum(found.high, LARGEST_COUNT // factor))
-    # A wrong count shows in a fresh sum with probability at least 1/4: the cell is in the sum with probability 1/2, and
-    # the sum then lies with probability 1/2 on the side of the threshold that shows the error.
+    # A wrong count shows in a fresh sum with probability at least 1/4: the sum holds the cell with probability 1/2, and
+    # is then with probability 1/2 on the side of the threshold that shows the error.
     confidence = 1 - 0.75**found.fresh_sums
     if not certain or factor > 1:
         # The probability that one more cell is a multiple of the unit, as all known cells are (Jeffreys' rule of
-        # succession): if the unit is several people, no answer need show a single cell between two multiples of it.
+        # succession): if the unit is several people, answers may hide a cell between two multiples.
         n = int(np.count_nonzero(counts[known]))
         confidence = min(confidence, (n + 0.5) / (n + 1))
     return Reconstruction(
@@ -239,8 +237,8 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
 def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     """The number of each cell's part for the noisy totals, shape (cells,).
 
-    Part 0 holds the known cells. Other cells that the answers do not tell apart are one part: more people, and less
-    noise a cell. Where many cells have no close limits Algorithm 3 tells them apart.
+    Part 0 holds the known cells. Other cells that the answers do not tell apart form one part: of more people, with
+    less noise a cell. Where many cells have wide limits, the parts are those of Algorithm 3.
     """
     known, wide = found.known, found.high - found.low > 1
     columns = [found.low, found.high, np.rint(4 * found.likeliest).astype(np.int64)]
@@ -254,7 +252,7 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
 
 
 def _complete_by_totals(oracle: Queries, counts: Counts, known: Flags, parts: Cells) -> tuple[Counts, float | None]:
-    """The counts, for unknown cells the mean of their part; and the known cells' noisy total, None without one."""
+    """The counts, with the mean of its part for each unknown cell, and the known cells' noisy total or None."""
     total = oracle.totals(parts) if known.any() else None
     if total is None:
         return counts, None
@@ -263,14 +261,14 @@ def _complete_by_totals(oracle: Queries, counts: Counts, known: Flags, parts: Ce
 
 
 def _find_largest_unit(counts: Counts) -> int:
-    """The largest unit that nearly all counts are multiples of, by the first 2,000 that are not 0."""
+    """The largest unit of which nearly all counts are multiples, judged by the first 2,000 counts above 0."""
     some = counts[counts > 0][:2_000]
     units = np.unique(np.gcd(some[1:], some[:-1]))
     return int(max((unit for unit in units if np.mean(some % unit == 0) >= PREVAILING_FRACTION), default=1))
 
 
 def _likeliest_factor(total: float, units: float, epsilon: float) -> tuple[int, float]:
-    """The whole factor that makes the noisy total likeliest, and its probability under a uniform prior.
+    """The whole factor under which the noisy total is likeliest, and its probability by a uniform prior.
 
     The probability is 0 where the total contradicts all factors.
     """
@@ -284,9 +282,9 @@ def _likeliest_factor(total: float, units: float, epsilon: float) -> tuple[int, 
 
 
 def _factor_limit(oracle: Queries, found: RelativeCounts, negated: bool) -> float | None:
-    """The upper limit of the factor with confidence 0.95: the largest likely z, divided by ⌈z⌉ − 1 in units; or None.
+    """The upper limit of the factor with confidence 0.95: the largest likely z, divided by ⌈z⌉ − 1 in units.
 
-    None also if not even units of one person are likely: then the stated ε₁ or θ is wrong.
+    None without ε₁ or ⌈z⌉, and where even units of one person are unlikely, so that the stated ε₁ or θ is wrong.
     """
     epsilon1 = oracle.noise.epsilon1
     if epsilon1 is None or found.threshold is None or found.threshold < 2:

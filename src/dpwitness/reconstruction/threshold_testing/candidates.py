@@ -1,7 +1,7 @@
 """Candidates against private threshold testing, and the family's entry point.
 
-Theorem 4.7 of Chen & Machanavajjhala (2015): copies of two queries around the threshold that change places; and without
-query noise the event that Algorithm 3 gives a cell its true count.
+The candidates are those of Theorem 4.7 of Chen & Machanavajjhala (2015), copies of two queries around the threshold
+that change places on D′; and without query noise, the event that Algorithm 3 gives a cell its true count.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,17 +17,17 @@ from dpwitness.neighbours.pair import ATTACK
 from dpwitness.proposals import Attack, AttackFamily, Candidate, Commands, as_numbers, is_histogram
 from dpwitness.reconstruction.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 
-#: The largest number of copies that is tried: with more copies the event is too rare for usual numbers of runs.
+#: The largest number of copies of a query: with more copies the event is too rare for usual numbers of runs.
 MOST_TRIED_COPIES: Final = 40
 
 
 def promising_copies(
     epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
 ) -> list[int]:
-    """The numbers t of copies with the most evidence expected from `runs` paired runs, and with the best lower bound.
+    """The numbers t of copies with the most expected evidence and with the best lower bound from `runs` paired runs.
 
-    ε₁, ε₂, threshold and base as `mirrored_probabilities` takes them, in units of the sensitivity; without query noise
-    one copy suffices. One or two numbers, at most `MOST_TRIED_COPIES`, in ascending order.
+    The result has one or two numbers, at most `MOST_TRIED_COPIES`, in ascending order; without query noise one copy
+    suffices. ε₁, ε₂, threshold and base are those of `mirrored_probabilities`, in units of the sensitivity.
     """
     if epsilon2 == np.inf:
         return [1]
@@ -36,17 +36,17 @@ def promising_copies(
         v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
         if t > 1 and v * runs < 20:  # an event with fewer expected hits shows little
             break
-        if not w > 0:  # too small for a double: the event is impossible on D′, as without query noise
+        if not w > 0:  # the event is nearly impossible on D′: its probability is too small for a double
             return [t]
         # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
         evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
-        # 7.6 = log(1/α) + log 2 of a bound with confidence 0.999
+        # log(1/α) + log 2 = 7.6 for a bound with confidence 0.999
         bound.append(np.log(v / w) - np.sqrt(2 * 7.6 / runs * (1 / v + 1 / w)))
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 
 
 def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack:
-    """The attack on an instance of private threshold testing whose parameters give ε₁ and ε₂ by `split`."""
+    """The attack on a mechanism of private threshold testing; `split` gives ε₁ and ε₂ from its parameters."""
 
     def propose(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
         sensitivity = float(parameters["sensitivity"])
@@ -58,7 +58,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
         if data is not None:
             people = as_numbers(data)
             if sensitivity != 1 or people is None or not is_histogram(people):
-                return  # the data are not counts of people: other queries about them are not known
+                return  # the data are no counts of people, so neighbours and queries on them are not known
             counts = people.astype(np.int64)
             if epsilon2 == np.inf:
                 yield from _reconstructions(counts, threshold, epsilon1)
@@ -80,7 +80,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
 
 
 def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base: float) -> str:
-    """The words about κ of Theorem 4.7; without query noise, that the event is impossible on D′."""
+    """A text about κ of Theorem 4.7 for a label; without query noise about the event, which is impossible on D′."""
     if epsilon2 == np.inf:
         return ", and without query noise the event is impossible on D′ (Theorem 4.7)"
     _, w = mirrored_probabilities(copies, epsilon1, epsilon2, threshold=threshold, base=base)
@@ -90,20 +90,20 @@ def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base:
     return f", κ = {kappa:.6g}: the event is at least κᵗ/2 = {kappa**copies / 2:.4g} times as likely on D (Theorem 4.7)"
 
 
-#: The attack on the generalised mechanism.
+#: The attack on generalised private threshold testing.
 gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
 #: The attack on the mechanism of Lee & Clifton.
 gptt_lee_clifton = _attack(lambda p: (float(p["epsilon"]) / 4, 3 * float(p["epsilon"]) / 4))
 #: The attack on the mechanism of Chen et al.
 gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2))
-#: The attack on the mechanism of Stoddard et al., without query noise.
+#: The attack on the mechanism of Stoddard et al., which has no query noise.
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
 
 
 def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
-    """A cell v with x_a − x_v = base and x_v − x_b = base + 1 for two other cells a, b; None without such a cell.
+    """A cell v with x_a − x_v = base and x_v − x_b = base + 1 for two other cells a and b, or None.
 
-    With one person fewer in v the two differences change places: Theorem 4.7 on real data.
+    With one person fewer in v the two differences change places, as in Theorem 4.7.
     """
     tally = dict(zip(*(part.tolist() for part in np.unique(counts, return_counts=True)), strict=True))
     for v, count in enumerate(counts.tolist()):
@@ -114,11 +114,11 @@ def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
 
 
 def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: float) -> Iterator[Candidate]:
-    """A pair with one person fewer in one cell, and the event that the ordered partition gives its true count.
+    """Propose a pair with one person fewer in cell v, and the event that the ordered partition gives v's true count c.
 
-    The queries are the differences of the cell v, of another cell of its count c, and of a cell of count c − 1 to a
-    ladder of reference cells. The event: v falls into one part with the cell of count c, and not into the part of the
-    cell of count c − 1. On D′ the cell v is always in the part of count c − 1.
+    The queries are the differences to some reference cells of v, of another cell of count c, and of a cell of count
+    c − 1. The event is that v is in the part of the cell of count c, and not in the part of the cell of count c − 1. On
+    D′ the cell v is always in the part of count c − 1.
     """
     values, first, tally = np.unique(counts, return_index=True, return_counts=True)
     place = dict(zip(values.tolist(), range(len(values)), strict=True))
@@ -126,41 +126,40 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     for c in values.tolist():
         if c == 0 or c - 1 not in place:
             continue
-        # A reference of count r tells c from c − 1 if the noisy threshold lies in (c − 1 − r, c − r]; v, its twin and
-        # the cell of c − 1 are not references.
+        # A reference of count r tells c from c − 1 if the noisy threshold lies in (c − 1 − r, c − r]; v, the other cell
+        # of count c and the cell of count c − 1 are not references.
         used = (values == c) * 2 + (values == c - 1)
-        ladder = values[tally > used]
-        # The 8 references whose interval the noisy threshold hits most probably.
-        ladder = ladder[np.argsort(np.abs(c - ladder - 0.5 - threshold), kind="stable")[:8]]
-        low, high = (np.exp(-epsilon1 * np.abs(c - d - ladder - threshold)) / 2 for d in (1, 0))
-        promise = float(np.abs(high - low).sum()) if len(ladder) else 0.0
-        if best is None or promise > best[0] + 1e-9:
-            best = promise, c, np.sort(ladder)
+        references = values[tally > used]
+        # The 8 references whose interval most probably holds the noisy threshold.
+        references = references[np.argsort(np.abs(c - references - 0.5 - threshold), kind="stable")[:8]]
+        low, high = (np.exp(-epsilon1 * np.abs(c - d - references - threshold)) / 2 for d in (1, 0))
+        probability = float(np.abs(high - low).sum()) if len(references) else 0.0
+        if best is None or probability > best[0] + 1e-9:
+            best = probability, c, np.sort(references)
     if best is None or not best[0]:
         return
-    _, c, ladder = best
-    # Where no other cell holds c, only the cell of c − 1 tells v's count.
+    _, c, references = best
+    # Where no other cell has count c, only the cell of count c − 1 tells v's count.
     asked = [c, c - 1] if tally[place[c]] < 2 else [c, c, c - 1]
-    answers = np.concatenate([count - ladder for count in asked])
+    answers = np.concatenate([count - references for count in asked])
     neighbour = answers.copy()
-    neighbour[: len(ladder)] -= 1
-    rows = [answers >= c - reference for reference in ladder]  # ⌈z⌉ = c − r
+    neighbour[: len(references)] -= 1
+    rows = [answers >= c - reference for reference in references]  # ⌈z⌉ = c − r
     cell = int(first[place[c]]) + 1
     label = (
         f"{ATTACK}D: the differences of cell {cell} of the data, count {c}, and of {len(asked) - 1} other cells, to "
-        f"{len(ladder)} reference cells each; D′: one person fewer in cell {cell}; the event: the ordered partition "
-        f"(Algorithm 3) gives its count as {c}"
+        f"{len(references)} reference cells each; D′: one person fewer in cell {cell}; the event: the ordered "
+        f"partition (Algorithm 3) gives its count as {c}"
     )
     pair = make_pair(answers, neighbour, label)
     yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """The candidates of Theorem 4.7 of Chen & Machanavajjhala (2015) for every published split of ε.
+    """Propose the candidates of Theorem 4.7 of Chen & Machanavajjhala (2015) for every published split of ε.
 
-    The mechanism maps a list of query answers to one flag each, ⊤ or ⊥. Of its parameters `epsilon1`, `epsilon2`,
-    `epsilon`, `threshold` (or `theta`, `T`, `t`) and `sensitivity` are used, where it has them; else the claim's ε, 0
-    and 1.
+    The mechanism maps query answers to as many flags, ⊤ or ⊥. Its parameters `epsilon1`, `epsilon2`, `epsilon`,
+    `threshold` (or `theta`, `T`, `t`) and `sensitivity` are used if it has them; defaults are the claim's ε, 0 and 1.
     """
     numbers = {name: float(value) for name, value in parameters.items() if isinstance(value, int | float)}
     epsilon = numbers.get("epsilon") or claim.parameter or 1.0
@@ -182,7 +181,7 @@ def _add_command(commands: Commands) -> None:
     add_command(commands, FAMILY)
 
 
-#: The attack family that the package registers.
+#: Entry point of the attack `threshold_testing` for `check --attack` and `dpwitness attack`.
 FAMILY: Final = AttackFamily(
     name="threshold_testing",
     summary="counts of a histogram through private threshold testing (Chen & Machanavajjhala 2015)",

@@ -1,7 +1,6 @@
-"""`dpwitness attack threshold_testing`: read a histogram's counts through private threshold testing.
+"""`dpwitness attack threshold_testing` reads a histogram's counts through private threshold testing.
 
-The system is the user's own, or a simulated one: the bundled `ThresholdOracle`, attacked several times. The attack is
-the same for both, and sees `Queries` alone.
+The system is the user's own, or the bundled `ThresholdOracle`, attacked several times. An attack sees `Queries` alone.
 """
 
 import math
@@ -58,7 +57,7 @@ from dpwitness.reconstruction.threshold_testing.report import (
 )
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
-#: The smallest ε (nats): the noise of a smaller one does not fit into whole numbers of 64 bits.
+#: The smallest ε (nats): the noise of a smaller ε does not fit into whole numbers of 64 bits.
 SMALLEST_EPSILON: Final = 1e-12
 #: The largest number of cells: a question takes a byte a cell.
 LARGEST_CELLS: Final = 10**7
@@ -125,21 +124,21 @@ class Options(AttackOptions):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether the options mean the adaptive attack: on the user's own system, always unless --support is given."""
+        """Whether the attack is adaptive: by --adaptive, and on the user's own system always without --support."""
         return self.support is None if self.own_system else self.adaptive
 
     @property
     def threshold_share(self) -> float:
-        """The share of the simulated system's ε for the threshold; the totals have the rest."""
+        """The share of the simulated system's ε for the threshold, in (0, 1]; the totals have the rest."""
         return self.share if self.support is None else 1.0
 
     @property
     def threshold_epsilon(self) -> float | None:
-        """ε₁ of the threshold's noise; None if that of the user's system is not known."""
+        """ε₁ of the threshold's noise, in nats; None if the user's system has an unknown ε₁."""
         return self.epsilon1 if self.own_system else self.threshold_share * self.epsilon
 
     def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
-        """Run the attack that the options name, on a simulated system or the user's."""
+        """Run the attack that the options choose, on a simulated system or the user's own."""
         if self.is_adaptive:
             return adaptive_attack(oracle, rng, copies=self.copies)
         if self.support is not None:
@@ -161,25 +160,25 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def attack_system(options: Options) -> Result | None:
-    """Attack the user's system, or simulated ones; None where the questions wait in a file.
+    """Attack the user's own system, or simulated systems; None where the questions wait in a file.
 
-    Simulated systems are attacked once at least, and as often as --repeat says and the time allows. Attack k draws from
-    the stream [seed, k], on any thread.
+    The command makes --repeat attacks on simulated systems, or fewer if the time is over, but at least one. Attack k
+    draws from the stream [seed, k], on any thread.
     """
     truth = _truth(options)
     cells = options.cells if truth is None else len(truth)
     assert cells is not None
     if options.beta is not None:
         options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
-    theta = 0.0  # Algorithm 3 alone needs it: that of Lemma 5.10
+    theta = 0.0  # Algorithm 3 needs the θ of Lemma 5.10
     if not options.is_adaptive and options.threshold_epsilon is not None:
         theta = float(attack_threshold(options.threshold_epsilon, options.delta))
     noise = Noise(epsilon1=options.threshold_epsilon, epsilon2=options.epsilon2, threshold=theta)
 
     def attack(asking: Asking[Signs], seed: int) -> tuple[list[Reconstruction], str | None]:
-        carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
-        # Where a person answers in a file, a further round costs more than a further question.
-        oracle = Queries(asking.ask, cells, noise, together=64 if carried else QUESTIONS_AT_ONCE)
+        in_file = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
+        # Where a person answers in a file, another round costs more than many more questions.
+        oracle = Queries(asking.ask, cells, noise, together=64 if in_file else QUESTIONS_AT_ONCE)
         try:
             return [options.run_on(oracle, np.random.default_rng(seed))], None
         except AttackStopped as stopped:
@@ -260,7 +259,7 @@ def _own_result(
 def _truth(options: Options) -> Counts | None:
     """The counts of --data, else those of the simulated system; None if the user's system is attacked without --data.
 
-    Raises `InvalidParameter` or `InvalidData` for cells that do not fit.
+    Raises `InvalidParameter` or `InvalidData` for a wrong number of cells, or wrong counts.
     """
     if not options.data:
         if not options.own_system:
@@ -347,7 +346,7 @@ def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
-    """Declare the command and its options."""
+    """Add the command `dpwitness attack threshold_testing` with its options."""
     examples = (
         "attack threshold_testing --epsilon 0.1 --adaptive",
         "attack threshold_testing --epsilon 1 --data FILE.csv",

@@ -1,9 +1,9 @@
-"""Signed sums of cells compared with the noisy threshold z, and sums of known cells that have a wanted value.
+"""Comparisons of signed sums of cells with the noisy threshold z, and sums of known cells that have a given value.
 
 The noisy threshold is drawn once, and every signed sum of cells is a query of sensitivity 1. A *base sum* just below z
-makes a comparison of every query: without query noise the base sum plus cell v minus known cells of sum w is ⊤ exactly
-if x_v ≥ w + the gap between the base sum and z. (With constants as queries, which have sensitivity 0, all this would
-be easy; nothing but sums of cells is used here.)
+makes queries compare cells: without query noise the base sum plus cell v minus known cells of sum w is ⊤ exactly if
+x_v ≥ w + the gap between the base sum and z. (A query that is a constant, of sensitivity 0, would find z easily; no
+such query is used.)
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,21 @@ import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
 
-#: The number of reference cells, whose counts are found relative to each other before all other counts.
+#: The number of reference cells, whose counts relative to each other are found before all other counts.
 REFERENCE_CELLS: Final = 24
 #: The number of small cells whose signed sums are tabulated: 3⁹ = 19,683 sums.
 TABULATED_CELLS: Final = 9
-#: The largest distance, in units of the counts, by which a sum's aim is moved at random within a wide range.
+#: The largest distance, in units of the counts, by which repeated tries move the aim of a sum at random.
 LARGEST_AIM_MOVE: Final = 1 << 20
 #: The number of fresh sums next to the threshold that test the counts.
 FRESH_SUMS: Final = 64
 
 
 class Comparison:
-    """The comparison of signed sums of cells with the noisy threshold z, which the empty sum does not reach.
+    """A comparison of signed sums of cells with the noisy threshold z, which the empty sum does not reach.
 
-    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` is given where
-    the sign of z is known already. A sum counts as reaching z where more than a share `cut` of its copies say so
-    (Theorem 3.5: the majority).
+    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so −z replaces z. `negated`: whether z ≤ 0; None:
+    a query finds out. A sum counts as reaching z where more than a share `cut` of its copies are ⊤ (Theorem 3.5: 1/2).
     """
 
     def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
@@ -41,32 +40,33 @@ class Comparison:
         self.negated = negated
 
     def positives(self, signs: Signs, copies: int) -> Cells:
-        """The number of copies of each sum, with coefficients of shape (sums, cells), that reach z."""
+        """The number of copies of each sum that reach z, shape (sums,); `signs` has the shape (sums, cells)."""
         if not self.negated:
             return self.oracle.ask_all(signs, copies)
         return copies - self.oracle.ask_all(-signs, copies)
 
     def positives_changes(self, changes: Sequence[Change], copies: int) -> list[Cells]:
-        """The number of copies that reach z for sets of sums, asked at once; each sum changes another cell's sign."""
+        """The number of copies of each sum that reach z, for sets of sums (see `Change`), asked at once."""
         if not self.negated:
             return self.oracle.ask_changes(changes, copies)
         negated = [(-signs, cells, -change) for signs, cells, change in changes]
         return [copies - positives for positives in self.oracle.ask_changes(negated, copies)]
 
     def above(self, signs: Signs) -> Flags:
-        """Whether each sum, coefficients of shape (sums, cells), counts as reaching z."""
+        """Whether each sum counts as reaching z, shape (sums,); `signs` has the shape (sums, cells)."""
         return np.asarray(self.positives(signs, self.copies) > self._least)
 
     def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
-        """Whether each sum counts as reaching z, for sets of sums as `positives_changes` takes them."""
+        """Whether each sum counts as reaching z, for sets of sums (see `Change`)."""
         return [positives > self._least for positives in self.positives_changes(changes, self.copies)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class BaseSum:
-    """A sum below z that each of the cells `above` alone brings to z.
+    """A sum of cells that is below z, and that reaches z with any one of the cells `above`.
 
-    `signs`: 1 for the cells in it, shape (cells,). The gap, z less the base sum, is at most the least count of `above`.
+    `signs`: 1 for the cells in the sum, else 0, shape (cells,). The gap, z less the sum, is at most each count of
+    `above`.
     """
 
     signs: Signs
@@ -74,9 +74,9 @@ class BaseSum:
 
 
 def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
-    """Add cells while the sum stays below z, by bisection over random orders: about two queries a cell.
+    """Add cells as long as the sum stays below z, by bisection in random orders: about two queries a cell.
 
-    `above` is empty where all cells together do not reach z: then no query tells anything.
+    `above` is empty where all cells together do not reach z, so that no query has another answer than ⊥.
     """
     signs = np.zeros(comparison.oracle.cells, np.int8)
     rest = rng.permutation(len(signs))
@@ -88,7 +88,7 @@ def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
             break
         rest = rest[stop:]
         (alone_above,) = comparison.above_changes([(signs, rest, 1)])
-        alone_above[0] = True  # with query noise the two answers may differ
+        alone_above[0] = True  # as the bisection found; with query noise the two answers may differ
         above.append(rest[alone_above])
         rest = rng.permutation(rest[~alone_above])
     return BaseSum(signs=signs, above=np.concatenate(above))
@@ -97,7 +97,7 @@ def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
 def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
     """The number of cells that can be added to the sum, in this order, before it reaches z."""
     low, high = 0, len(cells) + 1
-    numbers = np.array([len(cells)])  # all of them first: in the last round that is the answer
+    numbers = np.array([len(cells)])  # all cells are asked first: in the last round of `find_base_sum` they all fit
     while high - low > 1:
         rows = np.repeat(signs[None], len(numbers), axis=0)
         for row, number in zip(rows, numbers, strict=True):
@@ -111,12 +111,12 @@ def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
 
 
 def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator) -> Cells:
-    """About `REFERENCE_CELLS` of the smallest cells of a sample of `base.above`, as far as differences of two tell.
+    """About `REFERENCE_CELLS` of the smallest cells of a sample of `base.above`.
 
-    x_u − x_v is seen to be positive where it is at least the base sum's gap.
+    A cell is found to be larger than another where their difference is at least the base sum's gap.
     """
     cells, idle = rng.permutation(base.above)[: 6 * REFERENCE_CELLS], 0
-    while len(cells) > REFERENCE_CELLS and idle < 4:  # rounds in a row without a smaller set
+    while len(cells) > REFERENCE_CELLS and idle < 4:  # the number of rounds in a row without a smaller set
         pivot = rng.choice(cells)
         others = cells[cells != pivot]
         signs = base.signs.copy()
@@ -125,21 +125,21 @@ def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generat
         smaller = np.append(others[~larger], pivot)
         if REFERENCE_CELLS <= len(smaller) < len(cells):
             cells, idle = smaller, 0
-        else:  # too few are smaller than the pivot, or none is larger
+        else:  # too few cells are smaller than the pivot, or no cell is larger
             idle += 1
     return rng.permutation(cells)[:REFERENCE_CELLS]
 
 
 @cache
 def signings(k: int) -> Signs:
-    """All signs of k cells, shape (3^k, k)."""
+    """All combinations of coefficients −1, 0, 1 of k cells, shape (3^k, k)."""
     return np.array(list(product((-1, 0, 1), repeat=k)), np.int8).reshape(3**k, k)
 
 
 class ReferenceSums:
-    """Signed sums of known cells on top of a base sum.
+    """Signed sums of known cells that are added to a base sum.
 
-    The largest cells that fit make most of a sum, and a few small cells the rest: all signed sums of the small cells
+    The largest cells that fit make up most of a sum, and a few small cells the rest: all signed sums of the small cells
     are tabulated, so that sums need no cell of count 1. No cell of the base sum is used.
     """
 
@@ -153,22 +153,22 @@ class ReferenceSums:
         self._sums, self._signs = _signed_sums(tuple(counts[self._small].tolist()))
 
     def between(self, first: int, last: int, aim: int, rng: np.random.Generator) -> tuple[Signs, int] | None:
-        """A sum from first to last (inclusive), as near to `aim` as the largest cells come; None without a sum.
+        """A sum from `first` to `last` (inclusive), near `aim`; None if no try finds a sum.
 
-        Returns the coefficients of base and known cells, shape (cells,), and the value that they add to the base.
+        Returns the coefficients of base and known cells, shape (cells,), and the value that is added to the base sum.
         """
         (large, values, _), used, share = self._large, self._large, 0
         for trial in range(24):  # a failed try is repeated with other large cells
             if trial:
-                # Other large cells leave another rest; every fourth time the large cells have counts up to a random
-                # limit, since among few different counts one may prevent the sum.
+                # Other large cells leave another rest; every fourth time large cells have counts up to a random limit,
+                # since of few different counts one may prevent the sum.
                 some = np.flatnonzero(rng.random(len(large)) < rng.choice([0.5, 0.9]))
                 if trial % 4 == 3 and len(some):
                     some = some[values[some] <= rng.choice(values[some])]
                 used = large[some], values[some], _cumulate(values[some])
                 if trial % 2:
                     aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_AIM_MOVE, aim + LARGEST_AIM_MOVE))
-                # The part of the sum that the small cells make, where large and small cells have few counts.
+                # A random part of the sum is left to the small cells, in case large and small cells have few counts.
                 share = int(self._sums[rng.integers(len(self._sums))]) if trial % 4 == 3 else 0
             signs, value = self._compose(aim, used, first, last, share)
             if first <= value <= last:
@@ -176,18 +176,18 @@ class ReferenceSums:
         return None
 
     def nearest(self, aim: int) -> tuple[Signs, int]:
-        """A sum near `aim`, as `between` gives it."""
+        """A sum near `aim`, in the form of `between`."""
         return self._compose(aim, self._large, aim, aim, 0)
 
     def _compose(
         self, amount: int, cells: tuple[Cells, Cells, Cells], first: int, last: int, share: int
     ) -> tuple[Signs, int]:
-        """The sum nearest to an amount: the largest cells make the amount but for a share, then the small cells."""
+        """A sum near an amount: the largest of `cells` make up the amount less `share`, and small cells the rest."""
         large, values, cumulative = cells
         direction, left = 1 if amount > share else -1, abs(amount - share)
         signs, at = self._base.copy(), 0
         while left > 0 and at < len(large):
-            at = max(at, int(np.searchsorted(-values, -left)))  # the first cell that is not too large
+            at = max(at, int(np.searchsorted(-values, -left)))  # the first cell whose count is at most the rest
             if at >= len(large):
                 break
             stop = int(np.searchsorted(cumulative, cumulative[at] + left, side="right")) - 1
@@ -216,7 +216,7 @@ def _signed_sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
 
 
 def _choose_tabulated(ascending: Cells) -> Cells:
-    """The places of the cells to tabulate: some of each of the smallest counts, then the smallest of the others."""
+    """Positions of the cells to tabulate: some cells of each of the smallest counts, then the smallest other cells."""
     _, first, number = np.unique(ascending, return_index=True, return_counts=True)
     each = max(1, TABULATED_CELLS // max(len(first), 1))
     varied = [
@@ -231,12 +231,12 @@ def fresh_sums(
 ) -> tuple[Signs, Cells]:
     """Random sums for as many targets as possible, and the value that each adds to the base sum.
 
-    No sum is returned where they are few, or all have one value: answers that do not depend on the sums would come as
-    predicted.
+    No sum is returned where sums are few, or all have one value: the prediction would then hold by chance, or for
+    answers that do not depend on the sums.
     """
     found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
     some = [(signs, target) for signs, target in found if signs is not None]
-    # 24 sums would all come as predicted with probability at most 0.75²⁴ = 0.001 if a count were wrong.
+    # With a wrong count all answers to 24 sums are as predicted with probability at most 0.75²⁴ = 0.001.
     if len(some) < 24 or len({target for _, target in some}) < 2:
         return np.zeros((0, len(base)), np.int8), targets[:0]
     return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
@@ -247,18 +247,18 @@ def random_sum(
 ) -> Signs | None:
     """Coefficients that add `target` to the base sum, random for about half of the known cells; None without a sum."""
     mine = cells[known[cells]]
-    for share in (0.5, 0.5, 0.2, 0.2, 0.05, 0.05):  # fewer random signs leave more cells to make up the rest
+    for share in (0.5, 0.5, 0.2, 0.2, 0.05, 0.05):  # fewer random coefficients leave more cells to make up the rest
         signs, free = base.copy(), known & (base == 0)
         chosen = mine[rng.random(len(mine)) < share]
         inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
         signs[inside] = 0
-        # Half of the tries have one sign for all cells: fewer large cells make up for them, so that counts that are
-        # all too large by the same number are found out.
+        # Half of the tries have one sign for all cells, for which fewer large cells make up: the sum then shows counts
+        # that are all too large by the same number.
         alike = rng.random() < 0.5
         signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
         free[outside] = False
         rest = target - int((signs - base).astype(np.int64) @ counts)
-        # Only known cells that have no coefficient yet make up the rest.
+        # The rest is made up of known cells that have no coefficient yet.
         found = ReferenceSums(signs, free & (signs == 0), counts).between(rest, rest, rest, rng)
         if found is not None:
             return found[0]

@@ -1,7 +1,7 @@
-"""Private threshold testing as an attack sees it: signed sums of a histogram's cells go in, ⊤'s come out.
+"""Systems that answer whether signed sums of a histogram's cells reach a noisy threshold.
 
-`Oracle` is what a user's system must do, `Queries` what an attack may do with one, and `ThresholdOracle` the bundled
-system: one call of private threshold testing on a histogram whose counts are known.
+`Oracle` describes the user's own system, `Queries` is an attack's access to a system, and `ThresholdOracle` is the
+bundled system: one call of private threshold testing on a histogram of known counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,17 +19,17 @@ from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: Counts of people, shape (cells,).
 Counts = NDArray[np.int64]
-#: Numbers that identify cells, from 0.
+#: Positions of cells, from 0; or one whole number for each cell or question.
 Cells = NDArray[np.int64]
-#: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by 1 at most.
+#: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by at most 1.
 Signs = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 #: A set of questions: common signs, the cell whose coefficient each question changes, and the change.
 Change: TypeAlias = tuple[Signs, Cells, int]
 
-#: The number of questions asked at once where later questions depend on their answers: a larger number takes more
-#: questions and fewer rounds.
+#: The number of questions in a round whose answers determine the next round: more of them take fewer rounds, but more
+#: questions in all.
 QUESTIONS_AT_ONCE: Final = 8
 #: The largest count of a cell, in people: a larger count, or a sum of 10⁶ of them, would not be exact.
 LARGEST_COUNT: Final = 1 << 40
@@ -38,13 +38,13 @@ LARGEST_COUNT: Final = 1 << 40
 class Oracle(Protocol):
     """A system under attack: one call of private threshold testing, the user's own behind `--oracle`.
 
-    All answers must be given under one noisy threshold. It may also be an object with `ask_all(questions)`, a list of
-    questions → one answer each; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's
-    part, shape (cells,), to a noisy number of people for each part, shape (parts,).
+    One noisy threshold must serve all answers. The oracle may also be an object with `ask_all(questions)`, from a list
+    of questions to as many answers. For Algorithm 4 it may have `totals(parts)`, from the number of each cell's part,
+    shape (cells,), to a noisy number of people in each part, shape (parts,).
     """
 
     def __call__(self, signs: Signs, /) -> bool:
-        """The answer ⊤ (True) where the sum with coefficients `signs`, shape (cells,), reaches the threshold."""
+        """Whether the sum with coefficients `signs`, shape (cells,), reaches the noisy threshold: ⊤ is True."""
 
 
 #: The form of the family's questions and answers.
@@ -75,14 +75,14 @@ def check_histogram(counts: object) -> Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The known parameters ε of the noise of an `Oracle`, in nats per unit of sensitivity.
+    """The known noise of an `Oracle`; ε's are in nats per unit of sensitivity.
 
     Raises `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
     epsilon1: float | None = None  # the threshold's noise is Lap(1/ε₁); None: not known
-    epsilon2: float = np.inf  # each query's noise is Lap(1/ε₂); infinite: there is none
-    threshold: float = 0.0  # θ
+    epsilon2: float = np.inf  # each query's noise is Lap(1/ε₂); infinite: queries have no noise
+    threshold: float = 0.0  # θ, the threshold without noise, in counts
     epsilon_totals: float | None = None  # each total's noise is Lap(1/ε); None: not known
 
     def __post_init__(self) -> None:
@@ -95,21 +95,21 @@ class Noise:
 
 
 class Queries:
-    """The attacks' access to an `Oracle`: many questions at a time, which are counted.
+    """An attack's access to an `Oracle`: it asks many questions at a time, and counts them.
 
     Parameters
     ----------
     answers
-        A function from questions, each of shape (cells,), to one answer each, 1 for ⊤ and 0 for ⊥; all may be asked at
-        once. `Asking.ask` is such a function. None: a subclass answers `ask_all` and `ask_changes` itself.
+        A function like `Asking.ask` from questions, each of shape (cells,), to as many answers, 1 for ⊤ and 0 for ⊥.
+        None: a subclass answers `ask_all` and `ask_changes` itself.
     cells
         The number of the histogram's cells; at least 2.
     noise
-        The known parameters of its noise.
+        The oracle's noise, as far as it is known.
     totals
-        From the number of each cell's part to noisy totals, as `Oracle` says; None: totals are not sold.
+        The function `totals` of the `Oracle`; None: it sells no totals.
     together
-        See `QUESTIONS_AT_ONCE`.
+        The number of questions in a round (see `QUESTIONS_AT_ONCE`).
 
     Raises `InvalidParameter` for fewer than two cells.
     """
@@ -136,7 +136,7 @@ class Queries:
         return self._positives(iter(questions), copies)
 
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
-        """The number of ⊤ answers to each question of several sets, asked at once; one array a set."""
+        """The number of ⊤ answers to each question of several sets, one array a set, asked at once."""
         _check_sensitivity(changes)
         if not changes:
             return []
@@ -144,10 +144,10 @@ class Queries:
         return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
     def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
-        """The sizes of Algorithm 3's sets larger(v), and the number of sets that hold each cell (None: not known).
+        """The sizes of Algorithm 3's sets larger(v), and the number of sets that hold each cell, shapes (cells,).
 
-        larger(v) holds the cells u for which the majority of the copies of x_u − x_v is ⊤. Both have shape (cells,).
-        The method asks cells² questions, x_v − x_v included, those of one v at once.
+        larger(v) holds the cells u for which the majority of copies of x_u − x_v is ⊤. The method asks cells²
+        questions, x_v − x_v included, the questions for one v at once.
         """
         sizes, inside, all_cells = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64), np.arange(self.cells)
         for v in range(self.cells):
@@ -166,7 +166,7 @@ class Queries:
         return self._totals is not None
 
     def totals(self, parts: Cells) -> Floats | None:
-        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where none are sold."""
+        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where they are not sold."""
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
 
     def _positives(self, questions: Iterator[Signs], copies: int) -> Cells:
@@ -193,9 +193,9 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
 def queries_of(
     oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
 ) -> Queries:
-    """The queries of an attack on a system of yours: an `Oracle`, or its factory with `seed`, as `system_of` takes it.
+    """The access to your own system, an `Oracle` or its factory (see `system_of`); without `limits` by default.
 
-    By default queries have no noise, and there are no limits.
+    `noise`: by default queries have no noise, and ε₁ is not known.
     """
     asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
     return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))
@@ -205,12 +205,11 @@ class ThresholdOracle(Queries):
     """One call of generalised private threshold testing (Chen & Machanavajjhala 2015, Alg. 2) on a histogram.
 
     The noisy threshold z = threshold + Lap(1/epsilon1) is drawn once. A query is a sum of cells with coefficients
-    −1, 0, +1, so its sensitivity is 1; it is answered ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only
-    the methods of `Queries`. Copies of a query are answered at once: given z they are independent, so their number of
-    ⊤'s is binomial.
+    −1, 0, +1, of sensitivity 1; its answer is ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only the
+    methods of `Queries`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
 
-    The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for counts that
-    are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    The ε's are those of `Noise`; without `epsilon_totals` the oracle sells no totals. Raises `InvalidData` for counts
+    that are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
     def __init__(
@@ -245,7 +244,7 @@ class ThresholdOracle(Queries):
 
     @override
     def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
-        """The sets of `Queries.larger`, without query noise from sorted counts: milliseconds for thousands of cells."""
+        """`Queries.larger`; without query noise by sorting counts, which takes milliseconds for thousands of cells."""
         if self.noise.epsilon2 != np.inf:
             return super().larger(copies)
         self.queries += copies * self.cells**2

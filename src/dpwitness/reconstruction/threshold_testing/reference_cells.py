@@ -1,11 +1,10 @@
-"""Reference cells: counts of a few cells relative to each other, and the unit that makes whole numbers of them.
+"""Reference cells: a few cells' counts relative to each other, and a unit of which all these counts are multiples.
 
-Nothing is known of the cells but that each is positive. Their counts and the gap g between the base sum and the
-threshold, relative to one of the cells, have a normal distribution as a prior. Each query is a signed sum of the cells
-that the distribution puts about as likely above g as below, so that each answer halves what is possible, and the
-distribution is updated by the moments of the half-space that the answer leaves (assumed-density filtering). As soon as
-whole numbers explain all answers they are tried on fresh sums next to the threshold. They are known up to a common
-factor, which answers without query noise do not show.
+The cells' counts are positive. Relative to one of these counts, they and the gap g between the base sum and the
+threshold have a normal distribution as a prior. Each query is a signed sum of the cells that is about as likely above g
+as below, and the distribution is updated by the moments of the half-space that the answer leaves (assumed-density
+filtering). As soon as whole numbers explain all answers, fresh sums next to the threshold test them. Counts are found
+up to a common factor, which answers without query noise do not show.
 """
 
 from dataclasses import dataclass
@@ -25,15 +24,15 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     """Many signed sums of the values near a target: coefficients, shape (candidates, cells), and the sums."""
     n = len(values)
     order = rng.permutation(n)
-    split = min(8, (n + 1) // 2)  # the cells whose signed sums, 3⁸ = 6,561 at most, complete random sums of the others
+    split = min(8, (n + 1) // 2)  # number of cells whose signed sums, at most 3⁸, complete random sums of the others
     completed, free = order[:split], order[split:]
     codes = signings(split)
     sums = codes @ values[completed]
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
     partial = rng.integers(-1, 2, (256 if len(free) else 1, len(free)), np.int8)
-    # Sums near 0 of nearly equal cells have about as many +1 as −1, and do not tell counts that are all too large by
-    # the same number. Sums of large cells minus small cells need more −1, and do.
+    # Sums near 0 of nearly equal cells have about as many +1 as −1, and do not show counts that are all too large by
+    # the same number. Sums of large cells minus small cells need more −1, and show them.
     against = rng.random(len(partial)) < 0.5
     partial[against] = np.abs(partial[against]) * np.where(values[free] > np.median(values), -1, 1).astype(np.int8)
     partial[::2] *= -1
@@ -41,12 +40,12 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     place = np.searchsorted(sums, target - part)
     at = np.concatenate([np.clip(place - 1, 0, None), np.clip(place, None, len(sums) - 1)])
     signs = np.empty((len(at), n), np.int8)
-    signs[:, free], signs[:, completed] = np.tile(partial, (2, 1)), codes[rank[at]]  # among equal sums any
+    signs[:, free], signs[:, completed] = np.tile(partial, (2, 1)), codes[rank[at]]
     return signs, np.tile(part, 2) + sums[at]
 
 
 def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Generator) -> Signs:
-    """At most `number` different signed sums of exactly the target's value, in random order."""
+    """Coefficients of at most `number` different signed sums that equal the target, in random order."""
     rows = []
     for _ in range(4):
         signs, sums = sums_near(values, target, rng)
@@ -55,7 +54,7 @@ def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Gener
 
 
 class Answers:
-    """Signed sums of the cells on top of the base sum, and all answers so far."""
+    """All signed sums of the cells that were added to the base sum so far, and their answers."""
 
     def __init__(self, comparison: Comparison, base: BaseSum, cells: Cells) -> None:
         self._comparison, self._base, self._cells = comparison, base, cells
@@ -63,7 +62,7 @@ class Answers:
         self.above = np.zeros(0, np.bool_)
 
     def ask(self, signs: Signs) -> Flags:
-        """Whether each sum, with coefficients of shape (sums, cells), is above the gap."""
+        """Whether each sum, with coefficients of shape (sums, cells), reaches the gap."""
         questions = np.repeat(self._base.signs[None], len(signs), axis=0)
         questions[:, self._cells] = signs
         above = self._comparison.above(questions)
@@ -71,14 +70,14 @@ class Answers:
         return above
 
     def limits_of_gap(self, counts: Cells) -> tuple[int, int] | None:
-        """The largest sum below the gap and the least above it, if the counts explain all answers; else None."""
+        """The largest sum below the gap and the least sum above, if the counts explain all answers; else None."""
         sums = self.asked.astype(np.int64) @ counts
         low, high = max(0, sums[~self.above].max(initial=0)), sums[self.above].min(initial=np.iinfo(np.int64).max)
         return (int(low), int(high)) if low < high else None
 
 
 class Posterior:
-    """Mean and covariance of the counts and the gap, shape (cells + 1,), relative to a cell whose count is exact."""
+    """The mean and covariance of counts and gap, cells + 1 numbers relative to the first count, which is exact."""
 
     def __init__(self, mean: Floats, deviation: Floats) -> None:
         self.mean, self.covariance = mean, np.diag(deviation**2)
@@ -94,20 +93,20 @@ class Posterior:
         deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), LEAST_DEVIATION**2))
         ratio = offset[best] / deviation
         even = ratio <= 0.15  # standard deviations: an even sum is above the gap with probability 44 to 56 %
-        # The even sums, the widest first; then the others.
+        # Even sums come first, in descending order of their standard deviation.
         chosen = np.lexsort([np.where(even, -deviation, ratio), ~even])[:number]
         return np.asarray(signs[best[chosen]])
 
     def update(self, signs: Signs, above: Flags) -> None:
-        """Condition on one answer after the other by the moments of the half-space that it leaves."""
+        """Condition on one answer after another, by the moments of the half-space that the answer leaves."""
         for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
             row = np.append(coefficients, -1.0)
             towards = self.covariance @ row
             variance = float(row @ towards)
             if not variance > LEAST_DEVIATION**2:
-                continue  # as good as known, or a rounding error
+                continue  # the sum is known up to rounding errors
             deviation = np.sqrt(variance)
-            # A mean further on the wrong side counts as 6 standard deviations from the gap.
+            # A mean on the wrong side counts as at most 6 standard deviations from the gap.
             a = max(side * float(row @ self.mean) / deviation, -6.0)
             ratio = float(np.exp(-a * a / 2 - log_ndtr(a))) / np.sqrt(2 * np.pi)
             self.mean = self.mean + side * ratio * towards / deviation
@@ -116,7 +115,7 @@ class Posterior:
     def update_contradicted(self, answers: Answers) -> None:
         """Widen the distribution and use again the answers that its mean contradicts, for at most 10 rounds.
 
-        The normal distribution comes out too narrow now and then, and further queries would cut where nothing is.
+        The normal distribution is sometimes too narrow, and further queries would then test impossible values.
         """
         for _ in range(10):
             offset = answers.asked @ self.mean[:-1] - self.mean[-1]
@@ -128,9 +127,9 @@ class Posterior:
             self.update(answers.asked[wrong], answers.above[wrong])
 
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
-        """Whole numbers in the largest unit that explains all answers, and the limits of the gap; None without them."""
+        """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
         mean, deviation = self.mean[:-1], np.sqrt(np.maximum(np.diag(self.covariance)[:-1], 0))
-        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), 20_000))  # units tried
+        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), 20_000))  # the number of tried units
         units = np.arange(1, most + 1)[:, None]
         scaled = units * mean
         counts = np.rint(scaled)
@@ -147,7 +146,7 @@ class Posterior:
 class ReferenceCells:
     """Counts of some cells in their common unit, and the gap between base sum and threshold, rounded up.
 
-    The base plus a signed sum of value s of the cells is ⊤ exactly if s ≥ `gap`.
+    The base sum plus a signed sum s of the cells is ⊤ exactly if s ≥ `gap`.
     """
 
     cells: Cells
@@ -160,7 +159,7 @@ def find_reference_cells(
 ) -> ReferenceCells | None:
     """The counts of `cells`, shape (k,), all from `base.above`; None where the answers do not determine the counts.
 
-    `guess`: approximate counts, in any unit; the first one is taken for exact. By default all are equal.
+    `guess`: approximate counts in any unit, the first of them exact; by default all are equal.
     """
     k = len(cells)
     answers = Answers(comparison, base, cells)
@@ -173,7 +172,7 @@ def find_reference_cells(
     for asked in range(together, 36 * k + 200, together):
         signs = posterior.questions(rng, together)
         posterior.update(signs, answers.ask(signs))
-        if asked % 16 < together:  # an attempt at whole numbers every 16 queries
+        if asked % 16 < together:  # whole numbers are sought every 16 queries
             posterior.update_contradicted(answers)
             found = posterior.whole_numbers(answers)
             if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
@@ -184,7 +183,7 @@ def find_reference_cells(
 def _confirmed_gap(
     answers: Answers, posterior: Posterior, counts: Cells, limits: tuple[int, int], rng: np.random.Generator
 ) -> int | None:
-    """Find the gap among whole numbers, then test sums next to it; None where a sum is not as predicted."""
+    """Find the whole gap within its limits, then test sums next to it; None where an answer is not as predicted."""
     values, (low, high) = counts.astype(np.float64), limits
     while high - low > 1:
         target = (low + high) // 2
@@ -199,7 +198,7 @@ def _confirmed_gap(
     fresh = np.vstack([sums_equal_to(values, target, 20, rng) for target in (low, high)])
     above = answers.ask(fresh)
     posterior.update(fresh, above)
-    # Fewer than 20 of the 40 sums test too little.
+    # Fewer than 20 sums would test too little.
     if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < 20:
         return None
     return high

@@ -1,11 +1,11 @@
-"""The adaptive attack without query noise, or with the majority of enough copies: every count, up to a common factor.
+"""The adaptive attack finds every count up to a common factor, without query noise or by majorities of enough copies.
 
-A stronger attack on private threshold testing than differences of two cells. It asks sums of cells around a base sum
-just below the noisy threshold. A few reference cells come first; all others are bisected, that is, compared with sums
-of known cells, and every count found makes further sums. Answers to such queries cannot tell (x, z) from a multiple of
-it, so counts are found up to a common factor; and the unit of a few reference cells need not be one of all, so fresh
-sums of all cells next to the threshold test what was found. If these are not as predicted, the attack looks for a finer
-unit. Of few cells, and of few different counts, other counts may explain all answers as well.
+The attack asks sums of cells around a base sum just below the noisy threshold. It finds the counts of a few reference
+cells first, and compares every other cell with sums of known cells, by bisection. Answers are the same for counts and
+threshold (x, z) and for a multiple of both, so counts are found up to a common factor. The unit of the reference cells
+need not divide all counts, so fresh sums of all cells next to the threshold test the counts; if their answers are not
+as predicted, the attack looks for a finer unit. With few cells, or few different counts, other counts may explain all
+answers as well.
 """
 
 from dataclasses import dataclass, replace
@@ -32,31 +32,31 @@ OPEN_LIMIT: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RelativeCounts:
-    """Counts up to a common factor, in a common unit; arrays of shape (cells,)."""
+    """Limits of counts, up to a common factor, in a common unit; arrays of shape (cells,)."""
 
     low: Cells
     high: Cells  # equal to `low` where the count was found
-    likeliest: Floats  # the count, or where it was not found, the simplest one that explains the answers
-    fresh_sums: int  # the number of fresh sums that were as predicted; 0 where one was not, and nothing is known
-    threshold: int | None  # ⌈z⌉, where the base sum's cells are all known
+    likeliest: Floats  # the count if it was found, else its lower limit, not rounded to the unit
+    fresh_sums: int  # the number of fresh sums, all as predicted; 0 if a sum was not, and the counts are refuted
+    threshold: int | None  # ⌈z⌉ in the unit, if all cells of the base sum are known
     unique: bool = True  # False: other counts may explain all answers as well
 
     @property
     def known(self) -> Flags:
-        """Whether each cell's count was found."""
+        """Whether each cell's count was found, shape (cells,)."""
         return np.asarray(self.low == self.high)
 
 
 def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | None) -> RelativeCounts:
-    """Known counts in the largest unit that nearly all share: sums next to the threshold do not show the unit.
+    """Convert counts to the largest unit that nearly all share, since sums next to the threshold do not show the unit.
 
-    The few counts that are not multiples of it are not known: other counts between the same two multiples explain the
-    answers as well. Nor need a cell that was not found be a multiple of it: limits are rounded outwards.
+    The few counts that are not multiples of the unit become unknown: other counts between the same two multiples
+    explain the answers as well. A cell that was not found need not be a multiple, so its limits are rounded outwards.
     """
     known = low[low == high]
     unit = prevailing_unit(known)
     if threshold is not None:
-        # z is above threshold − 1; where the base sum may hold a cell that is not known, z is not known.
+        # z is above threshold − 1. If a count becomes unknown, z does: the base sum may hold the cell.
         threshold = None if np.any(known % unit != 0) else (threshold - 1) // unit + 1
     high = np.where(high == OPEN_LIMIT, OPEN_LIMIT, -(-high // unit))
     return RelativeCounts(
@@ -65,9 +65,9 @@ def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | N
 
 
 def prevailing_unit(counts: Cells) -> int:
-    """The largest unit that nearly all counts are multiples of; 1 where all counts are 0."""
+    """The largest unit of which nearly all counts are multiples; 1 where all counts are 0."""
     some = counts[counts > 0]
-    # Up to 11 cells, and up to a quarter, can lie between two multiples without an answer that shows it.
+    # Up to 11 cells, and up to a quarter of them, can lie between two multiples although no answer shows it.
     exceptions = min(11, int(0.25 * len(some)))
     sample = some[:2_000]
     units = np.unique(np.gcd(sample[1:], sample[:-1]))
@@ -78,10 +78,10 @@ def prevailing_unit(counts: Cells) -> int:
 
 
 class Bisection:
-    """Limits of each cell's count, shape (cells,), and the gap above the base sum, in the unit of some reference cells.
+    """Limits of each cell's count x, shape (cells,), and the gap from base sum to threshold, in the references' unit.
 
-    The answers place a cell by comparing it with the gap: base + cell + w is ⊤ exactly if x ≥ gap − w, and for a cell
-    of the base sum base − cell + w exactly if x ≤ w − gap.
+    With w the value of a sum of known cells, base + cell + w is ⊤ exactly if x ≥ gap − w; and for a cell of the base
+    sum, base − cell + w is ⊤ exactly if x ≤ w − gap.
     """
 
     def __init__(self, comparison: Comparison, base: BaseSum) -> None:
@@ -95,7 +95,7 @@ class Bisection:
         return np.asarray(self.low == self.high)
 
     def restart(self, cells: Cells, counts: Cells, gap: int) -> None:
-        """Forget all limits except the counts of `cells`, and set the gap."""
+        """Reset all limits except the counts of `cells`, and set the gap."""
         self.low[:], self.high[:], self.gap = 0, OPEN_LIMIT, gap
         self.low[cells] = self.high[cells] = counts
 
@@ -104,19 +104,19 @@ class Bisection:
         inside = self.base.signs != 0
         threshold = int(self.low[inside].sum()) + self.gap if self.known[inside].all() else None
         different = len(np.unique(self.low[self.known & (self.low > 0)]))
-        # Other counts may explain all answers as well with at most 40 cells that are not empty, and with at most 6
-        # different counts, whose ratios sums next to the threshold may not tell.
+        # Other counts may explain all answers as well if at most 40 cells are not empty, or at most 6 counts are
+        # different: sums next to the threshold may not determine their ratios.
         unique = len(self.base.above) > 40 and not 2 <= different <= 6
         return replace(in_largest_unit(self.low, self.high, fresh_sums, threshold), unique=unique)
 
     def refine(self, cells: Cells, rng: np.random.Generator) -> None:
-        """Bisect the cells' limits until each is known, or until no sum of known cells can tell more."""
+        """Bisect the cells' limits until each count is known, or no sum of known cells lies between its limits."""
         pending = cells[~self.known[cells]]
         while len(pending) and self._halve(pending, rng):
             pending = cells[~self.known[cells]]
 
     def _halve(self, pending: Cells, rng: np.random.Generator) -> bool:
-        """Ask one query a cell, all at once; False where no query narrows a cell's limits."""
+        """Ask one query for each pending cell, all at once; False if no query can narrow any cell's limits."""
         known = self.known
         sums, counts = ReferenceSums(self.base.signs, known, self.low), np.sort(self.low[known])
         keys = np.stack([self.base.signs[pending], self.low[pending], self.high[pending]])
@@ -141,7 +141,7 @@ class Bisection:
         return bool(asked)
 
     def test(self, cells: Cells, rng: np.random.Generator) -> int:
-        """The number of fresh random sums of the cells next to the threshold, all as predicted; 0 where one was not."""
+        """The number of fresh random sums of the cells next to the threshold; 0 if an answer is not as predicted."""
         targets = self.gap - np.arange(FRESH_SUMS) % 2
         signs, values = fresh_sums(self.base.signs, self.known, self.low, cells, targets, rng)
         predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), values == self.gap)
@@ -149,9 +149,9 @@ class Bisection:
 
 
 def _split(low: int, high: int, known: Cells) -> int:
-    """The split of low..high (inclusive): the median of the sorted counts known in between, else the middle.
+    """The count that splits low..high (inclusive): the median of at least 8 known counts between, else the middle.
 
-    Without an upper limit the split is twice `low`.
+    Without an upper limit the split is twice `low`. `known`: counts in ascending order.
     """
     if high == OPEN_LIMIT:
         return max(2 * low, low + 1)
@@ -162,21 +162,20 @@ def _split(low: int, high: int, known: Cells) -> int:
 
 
 def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> RelativeCounts:
-    """Find every cell's count, up to a common factor.
+    """Find every cell's count, up to a common factor, by a comparison that is free of query noise.
 
-    `comparison` has no query noise, or enough copies against it. A cell that no sum of known cells reaches, because it
-    outweighs all others together, keeps its limits.
+    A cell that no sum of known cells reaches, because its count exceeds all others together, keeps its limits.
     """
     n = comparison.oracle.cells
     cells = rng.permutation(n)
     nothing = np.zeros(n, np.int64)
     best = RelativeCounts(low=nothing, high=nothing + 1, likeliest=np.zeros(n), fresh_sums=0, threshold=None)
-    for _ in range(3):  # base sums
+    for _ in range(3):  # different base sums
         bisection = Bisection(comparison, find_base_sum(comparison, rng))
         if not len(bisection.base.above):
             break
         has_unit = _find_unit(bisection, rng)
-        for _ in range(3):  # units on one base sum
+        for _ in range(3):  # different units with one base sum
             if not has_unit:
                 break
             bisection.refine(cells, rng)
@@ -185,7 +184,7 @@ def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> Re
                 has_unit = _find_unit(bisection, rng, cells)
                 continue
             best = max(best, bisection.result(fresh_sums), key=_number_known)
-            # Sums that are all even, say, leave two counts open: cells of such counts are the next references.
+            # If all sums are even, say, two counts remain possible: cells of such counts are the next references.
             rest = cells[~bisection.known[cells] & (bisection.high[cells] < OPEN_LIMIT)]
             if not len(rest):
                 break
@@ -200,19 +199,19 @@ def _number_known(counts: RelativeCounts) -> int:
 
 
 def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | None = None) -> bool:
-    """Find a unit whose whole multiples a sample of cells are; False without one.
+    """Find a unit of which a pilot sample of cells are multiples, and put it into the bisection; False without a unit.
 
-    `cells`: the cells that are not multiples of the unit so far; the sample is chosen from them.
+    `cells`: cells that were not multiples of the last unit, from which further reference cells are chosen.
     """
     comparison, base = bisection.comparison, bisection.base
     smallest = smallest_cells(comparison, base, rng)
-    # The pilot's cells are bisected and tested before all others.
+    # The cells of the pilot are bisected and tested before all others.
     pilot = np.union1d(smallest, rng.permutation(base.above)[:96])
     references, guess = smallest, None
     for attempt in range(6):
         if cells is not None:
             pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
-            # Where most cells hold the same count, few cells of each count tell more.
+            # Where most cells have the same count, cells of more different counts determine more ratios.
             references = _choose_varied(bisection, smallest, cells, rng, (5, 2, 1)[attempt % 3])
             guess = np.maximum(bisection.low[references], 1).astype(np.float64)
         found = find_reference_cells(comparison, base, references, rng, guess)
@@ -229,7 +228,7 @@ def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | No
 
 
 def _choose_varied(bisection: Bisection, smallest: Cells, cells: Cells, rng: np.random.Generator, each: int) -> Cells:
-    """Some of the smallest cells, and the smallest of the others, at most `each` of a count if the counts suffice."""
+    """Some of the smallest cells, and the smallest of `cells`, at most `each` of a count if the counts suffice."""
     mine = cells[(bisection.low[cells] > 0) & (bisection.base.signs[cells] == 0)]
     others = rng.permutation(np.setdiff1d(mine, smallest))
     order = np.argsort(bisection.low[others], kind="stable")

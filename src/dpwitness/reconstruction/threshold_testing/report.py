@@ -1,4 +1,4 @@
-"""Results of attacks on private threshold testing: rows of the report."""
+"""Rows of text in the results of attacks on private threshold testing."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ import numpy as np
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction
 
-#: The largest count, in people, of the cells that are scored apart, as in the paper's Table 3.
+#: The largest count, in people, of the cells that are also scored by themselves, as in the paper's Table 3.
 SMALL_COUNT: Final = 5
-#: The number of counts that the report of an attack on the user's own system prints; its JSON has all.
+#: The number of counts that a report on the user's own system prints; its JSON has all counts.
 PRINTED_COUNTS: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """The mean of fractions, its standard error and the least fraction; None where there is nothing to average."""
+    """The mean of fractions, its standard error and the least fraction; None without values to compute them from."""
 
     mean: float | None
     standard_error: float | None
@@ -26,14 +26,14 @@ class Average:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Average":
-        """The average of one or more fractions; without any, the one value is NaN and all fields are None."""
+        """The average of at least one fraction; all fields are None if the fractions are NaN, those of no cells."""
         if math.isnan(values[0]):
             return cls(mean=None, standard_error=None, least=None)
         error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
         return cls(mean=float(np.mean(values)), standard_error=error, least=float(np.min(values)))
 
     def text(self, cells: int) -> str:
-        """The average as text; `cells`: the number of cells that the fractions are of."""
+        """The average as text; `cells`: the number of cells of which it is a fraction."""
         if self.mean is None:
             return "none"
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
@@ -41,14 +41,14 @@ class Average:
 
 
 def reason(found: Reconstruction, support: int | None) -> str:
-    """The reason for the claims, or for claiming nothing; `support`: of Theorem 5.12, None for the adaptive attack."""
+    """The reason for the claims, or for no claim; `support`: k of Theorem 5.12, None for the adaptive attack."""
     if found.known.any():
         if support is None:
             return "fresh sums next to the threshold came as predicted"
         return f"Theorem 5.12, if every count up to {support} occurs and ε₁ is right"
     if found.contradicted:
         return f"none: {found.contradicted[0]}"
-    return "none: what was found did not pass the attack's own test"
+    return "none: the counts did not pass the attack's own test"
 
 
 def claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[tuple[str, str | None]]:
@@ -60,7 +60,7 @@ def claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[t
             "claimed",
             f"{finding.claimed.sum()} counts by {found.method}, each with confidence {found.confidence:.6f}: {because}",
         ),
-        ("histogram", "the one that the system answers from: if it is rounded, capped or noisy, so are these counts"),
+        ("histogram", "the counts that the system uses: if they are rounded, capped or noisy, so are these counts"),
     ]
     if finding.up_to_factor:
         limit = found.factor_at_most

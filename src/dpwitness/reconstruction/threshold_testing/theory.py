@@ -1,8 +1,8 @@
 """Private threshold testing in numbers: Theorems 3.5 and 4.7 and Lemma 5.10 of Chen & Machanavajjhala (2015).
 
-Theorem 4.7: t copies of two queries that are 0ᵗ1ᵗ on D and 1ᵗ0ᵗ on D′, event ⊥ᵗ⊤ᵗ, of probability V on D and V′ on D′.
-The noisy threshold is shared by all answers, so many copies find out on which side of it each query lies, and the ratio
-V/V′ grows with t.
+Theorem 4.7: t copies of two queries have the answers 0ᵗ1ᵗ on D and 1ᵗ0ᵗ on D′; the event ⊥ᵗ⊤ᵗ has probability V on D
+and V′ on D′. All answers share the noisy threshold, so many copies show on which side of it each query lies, and the
+ratio V/V′ grows with t.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ import numpy as np
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
-#: The largest number of copies of a query: the ⊤'s of more copies, over all cells, would not fit into 64 bits.
+#: The largest number of copies of a query: the number of ⊤'s over all cells must fit into 64 bits.
 MOST_COPIES: Final = 10**12
 
 
@@ -37,8 +37,8 @@ def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, th
     """κ > 1 of Theorem 4.7: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
 
     The bulk is |z − θ| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log
-    odds of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from
-    1/2; for the paper's θ = 0, the lower one. Then V ≥ κᵗ/2 · V′.
+    odds of F rise fastest at 0 and symmetrically about it, so the ratio is least at the end of the bulk that is further
+    from 1/2: the lower end for the paper's θ = 0. Then V ≥ κᵗ/2 · V′.
 
     `v_neighbour`: V′ > 0; ε₁ and ε₂ in nats per unit of sensitivity, both finite; `threshold`: θ − b, in counts.
     """
@@ -48,7 +48,7 @@ def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, th
 
 
 def _log_odds(x: float) -> float:
-    """The log odds (nats) of F(x), the distribution function of Lap(1)."""
+    """The log odds (nats) of F(x), where F is the distribution function of Lap(1)."""
     odds = -abs(x) - np.log(2) - np.log1p(-np.exp(-abs(x)) / 2)
     return float(odds if x < 0 else -odds)
 
@@ -56,7 +56,7 @@ def _log_odds(x: float) -> float:
 def attack_threshold(epsilon: float, delta: float) -> int:
     """θ = ⌈ln(1/δ)/ε⌉, in counts: the noisy threshold is positive with probability at least 1 − δ (Lemma 5.10).
 
-    `epsilon` is that of the threshold's noise, in nats. Raises `InvalidParameter` unless 0 < ε < ∞ and 0 < δ < 1.
+    `epsilon`: ε₁ of the threshold's noise, in nats. Raises `InvalidParameter` unless 0 < ε < ∞ and 0 < δ < 1.
     """
     if not 0 < epsilon < np.inf:
         raise InvalidParameter(f"epsilon={epsilon!r} must be positive and finite")
@@ -72,9 +72,9 @@ def attack_threshold(epsilon: float, delta: float) -> int:
 def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 0.25) -> int:
     """The least odd number t of copies of each query for which all majorities are right (Theorem 3.5).
 
-    With probability at least 1 − β all majorities say on which side of the noisy threshold their query is: each may err
-    with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|). All queries are at least `distance` counts
-    from the threshold. The paper has no figure: t exists for every distance above 0, and grows with 1/distance². Half
+    With probability at least 1 − β all majorities are right about the side of the noisy threshold on which their query
+    lies: each errs with probability at most β/|Q| (the union bound; the paper has (1 − β/|Q|)^|Q|). All queries must be
+    at least `distance` counts from the threshold, for which the paper has no number: t grows with 1/distance², and half
     of all thresholds between two whole numbers are more than a quarter from both. ε₂ is in nats per unit of
     sensitivity, finite. Raises `InvalidParameter` for values out of range.
     """
