@@ -14,13 +14,7 @@ from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import (
-    AttackOptions,
-    add_attack_command,
-    finish,
-    oracle_options,
-    settings_of,
-)
+from dpwitness.reconstruction.command import AttackOptions, add_attack_command, finish, oracle_options, settings_of
 from dpwitness.reconstruction.report import EndedAttack, Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
@@ -94,10 +88,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             "binomial (default) or gaussian; --plot draws the adversary's random walk",
         ),
         Option(
-            "--failure",
-            type=number,
-            title=allowed,
-            help="probability that the bit can be told earlier (default 0.05)",
+            "--failure", type=number, title=allowed, help="probability that the bit can be told earlier (default 0.05)"
         ),
     ]
     add_attack_command(

@@ -18,11 +18,7 @@ from dpwitness.targets import target
     attack="subset_sum.flipped_bit",
 )
 def subset_sum_reconstruction(
-    rng: np.random.Generator,
-    bits: Data,
-    error: float = 4.0,
-    position: int = 0,
-    law: str = "uniform",
+    rng: np.random.Generator, bits: Data, error: float = 4.0, position: int = 0, law: str = "uniform"
 ) -> int:
     """One bit that the polynomial adversary reconstructs from fresh answers of `bounded_subset_sums`.
 

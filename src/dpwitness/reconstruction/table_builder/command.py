@@ -84,10 +84,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Option("--column", metavar="NAME", help="the attacked attribute (default: the first)"),
         Option("--perturbation", type=whole, title=simulated, help="r: noise lies within ±r (default 2)"),
         Option(
-            "--suppression",
-            type=whole,
-            title=simulated,
-            help="s: counts of at most s become 0 (default: max(r, 4))",
+            "--suppression", type=whole, title=simulated, help="s: counts of at most s become 0 (default: max(r, 4))"
         ),
         Option(
             "--system",
@@ -103,11 +100,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="scale of the noise (maximum-entropy: the largest standard deviation)",
         ),
         Option(
-            "--value",
-            metavar="VALUE",
-            multiple=True,
-            title=counts,
-            help="only the count of this value (repeatable)",
+            "--value", metavar="VALUE", multiple=True, title=counts, help="only the count of this value (repeatable)"
         ),
         Option(
             "--where",

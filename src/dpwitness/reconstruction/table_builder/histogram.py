@@ -8,13 +8,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
-from dpwitness.reconstruction.table_builder.averaging import (
-    Average,
-    Kinds,
-    noise_variance,
-    usable,
-    value_positions,
-)
+from dpwitness.reconstruction.table_builder.averaging import Average, Kinds, noise_variance, usable, value_positions
 from dpwitness.reconstruction.table_builder.confidence import Difference, examine
 from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import System

@@ -49,12 +49,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     check_histogram,
 )
-from dpwitness.reconstruction.threshold_testing.report import (
-    SMALL_COUNT,
-    Average,
-    claims_rows,
-    reason,
-)
+from dpwitness.reconstruction.threshold_testing.report import SMALL_COUNT, Average, claims_rows, reason
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
 #: The smallest ε (nats): the noise of a smaller ε does not fit into whole numbers of 64 bits.
