@@ -39,26 +39,19 @@ class Comparison:
             negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
         self.negated = negated
 
-    def positives(self, signs: Signs, copies: int) -> Cells:
-        """The number of copies of each sum that reach z, shape (sums,); `signs` has the shape (sums, cells)."""
-        if not self.negated:
-            return self.oracle.ask_all(signs, copies)
-        return copies - self.oracle.ask_all(-signs, copies)
-
-    def positives_changes(self, changes: Sequence[Change], copies: int) -> list[Cells]:
-        """The number of copies of each sum that reach z, for sets of sums (see `Change`), asked at once."""
-        if not self.negated:
-            return self.oracle.ask_changes(changes, copies)
-        negated = [(-signs, cells, -change) for signs, cells, change in changes]
-        return [copies - positives for positives in self.oracle.ask_changes(negated, copies)]
-
     def above(self, signs: Signs) -> Flags:
         """Whether each sum counts as reaching z, shape (sums,); `signs` has the shape (sums, cells)."""
-        return np.asarray(self.positives(signs, self.copies) > self._least)
+        return self._reach(self.oracle.ask_all(-signs if self.negated else signs, self.copies))
 
     def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
-        """Whether each sum counts as reaching z, for sets of sums (see `Change`)."""
-        return [positives > self._least for positives in self.positives_changes(changes, self.copies)]
+        """Whether each sum counts as reaching z, for sets of sums (see `Change`), asked at once."""
+        if self.negated:
+            changes = [(-signs, cells, -change) for signs, cells, change in changes]
+        return [self._reach(tops) for tops in self.oracle.ask_changes(changes, self.copies)]
+
+    def _reach(self, tops: Cells) -> Flags:
+        """Whether sums with these numbers of ⊤ answers count as reaching z."""
+        return np.asarray((self.copies - tops if self.negated else tops) > self._least)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

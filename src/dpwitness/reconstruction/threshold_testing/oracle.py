@@ -256,14 +256,11 @@ class ThresholdOracle(Queries):
         before = np.searchsorted(values, values - least, side="right")
         return (up_to[-1] - up_to[behind])[cells], up_to[before][cells]
 
-    def _top_probability(self, values: Floats) -> Floats:
-        return laplace_cdf(self.noise.epsilon2 * (values - self._z))
-
     def _answer(self, values: Floats, copies: int) -> Cells:
         self.queries += copies * len(values)
         if self.noise.epsilon2 == np.inf:
             return copies * (values >= self._z)
-        return self._rng.binomial(copies, self._top_probability(values))
+        return self._rng.binomial(copies, laplace_cdf(self.noise.epsilon2 * (values - self._z)))
 
     def _noisy_totals(self, parts: Cells) -> Floats:
         assert self.noise.epsilon_totals is not None

@@ -183,7 +183,7 @@ def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> Re
             if not fresh_sums:
                 has_unit = _find_unit(bisection, rng, cells)
                 continue
-            best = max(best, bisection.result(fresh_sums), key=_number_known)
+            best = max(best, bisection.result(fresh_sums), key=lambda counts: int(counts.known.sum()))
             # If all sums are even, say, two counts remain possible: cells of such counts are the next references.
             rest = cells[~bisection.known[cells] & (bisection.high[cells] < OPEN_LIMIT)]
             if not len(rest):
@@ -192,10 +192,6 @@ def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> Re
         if best.fresh_sums:
             break
     return best
-
-
-def _number_known(counts: RelativeCounts) -> int:
-    return int(counts.known.sum())
 
 
 def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | None = None) -> bool:
