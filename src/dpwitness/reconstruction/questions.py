@@ -321,8 +321,7 @@ class Asking(Generic[Q]):
         rows, unanswered = list[Row](), list[Row]()
         stopped: AttackStopped | None = None
         for question in chain(first, questions):
-            written = self.form.written(question)
-            rows.append(row := self._find(written) or Row(0, written))
+            rows.append(row := self._row(question))
             if row.answer is not None:
                 continue
             if len(unanswered) < self.left:

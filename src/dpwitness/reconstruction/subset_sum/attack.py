@@ -34,7 +34,6 @@ from dpwitness.reconstruction.subset_sum.confidence import (
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     NORMAL_LAWS,
     Bits,
-    Flags,
     Floats,
     Reconstruction,
     Subsets,
@@ -215,7 +214,9 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     Raises `AttackStopped` where the answers are too few.
     """
     if plan.asks_all_subsets:
-        return _reconstruct_from_all_subsets(asking, plan)
+        people = np.arange(plan.size)
+        answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
+        return _outcome_of_all_subsets(answers, plan, _explain_missing_answers(asking, answers))
     planned = plan.used + plan.fresh
     # Stream 1 of the seed draws subsets: no other generator of this seed gives the same numbers.
     rng, number = np.random.default_rng([seed, 1]), max(planned, asking.last_answered)
@@ -225,7 +226,7 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     else:
         questions, subsets = plan.attributes.drawn(rng, number)
     answers = asking.ask_some(islice(iter(questions), planned))
-    stopped = _explain_missing_answers(asking, int(np.isfinite(answers).sum()), len(answers))
+    stopped = _explain_missing_answers(asking, answers)
     if len(answers) < planned:
         stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
     # Answers that an earlier run with a longer plan recorded are used as well.
@@ -306,24 +307,14 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     )
 
 
-def _explain_missing_answers(asking: Asking[Any], answers: int, planned: int) -> str | None:
-    """The reason why the system gave fewer answers than planned; None if it gave all of them."""
-    if answers == planned:
-        return None
-    return asking.stopped or f"{planned - answers:,} of {planned:,} questions got no answer"
+def _explain_missing_answers(asking: Asking[Any], answers: Floats) -> str | None:
+    """The reason why some answers are NaN; None if no answer is missing."""
+    missing = int(np.isnan(answers).sum())
+    return asking.stopped or f"{missing:,} of {len(answers):,} questions got no answer" if missing else None
 
 
 def _root_mean_square(errors: Floats) -> float:
     return float(np.sqrt(np.mean(errors**2)))
-
-
-def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
-    """Ask for all subsets, in the order of their numbers, and reconstruct the bits from the answers."""
-    people = np.arange(plan.size)
-    answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
-    return _outcome_of_all_subsets(
-        answers, plan, _explain_missing_answers(asking, int(np.isfinite(answers).sum()), len(answers))
-    )
 
 
 def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
