@@ -45,13 +45,9 @@ class WrongNumber(ValueError):
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
     """The system that the user's object `thing` is, or makes.
 
-    Parameters
-    ----------
-    thing
-        A function from a question to its answer; an object with `ask_all`, from a list of questions to as many answers;
-        or a factory of either, which requires no parameters except `rng` (a `numpy.random.Generator`) or `seed`.
-    seed
-        The seed of a factory's `rng` and `seed`.
+    `thing` is a function from a question to its answer; an object with `ask_all`, from a list of questions to as many
+    answers; or a factory of either, which requires no parameters except `rng` (a `numpy.random.Generator`) or `seed`.
+    `seed` determines both.
 
     Raises `InvalidParameter` for any other object, `OracleFailed` where a factory raises.
     """
@@ -225,15 +221,10 @@ class Asking(Generic[Q]):
     def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Raises
-        ------
-        AttackStopped
-            Where the budget or the time is used up, or a question gets no answer; the error's `answers` are the answers
-            to the questions before.
-        OracleFailed
-            Where the system raises, or gives no valid answer, and has answered no question before.
-        Waiting
-            Where there is no system, and the transcript lacks all answers or some of the questions.
+        Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; the error's
+        `answers` are the answers to the questions before. Raises `OracleFailed` where the system raises, or gives no
+        valid answer, and has answered no question before; and `Waiting` where there is no system, and the transcript
+        lacks all answers or some of the questions.
         """
         answers, stopped = self._collect(iter(questions), whole=True)
         if stopped is not None:

@@ -195,10 +195,7 @@ class Transcript:
     An attack finds an answer by the question, not by its number: an attack that continues with another budget asks some
     other questions, and still uses every answer. A question that is asked twice has two rows, found in their order.
 
-    Parameters
-    ----------
-    family, seed, settings
-        The origin of the questions: the family's name, the attack's seed and its options, as JSON values.
+    `family`, `seed`, `settings`: the origin of the questions, the attack's family, seed and options as JSON values.
     """
 
     def __init__(self, family: str, seed: int, settings: Mapping[str, object], rows: Iterable[Row] = ()) -> None:

@@ -49,38 +49,20 @@ def require_time(deadline: Deadline | None, when: str, smaller: str = "--queries
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """The bits that an adversary reconstructed from answers.
+    """The bits that an adversary reconstructed from answers; arrays of shape (n,); None for values it does not compute.
 
-    Attributes
-    ----------
-    bits
-        The reconstructed bits, shape (n,).
-    fractions
-        The numbers in [0, 1] that were rounded to bits, shape (n,): the solution of the linear program, or the
-        probabilities of a 1.
-    largest_residual
-        The largest distance of an answer from the fractions' sum, in counts; None if not measured. By the linear
-        program it is the least E for which program (1) of Theorem 3 has a solution, and the fractions are a solution.
-    expected_right
-        The expected number of right bits if errors are normal, as least squares assumes; None where the answers
-        contradict this assumption, and for other adversaries, which assume no law.
-    spread
-        The standard deviation of the errors, in counts, estimated by least squares or given to it; None otherwise.
-    offset
-        The count that all answers have in common; 0 where no offset is assumed.
-    means, variances
-        The mean and variance of each person's value by least squares before rounding to bits; None for other
-        adversaries.
+    `largest_residual` of the linear program is the least E for which program (1) of Theorem 3 has a solution, and the
+    `fractions` are a solution. `expected_right` is None, too, where the answers contradict normal errors.
     """
 
     bits: Bits
-    fractions: Floats
-    largest_residual: float | None = None
-    expected_right: float | None = None
-    spread: float | None = None
-    offset: float = 0.0
-    means: Floats | None = None
-    variances: Floats | None = None
+    fractions: Floats  # in [0, 1], rounded to bits: the linear program's solution, or the probabilities of a 1
+    largest_residual: float | None = None  # the largest distance of an answer from its fractions' sum, in counts
+    expected_right: float | None = None  # the expected number of right bits, by least squares
+    spread: float | None = None  # the standard deviation of the errors that least squares assumes, in counts
+    offset: float = 0.0  # the count that all answers have in common
+    means: Floats | None = None  # each person's value by least squares, before rounding to a bit
+    variances: Floats | None = None  # the variances of these values, in counts²
 
 
 #: Number of entries of the matrix that are unpacked at a time: 32 MB as floats.
@@ -273,23 +255,13 @@ def _normal_equations(
 
 @dataclass(slots=True)
 class Belief:
-    """The distribution of bits in expectation propagation; all fields have the shape (n,).
+    """The distribution of bits in expectation propagation; all fields have the shape (n,)."""
 
-    Attributes
-    ----------
-    precision, shift
-        The precision, and precision·mean, of the normal factor that replaces the prior on 0 and 1.
-    ones
-        The probability of a 1.
-    means, variances
-        The mean and variance of each bit by the answers and the distribution of all other bits.
-    """
-
-    precision: Floats
-    shift: Floats
-    ones: Floats
-    means: Floats
-    variances: Floats
+    precision: Floats  # the precision of the normal factor that replaces the prior on 0 and 1
+    shift: Floats  # precision·mean of this factor
+    ones: Floats  # the probability of a 1
+    means: Floats  # the mean of each bit by the answers and the distribution of all other bits
+    variances: Floats  # the variance of each bit likewise
 
     @classmethod
     def of(cls, people: int) -> "Belief":

@@ -21,32 +21,17 @@ PRINTED_BITS: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of an attack that sees answers alone.
-
-    Attributes
-    ----------
-    reconstruction, adversary
-        The reconstructed bits, and the name of the adversary.
-    finding, basis
-        The bits with their claims, and the reason for the claims, in words.
-    stopped
-        The reason why the system gave fewer answers than planned; None if it gave all.
-    fresh_questions, fresh_error, fresh_error_of_constant
-        The number of fresh answers, kept for checking, and the root mean square errors, in counts, of their prediction
-        by the reconstruction and by the best constant.
-    scale
-        The pooled scale of the fresh answers, and of one half of the used answers predicted by a fit to the other half.
-    """
+    """The outcome of an attack that sees answers alone."""
 
     reconstruction: Reconstruction
     adversary: str
     finding: Finding
-    basis: str
-    stopped: str | None
-    fresh_questions: int | None = None
-    fresh_error: float | None = None
-    fresh_error_of_constant: float | None = None
-    scale: Scale | None = None
+    basis: str  # the reason for the claims, in words
+    stopped: str | None  # the reason why the system gave fewer answers than planned; None if it gave all
+    fresh_questions: int | None = None  # the number of answers kept for checking
+    fresh_error: float | None = None  # the root mean square error of their prediction by the reconstruction, in counts
+    fresh_error_of_constant: float | None = None  # the root mean square error of the best constant, in counts
+    scale: Scale | None = None  # of the fresh answers, pooled with that of half the used answers by the other half
 
 
 def standard_deviation(law: str, error: float) -> float:

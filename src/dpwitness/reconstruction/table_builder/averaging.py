@@ -110,28 +110,14 @@ class AnsweredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """The mean of the sums that the noise remover averaged, in people.
-
-    Attributes
-    ----------
-    kinds
-        Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
-    information
-        The variance of one noise divided by the variance of the mean: half the number of two-partitions; 0 without a
-        sum.
-    squares, freedom
-        The sum of squared deviations (people²) and its degrees of freedom: `squares / freedom` estimates the variance
-        of one noise.
-    asked
-        The single answers that were kept, for checks.
-    """
+    """The mean of the sums that the noise remover averaged, in people."""
 
     mean: float
     kinds: Kinds
-    information: float
-    squares: float
-    freedom: int
-    asked: tuple[AnsweredBlock, ...] = field(default=(), compare=False, repr=False)
+    information: float  # variance of one noise / variance of the mean: half the number of two-partitions, or 0
+    squares: float  # the sum of squared deviations (people²), an estimate of `freedom` times the variance of one noise
+    freedom: int  # the degrees of freedom of `squares`
+    asked: tuple[AnsweredBlock, ...] = field(default=(), compare=False, repr=False)  # single answers kept for checks
 
     @property
     def count(self) -> int:

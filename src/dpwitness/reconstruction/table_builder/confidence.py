@@ -35,19 +35,12 @@ UNKNOWN_ESTIMATE: Final[Estimate] = (math.nan, math.inf)
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
-    """The probability that `count` is the true count, given its unbiased, normal estimate `mean`.
+    """The probability that `count` is the true count, given its unbiased, normal estimate `mean`, in people.
 
-    Parameters
-    ----------
-    mean, standard_error
-        The mean and its standard error in people; an error of 0 means that the mean is the true count, an infinite
-        error that nothing is known.
-    least
-        The smallest possible count.
-
-    All whole numbers from `least` on have the same prior probability, so that over many counts the average of these
-    probabilities is the share of right counts. The noise must have mean 0 and be independent between different sets of
-    people: the probability does not account for noise that all questions share, such as a layer of layered noise.
+    A standard error of 0 means that the mean is the true count, an infinite error that nothing is known. All whole
+    numbers from `least` on have the same prior probability, so that over many counts the average of these probabilities
+    is the share of right counts. The noise must have mean 0 and be independent between different sets of people: the
+    probability does not account for noise that all questions share, such as a layer of layered noise.
     """
     if not standard_error > 0:
         return float(count == mean)
@@ -92,24 +85,15 @@ def _rival_offsets(standard_error: float) -> IntArray:
 class Fit:
     """The counts of an attribute's values by least squares, in people; NaN, with an infinite error, where undetermined.
 
-    Attributes
-    ----------
-    counts, errors
-        The estimates, unbiased for every mean of the noise, and their standard errors; shape (values,).
-    offset, offset_error
-        The mean of the noise and its standard error.
-    variance
-        The variance of one noise (people²).
-    chance
-        An upper bound of the p-value of the assumption that noises do not depend on the order of questions, nor on a
-        question's number of values, names of values, or number of people.
+    `chance`: an upper bound of the p-value of the assumption that noises do not depend on the order of questions, nor
+    on a question's number of values, names of values, or number of people.
     """
 
-    counts: FloatArray
-    errors: FloatArray
-    offset: float
-    offset_error: float
-    variance: float
+    counts: FloatArray  # unbiased for every mean of the noise, shape (values,)
+    errors: FloatArray  # the standard errors of the counts, shape (values,)
+    offset: float  # the mean of the noise
+    offset_error: float  # the standard error of `offset`
+    variance: float  # the variance of one noise (people²)
     chance: float
 
 
@@ -174,7 +158,7 @@ def _flag_plausible(answers: IntArray) -> BoolArray:
 
 
 def _dependence_p_value(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
-    """An upper bound of the p-value of independent noises (see `Fit.chance`)."""
+    """An upper bound of the p-value of the assumption of `Fit.chance`."""
     from scipy.stats import chi2, norm  # half a second
 
     n = len(residuals)
@@ -444,7 +428,6 @@ def _contradictions(
     averages: Sequence[Average],
     variance: float | None,
 ) -> Iterator[str]:
-    """The contradictions of the answers to the assumptions, in words."""
     if p_value < LEVEL:
         yield FRACTIONAL_COUNTS
     if fits and len(fits) * min(each.chance for each in fits) < LEVEL:
@@ -468,7 +451,7 @@ def _contradictions(
 def _better_count(
     one: Difference, other: Average, first: Average, variance: float | None, ratio: float, estimate: Estimate
 ) -> tuple[int, float]:
-    """A value's count, by Algorithm 4 or the fit, whose error is smaller, and the probability that it is right."""
+    """The count by Algorithm 4 or by the fit, whichever has the smaller error, and the probability that it is right."""
     mean, error = estimate
     other_error, base_error = other.error(variance), first.error(variance)
     if error < (math.hypot(other_error, base_error) if one.sign else other_error):

@@ -17,29 +17,17 @@ from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, V
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Counts of an attribute's values by differencing, and the answers that the system publishes for the values.
-
-    Attributes
-    ----------
-    told
-        Whether each count is known from the answers; a count that is not known is 0.
-    checks
-        The number of further answers with which the counts were compared.
-    contradicted
-        The assumptions of the attack that the answers contradict, in words.
-    note
-        The reason why nothing is claimed although no answer contradicts the assumptions, else None.
-    """
+    """Counts of an attribute's values by differencing, and the answers that the system publishes for the values."""
 
     attribute: str
     where: Where
     values: tuple[Value, ...]
     counts: IntArray
     published: IntArray
-    told: BoolArray
-    checks: int
-    contradicted: tuple[str, ...]
-    note: str | None
+    told: BoolArray  # whether each count is known from the answers; a count that is not known is 0
+    checks: int  # the number of further answers with which the counts were compared
+    contradicted: tuple[str, ...]  # the assumptions of the attack that the answers contradict, in words
+    note: str | None  # the reason why nothing is claimed although no answer contradicts the assumptions
     queries: int
 
     @property

@@ -24,42 +24,22 @@ NO_NOISE_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """A recovered histogram: the count of each value, and the noisy count that the system publishes.
-
-    Attributes
-    ----------
-    confidence
-        The probability that each count is right, from the answers alone (see `probability_right`).
-    base
-        The values of the base set, on whose count all counts depend.
-    base_kinds, kinds
-        Pairs of a number of parts and the number of partitions into as many parts, for the base set and for each value:
-        ((2, 200),).
-    partitions
-        The number of two-partitions that were planned for each value.
-    variance
-        The variance of one noise (people²), estimated from the answers; None without two sums to compare.
-    workarounds
-        Notes on steps other than partitioning the attribute's values.
-    failed_checks
-        The contradictions of the answers to the attack's assumptions, in words (see `examine`). With a contradiction
-        counts are guesses, and `confidence` is meaningless.
-    """
+    """A recovered histogram: the count of each value, and the noisy count that the system publishes."""
 
     attribute: str
     where: Where
     values: tuple[Value, ...]
     counts: tuple[int, ...]
     published: tuple[int, ...]
-    confidence: tuple[float, ...]
-    base: tuple[Value, ...]
-    base_kinds: Kinds
-    kinds: tuple[Kinds, ...]
-    partitions: int
-    variance: float | None
-    workarounds: tuple[str, ...]
+    confidence: tuple[float, ...]  # the probability that each count is right, from the answers alone
+    base: tuple[Value, ...]  # the values of the base set, on whose count all counts depend
+    base_kinds: Kinds  # of the sums for the base set
+    kinds: tuple[Kinds, ...]  # of the sums for each value
+    partitions: int  # the number of two-partitions that were planned for each value
+    variance: float | None  # of one noise (people²), estimated from the answers; None without two sums to compare
+    workarounds: tuple[str, ...]  # notes on steps other than partitioning the attribute's values
     queries: int
-    failed_checks: tuple[str, ...] = ()
+    failed_checks: tuple[str, ...] = ()  # contradictions to the attack's assumptions, which void the confidence
 
     @property
     def finding(self) -> Finding:

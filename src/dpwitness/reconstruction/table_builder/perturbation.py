@@ -80,15 +80,10 @@ def recover_perturbation(
 ) -> Perturbation:
     """Find the bound r of the noise by Algorithm 3 in sub-populations, by sets of values, or by sums of two attributes.
 
-    Parameters
-    ----------
-    attribute
-        The attribute whose pairs of values are added up, in sub-populations by the other attributes, or in sets of its
-        own values if it is the only one; None: the attribute with the fewest values.
-    sums, budget
-        The number of sums to make, and the largest number of questions; None: no limit.
-    progress
-        A function that is called between the steps; it may raise.
+    `attribute`: the attribute whose pairs of values are added up, in sub-populations by the other attributes, or in
+    sets of its own values if it is the only one; None: the attribute with the fewest values. `sums`: the number of sums
+    to make. `budget`: the largest number of questions; None: no limit. `progress` is called between the steps, and may
+    raise.
 
     Raises `InvalidParameter` where the budget is too small for one sum, and where no answers give a sum.
     """

@@ -41,33 +41,17 @@ BASE_SIZE: Final = 20
 class Plan:
     """The values to count and the numbers of questions of an attack.
 
-    Attributes
-    ----------
-    targets
-        Positions of the values to count; None: all values.
-    partitions
-        The number of two-partitions for each value; None: 100 per person² of the estimated variance of the noise.
-    base_partitions
-        The number of two-partitions of the base set; None: 2.5 times `partitions`, or `partitions` for a single value.
-    base
-        Positions of the base set's values, all with answers above 0; or the largest number of its values, which then
-        have the largest answers.
-    questions
-        The largest number of questions in all, which limits `partitions`; None: no limit.
-    same_partitions
-        Whether all values get the same two-partitions, so that values without people get equal errors.
-    fitted
-        Whether counts come from the least squares of all single answers if these have smaller standard errors than the
-        sums of partitions, and no answer contradicts the assumptions; two sets are counted by another attribute, too,
-        for comparison. False: counts come from sums alone, as in Algorithm 4.
+    `fitted`: whether counts come from the least squares of all single answers if their standard errors are smaller than
+    those of the sums of partitions, and no answer contradicts the assumptions; two sets are counted by another
+    attribute, too, for comparison. False: counts come from sums alone, as in Algorithm 4.
     """
 
-    targets: tuple[int, ...] | None = None
-    partitions: int | None = None
-    base_partitions: int | None = None
-    base: int | tuple[int, ...] = BASE_SIZE
-    questions: int | None = None
-    same_partitions: bool = False
+    targets: tuple[int, ...] | None = None  # positions of the values to count; None: all values
+    partitions: int | None = None  # two-partitions for each value; None: 100 per person² of the noise's variance
+    base_partitions: int | None = None  # of the base set; None: 2.5 times `partitions`, or as many for a single value
+    base: int | tuple[int, ...] = BASE_SIZE  # positions of the base set, or the largest number of its values
+    questions: int | None = None  # the largest number of questions in all, which limits `partitions`; None: no limit
+    same_partitions: bool = False  # whether all values get the same partitions, so that values without people err alike
     fitted: bool = True
 
     def __post_init__(self) -> None:

@@ -219,7 +219,6 @@ def attack_system(options: Options) -> Result | None:
 def _own_result(
     ended: EndedAttack[list[Reconstruction]], asked: Asked, options: Options, cells: int, truth: Counts | None
 ) -> Result:
-    """The result of an attack on the user's system."""
     found = ended.found[0] if ended.found else None
     finding = None if found is None else found.finding
     because = None if found is None else reason(found, options.support)
