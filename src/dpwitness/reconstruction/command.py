@@ -91,7 +91,7 @@ class AttackOptions:
         return Deadline(time.monotonic() + self.max_time)
 
     def require_time(self, deadline: Deadline, smaller: str) -> None:
-        """Raise `InvalidParameter` after the deadline; the message tells to reduce the option `smaller`."""
+        """Raise `InvalidParameter` after the deadline; the message asks for more time or a smaller option `smaller`."""
         if not deadline.left:
             raise InvalidParameter(
                 f"--max-time {self.max_time:g}: the attack takes longer than {self.max_time:g} s; "

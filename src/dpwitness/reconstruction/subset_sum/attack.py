@@ -282,9 +282,9 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     except AttackStopped:  # the deadline leaves no time for another fit
         final = reconstruction
     claims = np.where(final.bits == reconstruction.bits, claims, CHANCE)
-    basis, contradicted = "for each bit the least probability that agrees with answers it did not use", ""
+    basis, contradicted = "for each bit the least probability that agrees with fresh answers", ""
     if scale is None or not np.any(claims > CHANCE):
-        basis = "none: a constant predicts answers that it did not use as well as it does"
+        basis = "none: a constant predicts fresh answers as well as the reconstruction does"
     elif pairs_add_more(*used, plain):
         contradicted = "some people add another number together than each alone, so the answers are no sums of bits"
     elif (p_value := equal_ones_p_value(*used, plain, fit.bits)) < LEVEL:

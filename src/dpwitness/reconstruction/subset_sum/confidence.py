@@ -29,7 +29,7 @@ LIKELIHOOD_NATS: Final = 2.0
 TRIED_SCALES: Final = 5
 #: Smallest difference between a fit's mean fractions for ones and for zeros that fresh answers can check.
 MIN_CONTRAST: Final = 0.02
-#: Level of each test of the assumption that answers are sums of bits: where one rejects it, nothing is claimed.
+#: Level of each test of the assumption that answers are sums of bits: if a test rejects it, nothing is claimed.
 LEVEL: Final = 1e-3
 #: p-value of the F test below which claims are lowered in proportion to it: noise may hide people whose ones add less.
 DOUBTFUL_P_VALUE: Final = 0.05

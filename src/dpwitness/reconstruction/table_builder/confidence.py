@@ -348,8 +348,7 @@ def examine(
     failed = tuple(_contradictions(p_value, fits, estimates, [first, *averages], variance))
     if not decisive and _have_people_changed(differences, averages, first, estimates, fits, variance):
         failed = (*failed, CHANGED_PEOPLE)
-    # The probability that the assumptions hold, by a prior of 1/2. If they do not, estimates lie anywhere between whole
-    # numbers.
+    # The probability that the assumptions hold, by a prior of 1/2; else estimates lie anywhere between whole numbers.
     held = likelihood_ratio / (1 + likelihood_ratio)
     # The count of a value outside the base set depends on all base values.
     base_right = _probability_all_right(fit, ratio) if decisive and fit is not None else 1.0
@@ -442,8 +441,8 @@ def _contradictions(
     for each in fits:
         if abs(each.offset) > math.sqrt(each.variance) + CONTRADICTION_STANDARD_ERRORS * each.offset_error:
             yield (
-                f"answers are too large or too small by {each.offset:.3g} on average: what is published is not a count "
-                "with noise"
+                f"answers are too large or too small by {each.offset:.3g} on average: the published numbers are not "
+                "counts with noise"
             )
             break
 

@@ -154,9 +154,9 @@ def in_sub_populations(
     """Ask about each of two values, and about both, in `m` suitable sub-populations (Algorithm 3, Remarks 1 and 2).
 
     Returns the first suitable conditions, and their answers (n₁, n₂, n₁₂), shape (conditions, 3). A suitable
-    condition has no answer of 0, and other contributors than all others: contributors surely differ if the conditions
-    exclude each other, or their totals have unequal answers (Lemma 2). `first_few`: the number of conditions after
-    which the questions end if all sums so far are 0.
+    condition has no answer of 0, and other contributors than all conditions before: contributors surely differ if the
+    conditions exclude each other, or their totals have unequal answers (Lemma 2). `first_few`: the number of conditions
+    after which the questions end if all sums so far are 0.
     """
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True

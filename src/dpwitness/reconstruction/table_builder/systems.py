@@ -248,7 +248,7 @@ LAWS: Final = ("uniform", "maximum-entropy", "normal", "laplace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """The options of a bundled system: a name in `SYSTEMS`, a law in `LAWS`, its bound r in people, and so on.
+    """The options of a bundled system: `system` is a name in `SYSTEMS`, `noise` a law in `LAWS`, `perturbation` its r.
 
     `scale`: None means 1; uniform noise takes no scale. `suppression`: None means max(r, 4).
     """

@@ -27,7 +27,7 @@ def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
     A sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
-    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # d below ±r
+    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # of ±(r − d)
     found = 0.0
     for high, low in (near, near[::-1]):
         tail = np.ones(1)

@@ -81,7 +81,7 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     if not 0 < beta < 1:
         raise InvalidParameter(f"beta={beta!r} must lie between 0 and 1")
     if not 0 < epsilon2 < np.inf:
-        raise InvalidParameter(f"epsilon2={epsilon2!r} must be positive and finite: without query noise one copy does")
+        raise InvalidParameter(f"epsilon2={epsilon2!r} must be positive and finite (without query noise: one copy)")
     from scipy.stats import binom
 
     wrong = float(np.exp(-epsilon2 * distance)) / 2
