@@ -93,7 +93,7 @@ def test_the_report_says_what_is_known(capsys, mine, tmp_path):
     line = ("--oracle", f"{mine}noisy", "--seed", "1")
     out = attack(capsys, *line, "--size", "40", "--plot", str(plot))
     assert re.match(r"RECONSTRUCTED 40 bits, 39\.\d of them right as far as the answers tell", out)
-    assert re.search(r"scale        a bit of 1 adds (1|1\.0\d|0\.9\d) ± 0\.\d+ to answers it did not use", out)
+    assert re.search(r"scale        a bit of 1 adds (1|1\.0\d|0\.9\d) ± 0\.\d+ to fresh answers", out)
     assert "truth" not in out
     assert "".join(map(str, secret())) in out
     assert plot.read_text().lstrip().startswith("<?xml")

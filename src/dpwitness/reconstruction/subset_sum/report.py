@@ -93,11 +93,11 @@ def result_of(
     if told_apart is not None:
         rows.append(("people", f"{told_apart:,} of {size:,} differ from all others in their attributes"))
     if outcome.fresh_questions is not None:
-        missed = f"{outcome.fresh_questions:,} answers it did not use are missed by {outcome.fresh_error:.4g}"
-        rows.append(("fresh", f"{missed}; a constant misses them by {outcome.fresh_error_of_constant:.4g}"))
+        missed = f"{outcome.fresh_error:.4g}; a constant misses them by {outcome.fresh_error_of_constant:.4g}"
+        kept = f"{outcome.fresh_questions:,} answers that the reconstruction did not use"
+        rows.append(("fresh", f"{kept} are missed by {missed}"))
     if scale is not None:
-        added = f"a bit of 1 adds {scale.value:.3g} ± {2 * scale.error:.2g}"
-        rows.append(("scale", f"{added} to answers it did not use"))
+        rows.append(("scale", f"a bit of 1 adds {scale.value:.3g} ± {2 * scale.error:.2g} to fresh answers"))
     bits = "".join(map(str, finding.guess[:PRINTED_BITS].tolist()))
     rows += [("stopped", outcome.stopped), ("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}")]
     return Result(
