@@ -59,9 +59,7 @@ def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | N
         # z is above threshold − 1. If a count becomes unknown, z does: the base sum may hold the cell.
         threshold = None if np.any(known % unit != 0) else (threshold - 1) // unit + 1
     high = np.where(high == OPEN_LIMIT, OPEN_LIMIT, -(-high // unit))
-    return RelativeCounts(
-        low=low // unit, high=high, likeliest=low / unit, fresh_sums=fresh_sums, threshold=threshold
-    )  # fmt: skip
+    return RelativeCounts(low=low // unit, high=high, likeliest=low / unit, fresh_sums=fresh_sums, threshold=threshold)
 
 
 def prevailing_unit(counts: Cells) -> int:
