@@ -1,4 +1,4 @@
-"""Sets of outcomes, a file a kind, and the rows of numbers that outcomes are."""
+"""Events (sets of outcomes), one kind a file, and the encoding of outcomes as rows of numbers."""
 
 from dpwitness.events.counting import cells_of, members_of
 from dpwitness.events.event import (

@@ -1,4 +1,4 @@
-"""Counts of outcomes in many events at once, and cells of values between edges."""
+"""Membership of outcomes in many events at once, counts of paired runs by it, and bins of numbers between edges."""
 
 import math
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from dpwitness.events.intervals import Interval, Outside
 
 
 def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
-    """Whether each row equals a member of the same width; shape (n,)."""
-    # Entry by entry, on the rows that have agreed so far: most rows differ from a member early.
-    left: Any = slice(None)
+    """Whether each row equals `member`, a row of the same width; shape (n,)."""
+    # Column by column, on the rows that are equal so far: most rows differ from a member early.
+    equal: Any = slice(None)
     hits = np.zeros(len(rows), np.bool_)
     for column, value in zip(rows.T, member.tolist(), strict=True):
-        entries = column[left]
+        entries = column[equal]
         same = entries != entries if math.isnan(value) else entries == value
-        left = np.flatnonzero(same) if isinstance(left, slice) else left[same]
-    hits[left] = True
+        equal = np.flatnonzero(same) if isinstance(equal, slice) else equal[same]
+    hits[equal] = True
     return hits
 
 
 def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absent: int) -> NDArray[np.int64]:
-    """The number of edges that are at most each value, `absent` for NaN; the edges rise. Shape (n,)."""
+    """The bin of each value: the number of edges ≤ the value, or `absent` for NaN; shape (n,). The edges must rise."""
     cells = np.empty(len(values), np.int64)
     from dpwitness.events.kernels import fill_cells  # numba takes half a second to import
 
@@ -35,18 +35,18 @@ def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absen
 
 
 def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
-    """The numbers of paired runs with (D in the event, D′ in it) = (1,0), (1,1), (0,1), (0,0): shape (4, events).
+    """The numbers of paired runs whose outcomes on (D, D′) lie in each event: rows (1,0), (1,1), (0,1), (0,0).
 
-    `x` and `y` have the shapes (n, any width): row i of both is one paired run.
+    The result has the shape (4, events); `x` and `y` have the shapes (n, any width), and their rows i are paired run i.
     """
     total = np.zeros((4, len(events)), np.int64)
     if not events:
         return total
-    height = max((1 << 18) // len(events), 1)  # 2^18 flags at once: memory does not grow with the runs
+    height = max((1 << 18) // len(events), 1)  # blocks of 2^18 flags: memory does not grow with the runs
     for start in range(0, len(x), height):
         a, b = (members_of(events, rows[start : start + height]) for rows in (x, y))
-        both, hits, others = (np.count_nonzero(flags, axis=1) for flags in (a & b, a, b))
-        total += [hits - both, both, others - both, a.shape[1] - hits - others + both]
+        both, in_x, in_y = (np.count_nonzero(flags, axis=1) for flags in (a & b, a, b))
+        total += [in_x - both, both, in_y - both, a.shape[1] - in_x - in_y + both]
     return total
 
 
@@ -56,7 +56,7 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
     single: list[int] = []
     ends: list[tuple[int, float, float, bool]] = []
     for k, event in enumerate(events):
-        # By type: `isinstance` takes a microsecond for a class with a protocol, and there are thousands of events.
+        # `isinstance` takes a microsecond for a subclass of a protocol, and there are thousands of events.
         interval = event.interval if type(event) is Outside else event
         if type(interval) is Interval:
             single.append(k)
@@ -65,8 +65,8 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
             members[k] = event.contains(rows)
     if single:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
-        absent = np.full((len(rows), 1), np.nan)  # an entry behind the end of the row
+        absent = np.full((len(rows), 1), np.nan)  # stands for every entry behind the end of its row
         values = np.hstack([rows, absent]).T[np.minimum(columns[:, 0], rows.shape[1])]
-        # As `Interval.contains`: half-open, and an end of +inf is no end. NaN compares false.
+        # As in `Interval.contains`: half-open, but +inf belongs to intervals up to +inf. NaN compares false.
         members[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside
     return members

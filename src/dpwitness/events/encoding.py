@@ -1,22 +1,21 @@
-"""Outcomes as rows of numbers: outcomes that differ have rows that differ.
+"""Outcomes as rows of numbers: different outcomes have different rows.
 
-A number is itself. Other values, and values that a float cannot tell apart, have entries of their own:
+The entry of a number is the number itself. Other values, and numbers that a float cannot tell apart, are encoded:
 
 ========================  =====================================================================================
 ``True``, ``False``       `TRUE`, `FALSE`: next to 1 and 0, so that cuts between the two work as for numbers
 ``-0.0``                  `NEGATIVE_ZERO`, the largest number below 0 that is not subnormal
-NaN                       `NOT_A_NUMBER`; a row's own NaN says that there is no entry
+NaN                       `NOT_A_NUMBER`; a NaN in a row marks an absent entry
 ``None``                  `NONE`
 a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits
-text                      a code of its own (`text_code`), a number that no mechanism returns
-anything else             a code for its kind, or for all of it (`symbol`), and entries for what it holds
-an exception              a code for its class (`exception_code`)
-a nested sequence         a value for its length (`nested`), then its entries
+text                      a code (`text_code`), a number that no mechanism returns
+an exception              a code of its class (`exception_code`)
+a nested sequence         a code of its length (`nested`), then its entries
+any other value           a code of its kind or of its whole content (`symbol`), then the entries of its parts
 ========================  =====================================================================================
 
-A list of numbers has one entry a number; absent entries lie behind the end. How containers, dates, exact numbers and
-other objects become entries is for `mechanisms.outcomes` to say. Compiled code writes the same rows (see
-`mechanisms.compiled.driver.place`).
+A list of numbers has one entry per number, and absent entries after its end. `mechanisms.outcomes` makes the entries
+of containers, dates, exact numbers and other objects; `mechanisms.compiled.driver.place` writes the same rows.
 """
 
 import hashlib
@@ -36,30 +35,30 @@ TRUE: Final = float(np.nextafter(1.0, 2.0))
 FALSE: Final = float(np.finfo(np.float64).tiny)
 #: NEGATIVE_ZERO is the entry of −0.0, the largest number below 0 that is not subnormal.
 NEGATIVE_ZERO: Final = -FALSE
-#: NOT_A_NUMBER is the entry of a NaN that a mechanism returned, below every number that a mechanism returns but −∞.
+#: NOT_A_NUMBER is the entry of a NaN that a mechanism returned, below every finite number that mechanisms return.
 NOT_A_NUMBER: Final = -1.75e308
-#: NONE is the entry of None, below every number that a mechanism returns but −∞.
+#: NONE is the entry of None, below every finite number that mechanisms return.
 NONE: Final = -1.70e308
 #: NESTED is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer ones.
 NESTED: Final = -1.2e308
-#: TEXT is the highest of the 2^48 codes of texts, all of them between `SYMBOL` and `nested`.
+#: TEXT is the highest of the 2^48 codes of texts, all of them between `SYMBOL` and the entries of nested sequences.
 TEXT: Final = -1.51e308
 #: SYMBOL is the highest of the 2^48 codes of symbols, all of them between `EXCEPTION` and `TEXT`.
 SYMBOL: Final = -1.57e308
 #: EXCEPTION is the highest of the 2^48 codes of exceptions, all of them between `NONE` and `SYMBOL`.
 EXCEPTION: Final = -1.63e308
-#: CODE_STEP is the distance from one code to the next, that of neighbouring floats of this size.
+#: CODE_STEP is the distance between neighbouring codes, one unit in the last place of floats of this size.
 CODE_STEP: Final = 2.0**971
-#: LEAST_NUMBER lies above all special values of this file and below every number that a mechanism returns but −∞.
+#: LEAST_NUMBER lies above the codes of this file and below every finite number that mechanisms return.
 LEAST_NUMBER: Final = -1.1e308
-#: EXACT_INTEGER_LIMIT bounds the integers that a float holds exactly; larger ones take two entries.
+#: EXACT_INTEGER_LIMIT bounds the integers that a float holds exactly; larger integers take two entries.
 EXACT_INTEGER_LIMIT: Final = 2**53
-#: LOW_BITS is the number of last bits of a larger integer that have an entry of their own: 64 − 53.
+#: LOW_BITS is the number of last bits of a larger integer that form its second entry: 64 − 53.
 LOW_BITS: Final = 11
 
-#: TEXTS has the special values as people read them.
+#: TEXTS has the text of each special value.
 TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
-#: _JSON has the special values as JSON writes them.
+#: _JSON has the JSON value of each special value.
 _JSON: Final[dict[float, bool | str]] = {
     TRUE: True,
     FALSE: False,
@@ -69,10 +68,10 @@ _JSON: Final[dict[float, bool | str]] = {
     math.inf: "inf",
     -math.inf: "-inf",
 }
-#: _FROM_JSON has the texts of `_JSON` and their values, for reading.
+#: _FROM_JSON has the special values by their JSON texts.
 _FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
 
-#: Rows is an array of outcomes, one a row, NaN where an entry is absent.
+#: Rows is an array (n, width) of outcomes, one a row, with NaN for an absent entry.
 Rows = NDArray[np.float64]
 
 
@@ -95,7 +94,7 @@ def entries(value: object) -> list[float]:
 
 
 def nested(length: int) -> float:
-    """The entry that stands before those of a nested sequence of that length, below 2^30."""
+    """The entry that precedes the entries of a nested sequence of `length` < 2^30 values."""
     return NESTED * (1.0 + length * 2.0**-32)
 
 
@@ -104,13 +103,13 @@ def _whole(value: int) -> list[float]:
         return [float(value)]
     if -(2**63) <= value < 2**64:
         return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
-    # Larger than any fixed-width integer: as near as a float comes, and a hash.
+    # Beyond 64 bits: the nearest float, and a hash of all digits.
     nearest = float(value) if value.bit_length() < 1024 else math.inf if value > 0 else -math.inf
     return [nearest, symbol("whole number", hex(value))]  # decimal digits are limited to 4,300 by Python
 
 
 def array_rows(values: NDArray[Any]) -> Rows | None:
-    """Rows of an (n, k) array of flags or numbers at once; None where a number takes two entries."""
+    """An (n, k) array of flags or numbers as rows; None if a number takes two entries."""
     if values.dtype.kind == "b":
         return np.where(values, TRUE, FALSE)
     if values.dtype.kind in "iu":
@@ -124,22 +123,22 @@ def array_rows(values: NDArray[Any]) -> Rows | None:
 
 
 def text_code(text: str) -> float:
-    """An entry for a text: the same in every process, so that counts can be merged."""
+    """The entry of a text, equal in all processes: their counts can be merged."""
     return TEXT - _hash(text)
 
 
 def symbol(kind: str, content: str = "") -> float:
-    """The entry of a kind of value; with a text that distinguishes values of the kind, the entry of one value."""
+    """The entry of a kind of value or, with `content`, of one value of this kind."""
     return SYMBOL - _hash(f"{kind}\0{content}")
 
 
 def exception_code(name: str) -> float:
-    """An entry for a run that raised an exception of a class of that name."""
+    """The entry of a run that raised an exception of the class `name`."""
     return EXCEPTION - _hash(name)
 
 
 def is_code(entry: float) -> bool:
-    """Whether an entry stands for a text, a symbol or an exception: its place among others has no meaning."""
+    """Whether an entry stands for a text, a symbol or an exception: the order of codes has no meaning."""
     return _lowest(EXCEPTION) < entry <= TEXT
 
 
@@ -149,12 +148,12 @@ def is_text(entries: Any) -> Any:
 
 
 def is_length(entry: float) -> bool:
-    """Whether an entry is the length of a nested sequence."""
+    """Whether an entry encodes the length of a nested sequence."""
     return TEXT < entry <= NESTED
 
 
 def is_exception(entries: Any) -> Any:
-    """Whether an entry says that the run raised an exception. Broadcasts."""
+    """Whether an entry stands for an exception that the run raised. Broadcasts."""
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 
@@ -164,7 +163,7 @@ def is_no_number(entries: Rows) -> NDArray[np.bool_]:
 
 
 def _lowest(base: float) -> float:
-    """A bound below the 2^48 codes that go downwards from a base."""
+    """A bound below the 2^48 codes that descend from `base`."""
     return base - CODE_STEP * 2.0**48
 
 
@@ -180,7 +179,7 @@ def entry_to_json(entry: float) -> float | bool | str | None:
 
 
 def entry_from_json(value: object, name: str = "entry") -> float:
-    """The reverse of `entry_to_json`, of an unchecked value. Raises `ValueError`."""
+    """The entry that an unchecked JSON value stands for, the inverse of `entry_to_json`. Raises `ValueError`."""
     if value is None:
         return math.nan
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The protocol of events, how events are described and written, and the kinds of events by name."""
+"""The protocol of events, the texts that describe them, and the registry of their kinds."""
 
 import math
 import re
@@ -40,23 +40,23 @@ from dpwitness.events.encoding import (
     text_code,
 )
 
-#: Label is a function that gives the text behind a code; None for a number that is not a code.
+#: Label is a function from an entry to the text that it encodes; None for a number that is not a code.
 Label = Callable[[float], str | None]
 
 
 class Counted(Protocol):
-    """A set of outcomes that runs are counted in."""
+    """A set of outcomes, and whether each run's outcome lies in it."""
 
     __slots__ = ()
 
     @property
     def width(self) -> int:
-        """The number of columns that decide membership; of later columns at most their presence counts."""
+        """The number of columns that decide membership; later columns matter at most by being present."""
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each outcome lies in the set.
+        """Whether each outcome lies in the set, shape (n,).
 
-        `rows` has the shape (n, any width); entries beyond its width are absent. The answer has the shape (n,).
+        `rows` has the shape (n, any width); entries beyond the last column are absent.
         """
 
 
@@ -78,15 +78,15 @@ class Partition(Counted, Protocol):
 
 
 def is_partition(event: Counted) -> TypeGuard[Partition]:
-    """Whether a set is a union of cells that are counted."""
+    """Whether an event is a `Partition`."""
     return callable(getattr(event, "cell_of", None))
 
 
 class Event(Counted, Protocol):
-    """A set of outcomes. An outcome is a row of numbers (see `encoding`), NaN where there is no value.
+    """A set of outcomes. An outcome is a row of numbers (see `encoding`), with NaN for an absent value.
 
     A kind of event is one class with these members, made readable from JSON by `register_event`; a dataclass needs no
-    `to_json` and no `from_json`. Its values don't change once they are made, and can be pickled.
+    `to_json` and no `from_json`. Events are immutable and can be pickled.
     """
 
     __slots__ = ()
@@ -102,15 +102,15 @@ class Event(Counted, Protocol):
         """
 
     def simpler(self) -> Sequence["Event"]:
-        """Simpler events, each made of a part of this one; empty where the event has no parts."""
+        """Simpler events, each made of a part of this event; empty if it has no parts."""
         return ()
 
     def rounded(self) -> Iterator["Event"]:
-        """Events that differ from this one by rounder numbers, the roundest first."""
+        """Copies of this event with rounded numbers, the fewest digits first."""
         return iter(())
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """The set in plain English; `noun` is the word for one entry, `label` gives the text behind a number."""
+        """The set in plain English; `noun` is the word for one entry, `label` gives the text that a code encodes."""
 
     def to_json(self) -> dict[str, object]:
         """The event as JSON, with `kind` under the key "kind"; for a dataclass, its fields."""
@@ -118,27 +118,27 @@ class Event(Counted, Protocol):
 
 
 def widen(rows: Rows, width: int) -> Rows:
-    """The rows given, of shape (…, n, at least `width`): narrower ones get absent entries at the end."""
+    """The rows with at least `width` columns, shape (…, n, columns): absent entries are added at the end."""
     if rows.shape[-1] >= width:
         return rows
     return np.concatenate([rows, np.full((*rows.shape[:-1], width - rows.shape[-1]), np.nan)], axis=-1)
 
 
 def of_one_width(x: Rows, y: Rows, least: int = 0) -> tuple[Rows, Rows]:
-    """The rows of D and those of D′, all with one number of entries, at least `least`."""
+    """The rows of D and of D′, widened to the same number of columns, at least `least`."""
     width = max(x.shape[-1], y.shape[-1], least)
     return widen(x, width), widen(y, width)
 
 
-#: LONGEST_TEXT is the number of characters of the longest text of an event: a line of a verdict holds it.
+#: LONGEST_TEXT is the largest number of characters of an event's text: it must fit on a line of a verdict.
 LONGEST_TEXT: Final = 100
 #: LARGEST is the largest finite float.
 LARGEST: Final = float(np.finfo(np.float64).max)
-#: MOST_COLUMNS is the number of columns that an event may name: an outcome has at most 10,000 entries.
+#: MOST_COLUMNS bounds the column numbers that an event may name: an outcome has at most 10,000 entries.
 MOST_COLUMNS: Final = 1 << 14
-#: NO_NUMBER is the text for entries that hold None, NaN or text beside numbers.
+#: NO_NUMBER is the text for the None, NaN and text values of an entry that also holds numbers.
 NO_NUMBER: Final = "no number"
-#: LISTED_ITEMS is the number of entries, outcomes or values that a text names of a longer list: it stays one line.
+#: LISTED_ITEMS is the number of entries, outcomes or values after which a text cuts a list, to stay on one line.
 LISTED_ITEMS: Final = 8
 #: ORDINALS has the words for the first places; a later place is written as a number.
 ORDINALS: Final = (
@@ -149,11 +149,11 @@ ORDINALS: Final = (
 class Noun(str):
     """The word for one entry of an outcome, with facts about the entries of a mechanism's outcomes.
 
-    `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
-    the answers ⊥ and ⊤. `mixed`: the coordinates whose entries are not all numbers, and a text for the others:
-    "no number" (None, NaN, text), or "raises ValueError" where all others are exceptions. `single`: whether no outcome
-    has more than one value. `dates`: the coordinates of dates, with their units, see `date_text`. `parts`: the
-    coordinates of further entries of one value, such as a date, and the coordinate of its first entry.
+    `places`: the names of entries by coordinate, such as "column 'age', row 2", if outcomes have keys. `flags`: whether
+    0 and 1 are the answers ⊥ and ⊤. `mixed`: for each coordinate with entries that are not numbers, their text: "no
+    number" (None, NaN, text), or "raises ValueError" if they are all exceptions. `single`: whether no outcome has more
+    than one value. `dates`: the units of dates (see `date_text`) by coordinate. `parts`: for values of several entries,
+    such as dates, the coordinate of the first entry by the coordinates of the others.
     """
 
     __slots__ = ("dates", "flags", "mixed", "parts", "places", "single")
@@ -176,17 +176,17 @@ class Noun(str):
         return new
 
     def date_unit(self, coordinate: int | None) -> str | None:
-        """The unit of the dates at a coordinate; None where it has no dates, or dates of several units."""
+        """The unit of the dates at a coordinate; None without dates, or for dates of several units."""
         return None if coordinate is None else self.dates.get(coordinate) or None
 
 
 def as_noun(noun: str) -> Noun:
-    """The word as a `Noun`, without further knowledge of the entries."""
+    """The word as a `Noun`; a plain text becomes a noun without facts about the entries."""
     return noun if isinstance(noun, Noun) else Noun(noun)
 
 
 def place_text(coordinate: int, noun: str) -> str:
-    """An entry by its place: "first answer", "answer 11", "output" of one alone, or its name in a `Noun`."""
+    """The name of an entry: "first answer", "answer 11", "output" for a single one, or its name in a `Noun`."""
     noun = as_noun(noun)
     if coordinate in noun.places:
         return noun.places[coordinate]
@@ -196,7 +196,7 @@ def place_text(coordinate: int, noun: str) -> str:
 
 
 def places_text(width: int, noun: str) -> str:
-    """The first `width` entries, by their names where the noun has names."""
+    """The first `width` entries as a text, with their names if the noun has names."""
     if width == 1:
         return place_text(0, noun)
     if not as_noun(noun).places and not as_noun(noun).single:
@@ -206,13 +206,13 @@ def places_text(width: int, noun: str) -> str:
 
 
 def join_texts(texts: Sequence[str], *, more: bool = False) -> str:
-    """The texts on one line, between semicolons where one of them has a comma; `more`: whether others follow."""
+    """The texts on one line, separated by semicolons if a text has a comma; `more` adds "…"."""
     between = "; " if any("," in text for text in texts) else ", "
     return between.join([*texts, "…"] if more else texts)
 
 
 def number_text(value: float) -> str:
-    """A number in four digits, or in all of them where four would change it; a special value by its name."""
+    """A number in four digits, or in all its digits if four would change it; a special value by its name."""
     if value <= NESTED and value not in TEXTS and value != -math.inf:
         if value > TEXT:
             return f"list of {round((value / NESTED - 1) * 2**32)}"
@@ -225,7 +225,7 @@ def number_text(value: float) -> str:
 
 
 def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = None) -> str:
-    """The first six values of an outcome on one line; `label` gives the texts behind codes."""
+    """The first six values of an outcome on one line; `label` gives the texts that codes encode."""
     whole = {} if noun is None else whole_texts(outcome, noun, label)
     present = [(c, value) for c, value in enumerate(outcome) if value == value and whole.get(c, "") is not None]
     texts = [whole.get(c) or code_text(c, value, noun, label) or _entry_text(value) for c, value in present[:6]]
@@ -233,9 +233,9 @@ def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = Non
 
 
 def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> dict[int, str | None]:
-    """The texts of values that take several entries, by coordinate: at the first entry the text, at others None.
+    """The texts of values that take several entries: by coordinate, the text at the first entry, None at the others.
 
-    The last entry of each such value is the code of the exact value.
+    The last entry of such a value is the code of the exact value.
     """
     others = defaultdict[int, list[int]](list)
     for c in sorted(noun.parts):
@@ -255,7 +255,7 @@ def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> di
 
 
 def code_text(coordinate: int, code: float, noun: Noun | None, label: Label | None) -> str | None:
-    """The text behind a code; in quotes where a column holds both texts and dates."""
+    """The text that a code encodes; in quotes if its column holds dates too. None for a number."""
     text = label(code) if label else None
     if text is None or noun is None or coordinate not in noun.parts.values():
         return text
@@ -269,17 +269,17 @@ def _entry_text(value: float) -> str:
 
 
 def text_at(coordinate: int | None, noun: str) -> Callable[[float], str]:
-    """The function that makes texts of the numbers of an entry."""
+    """The function that formats the numbers of an entry: as dates of one unit, else as numbers."""
     unit = as_noun(noun).date_unit(coordinate)
     return partial(date_text, unit=unit) if unit else number_text
 
 
 def date_text(value: float, unit: str) -> str:
-    """The date `value` units of NumPy after 1970 ("s" with fractions); a special value as `number_text`."""
+    """The date `value` NumPy units (fractions of "s" too) after 1970; special values as in `number_text`."""
     if value in TEXTS or not LEAST_NUMBER <= value < math.inf:
         return number_text(value)
     try:
-        # Below 2.5 and below 3 are the same integers.
+        # Dates are integers: the dates below 2.5 are the dates below 3.
         count, unit = (round(value * 1e6), "us") if unit == "s" else (math.ceil(value), unit)
         text = str(np.int64(count).astype(f"datetime64[{unit}]")).replace("T", " ")
     except OverflowError:  # beyond the dates that NumPy can hold
@@ -308,13 +308,13 @@ def read_end(name: str, value: Any) -> float:
 
 
 def row_of_numbers(name: str, value: object) -> Rows:
-    """A list of numbers as an array of one axis. Raises `InvalidParameter` for other values."""
+    """A list of numbers as an array of shape (n,). Raises `InvalidParameter` for other values."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
         return np.asarray(value, np.float64)
     return np.array([number(f"an entry of {name}", entry) for entry in items(name, value)], np.float64)
 
 
-#: _INFINITIES has the texts that stand for infinities, which JSON does not have.
+#: _INFINITIES has the infinities by the texts that stand for them in JSON.
 _INFINITIES: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -323,7 +323,7 @@ def _read_number(name: str, value: object) -> float:
 
 
 def array_of(kind: object) -> object:
-    """The codec that writes an array as lists of a type."""
+    """The codec of an array whose JSON is the list type `kind`."""
     listed = codec_of(kind)
     return Codec(lambda values: listed.write(values.tolist()), listed.read, listed.schema)
 
@@ -339,17 +339,17 @@ Number: TypeAlias = Annotated[
         lambda _: {"anyOf": [{"type": "number"}, {"enum": list(_INFINITIES)}]},
     ),
 ]
-#: NUMBERS is the codec of an array of one axis.
+#: NUMBERS is the codec of an array of shape (n,).
 NUMBERS: Final = array_of(list[float])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """The value of each outcome that alone decides an event, and the events of other ranges of this value.
+    """A number computed from each outcome that alone decides whether the outcome lies in an event.
 
-    The event holds the values in [low, high), or where `outside` all others; where both ends are NaN it is a list of
-    values. `between` makes the event of another range, of one end alone unless `two_ended`; it is None where the event
-    is not a range. `key` is the same for all events of one statistic.
+    The event holds the outcomes with values in [low, high), or if `outside` all others; both ends are NaN for a list of
+    values. `between` makes the event of another range, which must have one infinite end unless `two_ended`; it is None
+    if the event is not a range. Events of the same statistic have equal `key`.
     """
 
     key: Hashable
@@ -360,11 +360,11 @@ class Statistic:
     outside: bool = False
     between: Callable[[float, float], Event] | None = None
     two_ended: bool = True
-    coordinate: int | None = None  # the entry (from 0) that is the value, None for a computed value
+    coordinate: int | None = None  # the entry (from 0) that is the value; None for a value computed from entries
 
 
 def statistic_of(event: Event) -> Statistic | None:
-    """The value that decides an event; None for kinds without a method `statistic`."""
+    """The statistic that decides an event; None for kinds without a method `statistic`."""
     own = getattr(event, "statistic", None)
     found: Statistic | None = own() if callable(own) else None
     return found
@@ -383,12 +383,12 @@ _FAMILY: Final = Family()
 
 
 def register_event(kind: EventClass) -> EventClass:
-    """Make a kind of event readable from JSON, so that witnesses with it can be saved and replayed; a class decorator.
+    """Class decorator: make a kind of event readable from JSON, so that witnesses with it can be saved and replayed.
 
     A dataclass is written and read by its fields. Other classes have `to_json`, and a class method `from_json` that
     raises `KeyError`, `TypeError` or `ValueError` for a damaged event. A witness file never decides which code
-    runs: another package's kind is known once its module was imported. Raises `ValueError` for a class whose `kind` is
-    not a text, and where another class has the same `kind` already.
+    runs: another package's kind is known once its module is imported. Raises `ValueError` for a class whose `kind` is
+    not a text, or is the `kind` of another class.
     """
     _FAMILY.register(kind)
     return kind

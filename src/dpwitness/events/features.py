@@ -1,11 +1,10 @@
 """Features of an outcome: numbers computed from its entries, which may show differences that no single entry shows.
 
-One or two entries show differences, order, residues and the bits of a float beside their own values; all together show
-sums, extremes and their places, lengths and counts of a value.
+Features of one or two entries are differences, order, residues and the bits of a float; features of all entries are
+sums, extremes and their places, lengths, and counts of a value.
 
-A feature has a name, the columns that it looks at, and for some kinds a number. `FEATURES` holds the kinds by name:
-functions of a whole block of rows, with their text for people. A feature is NaN where an entry that it needs is absent
-or not a number, and then no event of the feature holds.
+A feature has a name, the columns that it looks at, and for some kinds a number. `FEATURES` holds the kinds by name. A
+feature is NaN if an entry that it needs is absent or not a number; then the outcome lies in no event of the feature.
 """
 
 import math
@@ -43,16 +42,16 @@ from dpwitness.events.outcome_set import OutcomeSet
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of feature: the function of its entries, and its text for people."""
+    """A kind of feature: its function of a block of rows, and its text for people."""
 
-    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for all entries; where the number is a
-    #: place, "{rank}" is its word ("third") and "{entry}" the entry there.
+    #: The text with "{0}" and "{1}" for the entries, "{number}" for the number, "{all}" for all entries; if the number
+    #: is a place, "{rank}" is its word ("third") and "{entry}" the entry there.
     text: str
-    #: The number of entries; None for a kind of all entries up to its one column.
+    #: The number of entries; None for a kind that uses all entries up to its one column.
     entries: int | None
-    #: The values of shape (n,), of rows of shape (n, number of entries) and the number of the feature.
+    #: The function from entries of shape (n, number of entries) and the feature's number to values of shape (n,).
     compute: Callable[[Rows, float], Rows]
-    #: The meaning of the number: "" where the kind has no number, "value" of an entry, "positive", "power" of two, or
+    #: The meaning of the number: "" for a kind without one, "value" of an entry, "positive", "power" of two, or
     #: "place" from 1.
     number: str = ""
     #: Whether the values are whole numbers.
@@ -60,8 +59,8 @@ class Kind:
 
 
 def numbers(entries: Rows) -> Rows:
-    """The entries for arithmetic, any shape: flags become 1 and 0, special values NaN."""
-    # Codes and lengths are at most NESTED, as is −∞; most columns hold neither codes nor flags.
+    """The entries for arithmetic, in the same shape: flags become 1 and 0, codes NaN."""
+    # Codes and lengths are at most NESTED, as is −∞. Most columns hold neither codes nor flags and need no copy.
     codes = (entries <= NESTED) & (entries > -np.inf)
     if codes.any():
         entries = np.where(codes, np.nan, entries)
@@ -71,7 +70,7 @@ def numbers(entries: Rows) -> Rows:
     return entries
 
 
-# Of one entry, or of two.
+# Features of one or two entries.
 
 
 def _both_numbers(entries: Rows) -> tuple[Rows, Rows]:
@@ -85,14 +84,14 @@ def _difference(entries: Rows, number: float) -> Rows:
 
 
 def _order(entries: Rows, number: float) -> Rows:
-    # The entries themselves are compared: texts and other special values can be equal.
+    # Compared as entries, not as numbers: codes can be equal too.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
 def _residue(entries: Rows, number: float) -> Rows:
-    """The entry modulo a number m, in [0, m), to nine digits of m: sums of decimal fractions miss multiples of m."""
+    """The entry modulo `number`, rounded to nine digits: sums of decimal fractions miss multiples by rounding."""
     column = numbers(entries[:, 0])
     decimals = 9 - int(np.ceil(np.log10(number)))
     rest = np.mod(column, number)
@@ -103,7 +102,7 @@ def _residue(entries: Rows, number: float) -> Rows:
 
 
 def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Integers s < 2^53 and e with |x| = s·2^e, and whether an entry has them: it is finite and not 0."""
+    """Integers s < 2^53 and e with |x| = s·2^e, and whether the entry x has them (is finite and not 0); shape (n,)."""
     column = numbers(entries[:, 0])
     usable = np.isfinite(column) & (column != 0)
     fraction, exponent = np.frexp(np.where(usable, column, 1.0))
@@ -112,12 +111,12 @@ def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 
 
 def _zeros(significand: NDArray[np.int64]) -> Rows:
-    """The number of zero bits at the end of a positive integer."""
+    """The number of trailing zero bits of positive integers."""
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
 def _power_of_two(entries: Rows, number: float) -> Rows:
-    """The largest e with the entry a multiple of 2^e; NaN for 0.
+    """The largest e such that 2^e divides the entry; NaN for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
     significance of the least significant bits for differential privacy").
@@ -138,28 +137,28 @@ def _low_bits(entries: Rows, number: float) -> Rows:
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
 
 
-# Of all entries. Along the few entries of a row numpy reduces more slowly than along columns.
+# Features of all entries. They work on transposed rows: numpy reduces the first axis faster than a short last one.
 
 
 def _columns(entries: Rows) -> Rows:
-    """The numbers by column; shape (columns, n)."""
+    """The entries as numbers, transposed; shape (columns, n)."""
     return np.ascontiguousarray(numbers(entries).T)
 
 
 def _differences(entries: Rows) -> Rows:
-    """Each number minus the one before it, by column; NaN where one of them is absent. Shape (columns − 1, n)."""
+    """Each number minus the number before it, NaN if either is absent; shape (columns − 1, n)."""
     columns = _columns(entries)
     return np.asarray(columns[1:] - columns[:-1]) if len(columns) > 1 else np.full_like(columns, np.nan)
 
 
 def _steps(entries: Rows) -> Rows:
-    """The first number and the `_differences` behind it, the steps of a running sum. Shape (columns, n)."""
+    """The first number, then the `_differences`: the steps of a running sum; shape (columns, n)."""
     columns = _columns(entries)
     return np.concatenate([columns[:1], columns[1:] - columns[:-1]])
 
 
 def _total(columns: Rows) -> Rows:
-    """The sum of the numbers in each column; NaN where a column has no number."""
+    """The sum of each outcome's numbers, NaN for an outcome without numbers; shape (n,)."""
     absent = np.isnan(columns)
     if not absent.any():
         return np.asarray(np.add.reduce(columns, axis=0))
@@ -177,12 +176,12 @@ def _smallest(columns: Rows) -> Rows:
 
 
 def _count(inside: NDArray[np.bool_]) -> Rows:
-    """The number of flags that are set in each column; shape (columns,)."""
+    """The number of flags of shape (columns, n) that are set for each outcome; shape (n,)."""
     return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
 
 
 def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
-    """The place, from 1, of the first entry of each row that equals a value; NaN where no entry does."""
+    """The place, from 1, of each outcome's first entry that equals `wanted`, NaN without one; shape (n,)."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
         places[columns[place - 1] == wanted] = place
@@ -200,7 +199,7 @@ def _sort_numbers(entries: Rows) -> Rows:
 
 
 def _gap(entries: Rows, number: float) -> Rows:
-    """The largest minus the second largest number of each row; NaN where a row has fewer than two numbers."""
+    """The largest minus the second largest number of each row; NaN for a row with fewer than two numbers."""
     rising = _sort_numbers(entries)
     if rising.shape[1] < 2:
         return np.full(len(rising), np.nan)
@@ -210,17 +209,17 @@ def _gap(entries: Rows, number: float) -> Rows:
 
 
 def _rank(entries: Rows, number: float) -> Rows:
-    """The rank of an entry from 1: one more than the number of smaller entries; NaN where it is not a number."""
+    """The rank of entry `number`: one more than the number of smaller entries; NaN if it is not a number."""
     columns = _columns(entries)
     own = columns[int(number) - 1]
     return np.where(np.isnan(own), np.nan, 1.0 + _count(columns < own))
 
 
 def _above(entries: Rows, number: float) -> Rows:
-    # Special values lie below all numbers, and flags next to 0 and 1: at other thresholds entries compare as they are.
+    # Codes lie below all numbers and flags next to 0 and 1: at other thresholds the entries compare as numbers do.
     if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
         entries = numbers(entries)
-    # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
+    # A matrix product is five times as fast as a count along the few entries of a row; float32 is exact below 2^24.
     return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
 
 
@@ -246,7 +245,7 @@ def _last_place(entries: Rows, number: float) -> Rows:
 
 
 def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dict[str, Kind]:
-    """The kinds of the extremes of rises, and of the number of rises above a value."""
+    """Three kinds of features of rises: the smallest, the largest, and the number of rises above a value."""
     more = f"number of rises above {{number}} along {along}"
     return {
         f"smallest {rise}": Kind(f"smallest rise along {along}", None, lambda e, number: _smallest(rises(e))),
@@ -311,7 +310,7 @@ FEATURES: Final[dict[str, Kind]] = {
 class Feature(JsonFields):
     """A feature: the name of its kind, its columns (from 0), and its number where the kind has one.
 
-    A kind of all entries has one column, the last of them. Raises `InvalidParameter`.
+    A feature of all entries up to a column has this column alone. Raises `InvalidParameter`.
     """
 
     name: str
@@ -341,7 +340,7 @@ class Feature(JsonFields):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the feature."""
+        """The entry of `FEATURES` for the feature's name."""
         return FEATURES[self.name]
 
     @property
@@ -350,13 +349,13 @@ class Feature(JsonFields):
         return max(self.columns) + 1
 
     def values(self, rows: Rows) -> Rows:
-        """The values of the feature for rows of shape (n, any width); shape (n,), NaN for rows without a value."""
+        """The feature's values for rows of shape (n, any width); shape (n,), NaN for rows without a value."""
         rows = widen(rows, self.width)
         with np.errstate(all="ignore"):  # ∞ − ∞ and 0 / 0 are NaN, sums may overflow
             if self.kind.entries is not None:
                 return self.kind.compute(rows[:, list(self.columns)], self.number)
             values = np.empty(len(rows))
-            for start in range(0, len(rows), 2048):  # rows that stay in the cache take a quarter of the time
+            for start in range(0, len(rows), 2048):  # blocks that fit the processor's cache take a quarter of the time
                 block = slice(start, start + 2048)
                 values[block] = self.kind.compute(rows[block, : self.width], self.number)
             return values
@@ -372,13 +371,13 @@ class Feature(JsonFields):
         return self.kind.text.format(*places, all=several, number=self.number_text(label), rank=rank, entry=entry)
 
     def number_text(self, label: Label | None = None) -> str:
-        """The number of the feature, or the text behind the number."""
+        """The feature's number, or the text that it encodes."""
         behind = label(self.number) if label and self.kind.number == "value" else None
         return behind or ({TRUE: "⊤", FALSE: "⊥"}.get(self.number) or number_text(self.number))
 
 
 def is_of_bits(event: Event) -> bool:
-    """Whether an event is about the last bits of floating-point numbers, so about an implementation."""
+    """Whether an event concerns the last bits of floating-point numbers, hence the implementation."""
     return bool(getattr(event, "of_bits", False))
 
 
@@ -405,21 +404,21 @@ class FeatureEvent(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the number of columns of the feature and the size of the set of values."""
+        """Level 1; the size is the number of columns of the feature plus the size of the set of values."""
         return 1, len(self.feature.columns) + self.within.complexity[1]
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the value of each outcome lies in the set; an outcome without a value does not."""
+        """Whether each outcome's value lies in the set, shape (n,); false without a value."""
         return self.within.contains(self.feature.values(rows)[:, None])
 
     @property
     def of_bits(self) -> bool:
-        """Whether the event is about the last bits of floating-point numbers, which real numbers do not have."""
+        """Whether the event concerns the last bits of floating-point numbers, which real numbers do not have."""
         return self.feature.name in ("power of two", "trailing zeros", "low bits")
 
     def statistic(self) -> Statistic:
-        """The value of the feature; a list of values is not a range."""
+        """The feature, with the ends of the interval; a set of values has no ends."""
         low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
         return Statistic(
             key=self.feature,
@@ -435,7 +434,7 @@ class FeatureEvent(Event):
         return FeatureEvent(feature=self.feature, within=Interval(coordinate=0, low=low, high=high))
 
     def simpler(self) -> Sequence[Event]:
-        """Events of one of two bounds each, or of one of several values each."""
+        """Events with one bound of the interval, or with one value of the set."""
         parts = [part for part in self.within.simpler() if isinstance(part, Interval | OutcomeSet)]
         return [FeatureEvent(feature=self.feature, within=part) for part in parts]
 
@@ -464,7 +463,7 @@ class FeatureEvent(Event):
         return f"{subject} {most}" if low == -np.inf else f"{subject} from {least} to {most.removeprefix('up to ')}"
 
     def _place_phrase(self, noun: str, label: Label | None) -> str | None:
-        """The text of a place by the name of the entry there; None for features that are not places."""
+        """The text that names the entry at a place; None for features that are not places, or without names."""
         kind, names = self.feature.name, as_noun(noun).places
         if not names or "place" not in kind:
             return None
@@ -479,7 +478,7 @@ class FeatureEvent(Event):
         return f"the {what} of {places_text(self.width, noun)} is {listed or 'none'}"
 
     def _ends(self) -> tuple[float, float, bool]:
-        """The smallest and largest value, NaN for a list of several, and whether the largest is inside the set.
+        """The smallest and the largest value, NaN for several listed values, and whether the largest is in the set.
 
         For a feature of whole numbers the half-open interval [3, 5) holds 3 and 4.
         """
@@ -492,7 +491,7 @@ class FeatureEvent(Event):
         return np.ceil(low), np.ceil(high) - 1, True
 
     def _phrase(self, low: float, high: float, noun: str) -> str | None:
-        """The text of an order, of presence or of divisibility; None for other features, and for several values."""
+        """The text of an order, presence or divisibility; None for other features, and for several listed values."""
         if math.isnan(low):
             return None
         places = [place_text(column, noun) for column in self.feature.columns]

@@ -1,4 +1,4 @@
-"""Events of entries: one entry between two ends, one not between two ends, several entries at once."""
+"""Events of entries: an interval of one entry, its complement, and a box of several intervals."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,8 @@ from dpwitness.events.event import (
 class Interval(Event):
     """Outcomes whose entry `coordinate` (from 0) is present and lies in [low, high).
 
-    `low` = −inf means no lower end and `high` = +inf no upper end: the interval holds the infinity of that side. So
-    [+inf, +inf] contains only +inf, and [−inf, −`LARGEST`) only −inf. Raises `InvalidParameter`.
+    `low` = −inf means no lower end and `high` = +inf no upper end: the infinity lies in the interval. So [+inf, +inf]
+    contains only +inf, and [−inf, −`LARGEST`) only −inf. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "interval"
@@ -68,7 +68,7 @@ class Interval(Event):
 
     @property
     def _single_code(self) -> bool:
-        """Whether the interval holds one code alone: one text, or None."""
+        """Whether the interval holds a single code, such as a text or None."""
         return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
     @override
@@ -76,7 +76,7 @@ class Interval(Event):
         if self.coordinate >= rows.shape[1]:
             return np.zeros(len(rows), np.bool_)
         column = rows[:, self.coordinate]
-        # Half-open: an atom on a shared edge must count once. NaN compares false: an absent entry is never inside.
+        # Half-open: an atom on a shared edge must count once. NaN compares false, so absent entries are outside.
         if self.high == np.inf:
             return column >= self.low
         if self.low == -np.inf:
@@ -84,7 +84,7 @@ class Interval(Event):
         return (column >= self.low) & (column < self.high)
 
     def statistic(self) -> Statistic:
-        """The entry itself; the interval of one code is not a range, as codes have no order."""
+        """The entry; the interval of a single code is not a range, as codes have no order."""
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
             key=self.coordinate,
@@ -101,27 +101,27 @@ class Interval(Event):
         return Interval(coordinate=self.coordinate, low=low, high=high)
 
     def intersection(self, other: "Interval") -> "Interval | None":
-        """The intersection with another interval of the same entry; None where it is empty."""
+        """The intersection with another interval of the same entry; None if it is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         if not (low < high or low == high == np.inf):
             return None
         return Interval(coordinate=self.coordinate, low=low, high=high)
 
     def simpler(self) -> Sequence[Event]:
-        """The half-lines from `low` and up to `high`, where both ends are finite."""
+        """The half-lines from `low` and up to `high`, if both ends are finite."""
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return ()
         return Interval(coordinate=self.coordinate, low=self.low), Interval(coordinate=self.coordinate, high=self.high)
 
     def rounded(self) -> Iterator[Event]:
-        """Intervals with bounds of 1, 2 and 3 digits."""
+        """Intervals with bounds of 1, 2 and 3 significant digits."""
         for digits in (1, 2, 3):
             rounded = self.rounded_to(digits)
             if rounded is not None and rounded != self:
                 yield rounded
 
     def rounded_to(self, digits: int) -> "Interval | None":
-        """The interval with bounds of `digits` significant digits; None where it would be empty."""
+        """The interval with bounds of `digits` significant digits; None if it is empty."""
         low, high = (float(f"{bound:.{digits}g}") for bound in (self.low, self.high))
         return Interval(coordinate=self.coordinate, low=low, high=high) if low < high else None
 
@@ -158,12 +158,12 @@ class Interval(Event):
         return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _place(self, noun: str) -> str:
-        """The name of the entry; one code behind a number has the name of the whole value."""
+        """The name of the entry; for a single code that completes a number, the name of the whole value."""
         whole = as_noun(noun).parts.get(self.coordinate) if self._single_code else None
         return place_text(self.coordinate if whole is None else whole, noun)
 
     def _lengths(self) -> str | None:
-        """The range of lengths of lists, where an end is a length; the entry of a longer list is smaller."""
+        """The text of a range of list lengths, None if neither end is a length; longer lists have smaller entries."""
         ends = [_length(end) if is_length(end) else None for end in (self.low, self.high)]
         if ends == [None, None]:
             return None
@@ -182,14 +182,14 @@ def _length(end: float) -> int:
 
 
 def _entries(rows: Rows, coordinate: int) -> NDArray[np.float64]:
-    """The entries of every row at a coordinate, NaN where rows are narrower; shape (n,)."""
+    """The entry of every row at a coordinate, NaN if the rows are narrower; shape (n,)."""
     return rows[:, coordinate] if coordinate < rows.shape[1] else np.full(len(rows), np.nan)
 
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside(Event):
-    """Outcomes that are not in an interval: their entry is below it, above it, or absent."""
+    """Outcomes outside an interval: the entry is below it, above it, or absent."""
 
     kind: ClassVar[str] = "outside"
 
@@ -213,7 +213,7 @@ class Outside(Event):
         return ~self.interval.contains(rows)
 
     def statistic(self) -> Statistic:
-        """The entry of the interval, outside its ends."""
+        """The statistic of the interval, with `outside`."""
         return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:
@@ -236,7 +236,7 @@ class Outside(Event):
 @register_event
 @dataclass(frozen=True, slots=True)
 class Box(Event):
-    """Outcomes in every one of several intervals. Raises `InvalidParameter`."""
+    """Outcomes that lie in each of several intervals. Raises `InvalidParameter`."""
 
     kind: ClassVar[str] = "box"
 
@@ -270,7 +270,7 @@ class Box(Event):
         return self.sides
 
     def rounded(self) -> Iterator[Event]:
-        """Boxes with all bounds of 1, of 2 and of 3 digits."""
+        """Boxes whose bounds have 1, 2 and 3 significant digits."""
         for digits in (1, 2, 3):
             sides = [rounded for side in self.sides if (rounded := side.rounded_to(digits)) is not None]
             if len(sides) == len(self.sides) and tuple(sides) != self.sides:

@@ -1,7 +1,7 @@
 """Compiled kernels of the search and of events. Importing this file imports numba: import it where a kernel is called.
 
 The kernels take arrays and numbers only and check nothing; the events own shapes and types. The kernels read no
-constant of another file: numba compiles anew when this file has changed, and looks at no other.
+constant of another file, because numba's cache notices a change of this file only.
 """
 
 import numpy as np
@@ -20,14 +20,14 @@ def _word(rows: Rows, i: int) -> int:
         x = rows[i, j]
         bits = absent if x != x else np.float64(x + 0.0).view(np.uint64)
         mixed = (bits ^ (bits >> np.uint64(32))) * factor
-        word += (mixed ^ (mixed >> np.uint64(32))) * power  # no column waits for the one before
+        word += (mixed ^ (mixed >> np.uint64(32))) * power  # a sum: no column waits for the column before it
         power *= factor
     return word ^ (word >> np.uint64(32))  # type: ignore[return-value]  # an integer to numba
 
 
 @inlined
 def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
-    """Whether row i equals member k, NaN equal to NaN; without branches, which random outcomes make unpredictable."""
+    """Whether row i equals member k, with NaN = NaN; no branches, as random outcomes make them unpredictable."""
     different = 0
     for j in range(members.shape[1]):
         a, b = rows[i, j], members[k, j]
@@ -37,10 +37,10 @@ def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
 
 @inlined
 def _edges_upto(edges: NDArray[np.float64], x: float) -> int:
-    """The number of edges that are at most x; the edges rise.
+    """The number of edges ≤ x; the edges must rise.
 
-    Up to 128 edges are counted one by one: a binary search has branches that nobody can predict and takes 40 ns among
-    60 edges, counting 8 ns. Of more edges, half are left out at a time before.
+    Bisection leaves at most 128 edges, which are counted one by one: among 60 edges counting takes 8 ns, bisection
+    with its unpredictable branches 40 ns.
     """
     place, left = 0, len(edges)
     while left > 128:
@@ -67,7 +67,7 @@ def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
 
 @kernel
 def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
-    """found[i]: the number of the member that equals row i, −1 where no member does; `fill_table` filled the table."""
+    """found[i]: the number of the member that equals row i, −1 without one; `table` is filled by `fill_table`."""
     mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
         member = -1
@@ -81,7 +81,7 @@ def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: ND
 
 @kernel
 def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: int, cells: NDArray[np.int64]) -> None:
-    """cells[i]: the number of edges that are at most values[i], `absent` for NaN; the edges rise."""
+    """cells[i]: the number of edges ≤ values[i], `absent` for NaN; the edges must rise."""
     for i in range(len(values)):
         x = values[i]
         place = _edges_upto(edges, x)
@@ -92,7 +92,7 @@ def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: 
 def additive_score(
     rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
 ) -> None:
-    """scores[i]: the sum over the coordinates of the weight of the bin that the entry falls into."""
+    """scores[i]: the sum over the coordinates of the weight of the bin that holds row i's entry."""
     scores[:] = 0.0
     for c in range(len(coordinates)):
         low, high = starts[c], starts[c + 1]
@@ -115,10 +115,9 @@ def outcome_codes(
 ) -> int:
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.
 
-    `hashes` and `numbers` are an open hash table of 2^k places, numbers −1 where free, kept between calls; it holds
-    `distinct` outcomes. Returns the number of outcomes that it holds afterwards, or −1 if they outgrow `first`: the
-    table is then of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence
-    never sees it.
+    `hashes` and `numbers` (−1 for a free place) are an open hash table of 2^k places that is kept between calls and
+    holds `distinct` outcomes. Returns the number of outcomes afterwards, or −1 if they outgrow `first`: the table is
+    then useless. Two outcomes share a hash with probability 2^−64: search tolerates it, evidence uses no codes.
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):

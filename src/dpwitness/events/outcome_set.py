@@ -1,4 +1,4 @@
-"""Finitely many outcomes, one by one."""
+"""Events that list their outcomes."""
 
 import math
 from collections.abc import Sequence
@@ -41,10 +41,9 @@ from dpwitness.events.event import (
 
 @register_event
 class OutcomeSet(Event):
-    """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included.
+    """A list of outcomes, each a row; equal outcomes are equal in every entry, absent entries included.
 
-    `rows` has the shape (k, width), in ascending order; flags may be given as True and False. Raises
-    `InvalidParameter`.
+    `rows` has the shape (k, width) in ascending order and accepts True and False. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "outcomes"
@@ -63,7 +62,7 @@ class OutcomeSet(Event):
         present = np.flatnonzero(~np.isnan(members).all(axis=0))
         members = members[:, : present[-1] + 1 if len(present) else 0] + 0.0  # no negative zeros
         if members.shape[1] and len(members) > 1:
-            members = members[np.lexsort(members.T[::-1])]  # one order, for comparing and for people
+            members = members[np.lexsort(members.T[::-1])]  # ascending: equal sets have equal rows and equal texts
         members.flags.writeable = False
         self.rows = members
         self._tables: dict[int, tuple[Rows, NDArray[np.int64]]] = {}
@@ -84,12 +83,12 @@ class OutcomeSet(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """The level and the size: 0 and the entries of a single outcome, or 2 and the number of outcomes."""
+        """Level 0 for a single outcome, with its number of entries as size; else level 2 and the number of outcomes."""
         return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        if len(self.rows) > 5:  # up to five comparisons take less time than a hash table
+        if len(self.rows) > 5:  # five comparisons or fewer take less time than a hash table
             return self.places(rows) >= 0
         width = max(rows.shape[1], self.width, 1)
         rows = widen(rows, width)
@@ -99,7 +98,7 @@ class OutcomeSet(Event):
         return hits
 
     def places(self, rows: Rows) -> NDArray[np.int64]:
-        """The number in `self.rows` of each of n outcomes, −1 where it is not a member; shape (n,)."""
+        """The index in `self.rows` of each of n outcomes, −1 for an outcome outside the set; shape (n,)."""
         from dpwitness.events.kernels import places_in_set
 
         width = max(rows.shape[1], self.width, 1)
@@ -108,7 +107,7 @@ class OutcomeSet(Event):
         return found
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
-        """The members as rows of a width, and the hash table that finds them; both are kept for later calls."""
+        """The members as rows of `width` columns and the hash table of their indices, kept for later calls."""
         from dpwitness.events.kernels import fill_table
 
         if width not in self._tables:
@@ -119,7 +118,7 @@ class OutcomeSet(Event):
         return self._tables[width]
 
     def simpler(self) -> Sequence[Event]:
-        """Events of one outcome each, the first eight; no event where the set has one outcome."""
+        """Events of one outcome each, for the first eight; empty if the set has a single outcome."""
         if len(self.rows) == 1:
             return ()
         return [OutcomeSet(self.rows[k : k + 1]) for k in range(min(len(self.rows), 8))]
@@ -129,7 +128,7 @@ class OutcomeSet(Event):
         """The outcomes in plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
         noun, texts = as_noun(noun), self.texts(noun, label)
         if noun.places:
-            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {self._few(texts, ' or ')}"
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {self._join(texts, ' or ')}"
         if len(self.rows) == 1:
             flags = self._of_flags(noun)
             only = self.rows[0]
@@ -138,10 +137,10 @@ class OutcomeSet(Event):
             if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 and not noun.single else f"{noun} {texts[0]}"
-        return f"one of {len(self.rows)} outcomes: {self._few(texts, ', ')}"
+        return f"one of {len(self.rows)} outcomes: {self._join(texts, ', ')}"
 
-    def _few(self, texts: Sequence[str], between: str) -> str:
-        """The first outcomes, at least one, in about 70 characters; "…" where the set has more."""
+    def _join(self, texts: Sequence[str], between: str) -> str:
+        """The first texts, joined to about 70 characters, at least one text; "…" marks further outcomes."""
         ends = accumulate(len(text) + len(between) for text in texts)
         few = texts[: max(1, sum(end <= 70 for end in ends))]
         return between.join([*few, *(["…"] if len(few) < len(self.rows) else [])])
@@ -155,13 +154,13 @@ class OutcomeSet(Event):
         return [_outcome_text(row, flags, noun, label) for row in shown]
 
     def _of_flags(self, noun: Noun) -> bool:
-        # 0 and 1 are numbers, unless the mechanism is known to answer with them.
+        # 0 and 1 are numbers unless the noun says that they are answers.
         signs = (0, 1, FALSE, TRUE) if noun.flags else (FALSE, TRUE)
         return bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
 
 
 def _fill_rows(rows: Sequence[Sequence[float]] | Rows) -> Rows:
-    """Rows of any lengths as an array of one width, flags by their encoding."""
+    """Rows of any lengths as an array (k, longest length), flags encoded. Raises `InvalidParameter`."""
     listed = [items("a row of an outcome set", row) for row in items("rows", rows)]
     members = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for i, row in enumerate(listed):
@@ -187,7 +186,7 @@ def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> st
 
 
 def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
-    """An outcome with keys: "exactly" and every entry that is present."""
+    """The text of an outcome with keys: "exactly" and every entry that is present."""
     texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
     if [*texts] == [0]:
         return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"
@@ -195,7 +194,7 @@ def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
 
 
 def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
-    """The values of an outcome, each once, by the coordinates of their first entries."""
+    """The texts of the values of an outcome, by the coordinates of their first entries."""
     entries = row.tolist()
     whole = whole_texts(entries, noun, label)
     return {
@@ -206,12 +205,12 @@ def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
 
 
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
-    """The text of an entry that must equal a value; of a date with further entries, one entry alone is a number."""
+    """The exact text of one entry; an entry that is only a part of a date is a number."""
     unit = None if coordinate in noun.parts.values() else noun.date_unit(coordinate)
     return code_text(coordinate, value, noun, label) or (date_text(value, unit) if unit else _exact_text(value))
 
 
 def _exact_text(value: float) -> str:
-    """A number with all of its digits; a special value by its name."""
+    """A number with all its digits; a special value by its name."""
     plain = abs(value) < EXACT_INTEGER_LIMIT and value not in TEXTS
     return repr(value).removesuffix(".0").replace("-", "−") if plain else number_text(value)

@@ -1,6 +1,6 @@
-"""Events of a learned score of the entries, and the cells between cuts of the score.
+"""Events of a learned score of the entries: outcomes above a threshold, and cells between several cuts of the score.
 
-Cells show more of a divergence than one event does.
+Counts in cells show more of a Rényi divergence than counts in one event.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ from dpwitness.events.event import (
 class ScoreThreshold(Event):
     """Outcomes whose score, a sum of one step function per entry, exceeds a threshold.
 
-    `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight per bin
-    (bins are half-open, [edge, next edge)), and last the weight of an absent entry. Raises `InvalidParameter`.
+    `coordinates`: the entries used; `edges`: for each entry, rising inner bin edges; `weights`: for each entry, the
+    weights of its half-open bins [edge, next edge), then the weight of an absent entry. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "score"
@@ -85,7 +85,7 @@ class ScoreThreshold(Event):
         """The score of each row; shape (n,)."""
         from dpwitness.events.kernels import additive_score  # numba is imported when first used
 
-        rows = np.ascontiguousarray(widen(rows, self.width))  # one order in memory: one kernel to compile
+        rows = np.ascontiguousarray(widen(rows, self.width))  # one memory layout: numba compiles one kernel
         starts = np.cumsum([0] + [len(e) for e in self.edges])
         scores = np.empty(len(rows))
         additive_score(
@@ -102,12 +102,12 @@ class ScoreThreshold(Event):
         return ScoreThreshold(self.coordinates, self.edges, self.weights, threshold)
 
     def opposite(self) -> "ScoreThreshold":
-        """The event of the negated score and the negated threshold."""
+        """The event {−score > −threshold}."""
         return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -self.threshold)
 
     def statistic(self) -> Statistic:
-        """The score."""
-        low = float(np.nextafter(self.threshold, np.inf))  # the score must exceed the threshold
+        """The score; the event is the range from just above the threshold."""
+        low = float(np.nextafter(self.threshold, np.inf))
         return Statistic(
             key=(self.kind, self.coordinates, tuple(w.tobytes() for w in self.weights)),
             value=self.score,
@@ -119,7 +119,7 @@ class ScoreThreshold(Event):
         )
 
     def between(self, low: float, high: float) -> "ScoreThreshold":
-        """The event {score ≥ low}, or where `low` is −inf {score < high}: the opposite score exceeds −high."""
+        """The event {score < high} if `high` is finite, else {score ≥ low}."""
         if high < np.inf:
             return self.opposite().exceeding(-high)
         return self.exceeding(float(np.nextafter(low, -np.inf)))
@@ -135,7 +135,7 @@ class ScoreThreshold(Event):
         return f"learned score of {'' if named else f'{noun}s '}{several}"
 
 
-#: MOST_CELLS is the largest number of cells: a table of counts has its square of entries.
+#: MOST_CELLS is the largest number of cells: a table of counts has 64 × 64 entries.
 MOST_CELLS: Final = 64
 
 
@@ -179,7 +179,7 @@ class Cells(Event, Partition):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 3; the size is one more than the score's."""
+        """Level 3; the size is one more than the size of the score."""
         return 3, self.score.width + 1
 
     @override
@@ -191,7 +191,7 @@ class Cells(Event, Partition):
         return self.score.contains(rows)
 
     def simpler(self) -> Sequence[Event]:
-        """The event without the other cells."""
+        """The event {score > threshold}, without the other cuts."""
         return (self.score,)
 
     @override
