@@ -1,7 +1,7 @@
 """Pure functions of counts: e-values, lower bounds, p-values, detectable parameters.
 
-They take only `Counts`, which only `confirm` and `epoch` of a `Runner` make. Search runs give an `Estimate`: it may
-choose a bet, and is never evidence. No file of this room knows of mechanisms or generators.
+The functions take `Counts`, which only `confirm` and `epoch` of a `Runner` make. Search runs give an `Estimate`, which
+may choose a bet and is never evidence. No file of this package knows mechanisms or generators.
 """
 
 from dpwitness.candidate import Estimate

@@ -1,30 +1,29 @@
-"""Bets on an event, or on cells, and the e-values that the counts of later runs give them.
+"""Bets on an event or on cells, and the e-values that the counts of later runs give them.
 
 A claim allows p ≤ s·q + t for the probabilities p and q of an event under D and D′ (`dpwitness.claims`). For paired
-runs i let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0 and
-X_i ≥ −(s + t), so for a fixed λ in [0, 1/(s + t)) the wealth ∏(1+λX_i) is a non-negative supermartingale, and so is a
-mixture over λ. It depends on the four counts alone. By Ville's inequality P(it ever reaches 1/α) ≤ α: one may look
-after every batch and stop when one likes (Waudby-Smith & Ramdas 2024, JRSS-B 86(1); Shekhar & Ramdas 2023). E[X_i] does
-not ask whether the two sides of a run are independent of each other: where they share their random draws X_i varies
-less, and the evidence of a small difference is many times stronger.
+run i let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0, and X_i ≥ −(s + t), so for a fixed λ
+in [0, 1/(s + t)) the wealth ∏(1 + λX_i) is a non-negative supermartingale, and so is a mixture over λ. The wealth
+depends on the four counts alone. By Ville's inequality it ever reaches 1/α with probability at most α, so a check may
+look after every batch and stop at any time (Waudby-Smith & Ramdas 2024, JRSS-B 86(1); Shekhar & Ramdas 2023). The two
+sides of a run may depend on each other: if they share random draws, X_i varies less, and the evidence of a small
+difference is many times stronger.
 
-Nor does it ask for independent runs: E[X_i | past] ≤ 0 is enough, the past being all that happened before run i. It
-holds for a mechanism with a state, if each call keeps the claim in whatever state it finds, and the state moves by the
-calls alone, whichever input they were given. Proof: let run i find the state u, and let v be the state after one more
-call. Which side comes first is drawn by a fair coin that nothing else depends on (`runs.streams.order`). So
+The runs may depend on each other too: E[X_i | past] ≤ 0 is enough, where the past is everything before run i. A
+mechanism with a state satisfies it if each call keeps the claim in every state, and if the state moves by the calls
+alone, not by their inputs. Proof: let run i find the state u, and let v be the state after one more call. An
+independent fair coin draws the side that comes first (`runs.streams.order`). So
 P[M(D)_i ∈ S | past] = (p_u + E p_v)/2 and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q)
-each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sides in a fixed order D would find u and D′
-v, and a state of period two would refute a claim that holds. A state that moves by the inputs, or calls that keep the
-claim only on average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
+that the claim allows, and mixtures keep p ≤ s·q + t. In a fixed order D would find u and D′ v, and a state of period
+two would refute a true claim. A state that moves by the inputs, and calls that keep the claim only on average over
+states (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
 
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
-(`claims.renyi.Hyperplane`). With cells I of M(D) and J of M(D′) in one paired run, X = a_I − b_J − c has E[X] ≤ 0 where
-the claim holds, and X ≥ min a − max b − c: so for a fixed λ ≥ 0 with 1 + λX ≥ 0 all of the above holds for the table of
-the k×k counts. The bets λ are the same for every parameter x of the claim's family. c rises in x, so that X falls, run
-by run, and with it the wealth; a bet that is too large for an x counts as lost there. So the evidence against x falls
-in x.
+(`claims.renyi.Hyperplane`). With the cells I of M(D) and J of M(D′) in a paired run, X = a_I − b_J − c has E[X] ≤ 0
+under the claim, and X ≥ min a − max b − c. So for a fixed λ ≥ 0 with 1 + λX ≥ 0 the wealth is a supermartingale as
+above; it depends on the k×k counts alone. The bets λ are the same for every parameter x of the claim's family. c rises
+in x, so X and the wealth fall in x, run by run; a bet that is too large for x counts as lost at x.
 
-Many events at once, chosen anew before every epoch: `evidence.portfolio`.
+`evidence.portfolio` bets on many events at once, chosen anew before every epoch.
 """
 
 import math
@@ -45,9 +44,9 @@ from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergenc
 from dpwitness.evidence.counts import Counts, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
 
-#: BET_GRID has the bets, as shares of the largest admissible λ, that half of the wealth is spread over, log-spaced.
+#: BET_GRID has the log-spaced bets that share half of the wealth, as fractions of the largest admissible λ.
 BET_GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
-#: LOG_SHARES has the logarithms of the bets' shares of the wealth: the grid, and last the best bet for an estimate.
+#: LOG_SHARES has the logarithms of the bets' shares of the wealth: `BET_GRID`, then the best bet for an estimate.
 LOG_SHARES: Final = np.log(np.append(np.full(len(BET_GRID), 0.5 / len(BET_GRID)), 0.5))
 #: PARAMETERS has the parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
@@ -57,36 +56,36 @@ EXACT_HITS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class OnEvent:
-    """A share of the wealth that is bet on one event: X of the pairs of cells (1,0), (1,1), (0,1) and (0,0).
+    """The share `weight` of the wealth, bet on one event: tables are (n10, n11, n01, n00), of shape (4,).
 
-    `estimate`: probabilities whose best bet gets half of the share; None: the share is spread over the grid.
+    `estimate`: the probabilities whose best bet gets half of the share; without it the grid has the whole share.
     """
 
     estimate: Estimate | None = None
     weight: float = 1.0
 
     def table(self, counts: Counts) -> NDArray[np.int64]:
-        """The number of runs with each pair of cells."""
+        """The numbers of runs with (1,0), (1,1), (0,1) and (0,0)."""
         return np.array(counts.four)
 
     def payoffs(self, claim: Claim) -> Floats:
-        """X of each pair of cells."""
+        """X for (1,0), (1,1), (0,1) and (0,0)."""
         estimate = self.estimate
         plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
         return np.array(payoffs(plane))
 
     def log_wealth(self, counts: Counts, claim: Claim) -> Floats:
-        """The logarithm of share·∏(1 + λX) over the runs, for each bet λ and its share of this part's wealth."""
+        """The logarithm of each bet's wealth, its share times ∏(1 + λX) over the runs; the shares add up to 1."""
         values, log_shares = bets_and_weights(claim, self.estimate)
         return np.asarray(self.table(counts) @ values + log_shares)
 
     def log_wealths(self, counts: Counts, claim: Claim, parameters: Floats, against: Claim | None) -> Floats:
-        """The logarithm of the sum of all bets' wealth against `claim.at(x)` for every x; see `Bet.log_e_values`."""
+        """The logarithm of all bets' wealth together, against `claim.at(x)` for every x; see `Bet.log_e_values`."""
         p, q = (None, None) if self.estimate is None else (self.estimate.p, self.estimate.q)
         planes = claim.half_planes(parameters, p, q)
         staked = planes if against is None else against.half_plane(p, q)
         if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
-            staked = planes  # one choice for all parameters: their bets are computed at once
+            staked = planes  # for all parameters alike, as their bets are computed at once
         bets, log_shares = _event_bets(staked, self.estimate)
         wealth = np.repeat(log_shares[:, None], len(parameters), axis=1)
         for n, paid in zip(counts.four, payoffs(planes), strict=True):
@@ -95,21 +94,19 @@ class OnEvent:
         return np.asarray(np.logaddexp.reduce(wealth, axis=0))
 
     def excess(self, counts: Counts, claim: Claim, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """`Bet.excess` of a mechanism that falls into the event under D as often as observed.
+        """`Bet.excess` for a mechanism with the observed event probability p on D and the smallest allowed q on D′.
 
-        Under D as often as observed (p), and under D′ at the rate q that the parameter just allows, or less; of a claim
-        that no event shows all of, at the q of `share_shown`. How its two sides depend on each other does not matter:
-        the worst case is used, the smallest possible share of runs with both sides in the event, max(0, p + q − 1). The
-        log e-value is taken as normal around its mean, at the bets that were made; where few runs under D′ fall into
-        the event, which cost much each, the law of their number is used.
+        If no event shows all of the claim, q is the smallest that the share `share_shown` of the parameter allows. The
+        dependence of the two sides is the worst case: both sides are in the event with the smallest possible
+        probability, P11 = max(0, p + q − 1). The log e-value is taken as normal, at the bets that were made; if few
+        hits on D′ are expected (`EXACT_HITS`), each of which costs much, their binomial law is used.
 
-        Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
-        x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
-        f(x) = log(1 + λx) the derivative of the mean by P11 is f(x11) + f(x00) − f(x10) − f(x01). As x11 + x00 =
-        x10 + x01 and x01 ≤ x11, x00 ≤ x10, and f is concave, it is not negative. That of E[f(X)²] is not positive, as
-        f² is convex where 1 + λx ≤ e, which λ ≤ 1/(s + t) ensures; so where the mean is positive the variance falls in
-        P11, too. A smaller q at the smallest P11 moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is
-        larger.
+        Why the smallest P11 is the worst: the payoffs are x10 = 1 − t, x11 = 1 − s − t, x01 = −s − t and x00 = −t, and
+        p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. With f(x) = log(1 + λx) the derivative of
+        the mean E[f(X)] by P11 is f(x11) + f(x00) − f(x10) − f(x01) ≥ 0, as f is concave, x11 + x00 = x10 + x01,
+        x01 ≤ x11 and x00 ≤ x10. The derivative of E[f(X)²] is at most 0, as f² is convex where 1 + λx ≤ e, which
+        λ ≤ 1/(s + t) ensures; so where the mean is positive, the variance falls in P11. A smaller q at the smallest P11
+        moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is larger.
         """
         n = counts.runs
         p = counts.hits / max(n, 1)
@@ -134,11 +131,11 @@ class OnEvent:
         return excess
 
     def share_shown(self, counts: Counts, claim: Claim) -> float:
-        """The share of the parameter that a mechanism with just the claim's parameter shows in the event, at most 1.
+        """The share of a parameter that the event shows, at most 1: the parameter seen, divided by the claim's.
 
-        Gaussian noise that just keeps (1, 10⁻⁶) shows a fifth of ε in an event of probability 1/2. An event shows about
-        the same share of a larger parameter. Without the share, noise of the ε that a pass at (1, 10⁻⁶) would have
-        caught was refuted in 0 of 60 replays; with it, in all 60 (p of .1, .5 and .9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
+        Gaussian noise that exactly meets (1, 10⁻⁶) shows a fifth of ε in an event of probability 1/2, and about the
+        same share of a larger ε. Without the share, noise of the ε that a pass at (1, 10⁻⁶) would have detected was
+        refuted in 0 of 60 replays; with it, in all 60 (p of .1, .5 and .9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
         """
         if claim.shown_by_one_event or not claim.parameter:
             return 1.0
@@ -147,7 +144,7 @@ class OnEvent:
         return min(max(reached, 0.0) / claim.parameter, 1.0)
 
     def comparison(self, counts: Counts, claim: Claim | None) -> str:
-        """The rate that the claim allows on D, for people; empty without a claim, or where it is the rate on D′."""
+        """The text of the rate that the claim allows on D; empty without a claim, or if it is just the rate on D′."""
         if claim is None:
             return ""
         seen = counts.neighbour_hits / max(counts.runs, 1)
@@ -158,29 +155,28 @@ class OnEvent:
 
 
 def _binomial_power(counts: Counts, values: Floats, log_shares: Floats, threshold: float) -> Callable[[float], float]:
-    """The probability that the runs refute, as a function of the rate q under D′, where D′ has few hits.
+    """The probability that the runs refute, as a function of the rate q on D′, for few hits on D′.
 
-    As in `OnEvent.excess`, where p + q ≤ 1 the hits under D′ are in runs without a hit under D; where p = 1 all runs
-    have one.
+    As in `OnEvent.excess`, the hits on D′ are in runs without a hit on D if p + q ≤ 1; if p = 1 all runs hit on D.
     """
-    from scipy.special import bdtr, bdtrc  # needed for a pass alone
+    from scipy.special import bdtr, bdtrc  # only a pass needs it
 
     n = counts.runs
     p = counts.hits / n
-    others = np.arange(min(2 * EXACT_HITS, n) + 1)  # hits under D′
+    others = np.arange(min(2 * EXACT_HITS, n) + 1)  # hits on D′
     both = others if p == 1 else np.zeros_like(others)
-    most = n - others  # hits under D in the other runs
+    most = n - others  # the most hits on D in the other runs
 
     def refuted(hits: NDArray[np.int64]) -> NDArray[np.bool_]:
         table = np.stack([hits, both, others - both, most - hits], axis=1)
         return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
 
-    # The fewest hits that refute, as each hit raises the wealth; one more than possible where no number suffices.
+    # `needed` is the smallest number of hits that refutes, as each hit raises the wealth; `most` + 1 if none does.
     low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
     while np.any(needed - low > 1):
         middle = (low + needed) // 2
-        enough = refuted(middle)
-        low, needed = np.where(enough, low, middle), np.where(enough, middle, needed)
+        refuting = refuted(middle)
+        low, needed = np.where(refuting, low, middle), np.where(refuting, middle, needed)
 
     def power(q: float) -> float:
         hits = np.diff(bdtr(others, n, q), prepend=0.0)
@@ -198,7 +194,7 @@ def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, F
 
 
 def _event_bets(plane: HalfPlane, estimate: Estimate | None) -> tuple[Floats, Floats]:
-    """The bets against k half-planes, shape (bets, k), and logarithms of their shares of the wealth."""
+    """The bets against k half-planes, shape (bets, k), and the logarithms of their shares, shape (bets,)."""
     bets = BET_GRID[:, None] / np.atleast_1d(plane.slope + plane.intercept)
     if estimate is None:
         return bets, LOG_SHARES[:-1] + math.log(2)
@@ -207,9 +203,9 @@ def _event_bets(plane: HalfPlane, estimate: Estimate | None) -> tuple[Floats, Fl
 
 @dataclass(frozen=True, slots=True)
 class OnCells:
-    """A share of the wealth that is bet on the k cells of a partition, against a bound of a Rényi divergence.
+    """The share `weight` of the wealth, bet on the k cells of a partition against a bound of a Rényi divergence.
 
-    X of cell i of M(D) and cell j of M(D′) stands at i·k + j.
+    Tables have the shape (k²,): entry i·k + j is for cell i of M(D) and cell j of M(D′).
     """
 
     family: DivergenceClaim
@@ -217,16 +213,16 @@ class OnCells:
     weight: float = 1.0
 
     def table(self, counts: Counts) -> NDArray[np.int64]:
-        """The number of runs with each pair of cells."""
+        """The number of runs for each pair of cells."""
         return np.array(counts.cells)
 
     def payoffs(self, claim: Claim) -> Floats:
-        """X of each pair of cells."""
+        """X for each pair of cells."""
         plane, values, _ = _cell_bets(self.family, self.estimate)
         return values - self._allowed(plane, claim)
 
     def log_wealth(self, counts: Counts, claim: Claim) -> Floats:
-        """`OnEvent.log_wealth` of each bet that cannot lose more than all at this parameter; others count as lost."""
+        """`OnEvent.log_wealth` of the bets that are admissible against this claim; other bets count as lost."""
         table = self.table(counts)
         seen = np.flatnonzero(table)
         gains, log_shares = self.gains(claim, seen)
@@ -240,17 +236,17 @@ class OnCells:
         return np.log1p(np.outer(values[pairs] - allowed, bets[kept])), LOG_SHARES[kept]
 
     def log_wealths(self, counts: Counts, claim: Claim, parameters: Floats, against: Claim | None) -> Floats:
-        """Logarithms of this part's wealth against `claim.at(x)` for every x; its bets do not depend on the claim."""
+        """The logarithm of this part's wealth against `claim.at(x)` for every x; the bets do not depend on x."""
         grown = (self.log_wealth(counts, claim.at(float(x))) for x in parameters)
         return np.array([np.logaddexp.reduce(logs, initial=-math.inf) for logs in grown])
 
     def excess(self, counts: Counts, claim: Claim, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """`Bet.excess` of a mechanism that has the claim's parameter where its cells are as they were seen.
+        """`Bet.excess` for a mechanism with the observed cells, whose likelihood ratios are raised to a power.
 
-        Its likelihood ratios are all raised to one power, as those of a Gaussian are that has less noise; X varies as
-        observed, and more where it pays more. No partition shows all of a mechanism's divergence: one of just the
-        parameter at which the hyperplane would be touched is refuted far too seldom. None, too, where no power up to
-        16 would do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
+        Less noise raises the likelihood ratios of a Gaussian to a power, too. The variance of X is the observed one,
+        scaled with the variance of the payoffs. The parameter at which the hyperplane touches the claim would be too
+        small: no partition shows all of a mechanism's divergence. The answer is also None if no power up to 16 is
+        refuted: a hyperplane for likelihood ratios near 1 is far from the bound of a weak claim.
         """
         order, n, k = self.estimate.order, counts.runs, len(self.estimate.log_ratios)
         plane, values, bets = _cell_bets(self.family, self.estimate)
@@ -265,15 +261,15 @@ class OnCells:
             return None
 
         allowed = self._allowed(plane, claim)
-        of_costs = float(q @ (costs - q @ costs) ** 2)
-        own = of_costs + float(p @ (pays - p @ pays) ** 2)
+        cost_variance = float(q @ (costs - q @ costs) ** 2)
+        seen_variance = cost_variance + float(p @ (pays - p @ pays) ** 2)
 
         def caught(power: float) -> bool:
             # The log e-value is taken as normal around n·(λ·m − λ²·s²/2), with a standard deviation of λ·s·√n.
             law = p * np.exp((power - 1) * (logs - logs.max()))
             law /= law.sum()
             mean = law @ pays
-            s = spread * math.sqrt((of_costs + law @ (pays - mean) ** 2) / max(own, 1e-300))
+            s = spread * math.sqrt((cost_variance + law @ (pays - mean) ** 2) / max(seen_variance, 1e-300))
             needed = (math.log(1 / alpha) - log_shares + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
             return bool(mean - q @ costs >= allowed + np.min(needed))
 
@@ -282,24 +278,24 @@ class OnCells:
             return None
         power = 1.0 if caught(1.0) else halved(caught, 1.0, most_power, 20)[1]
         most = self.family.largest_divergence(order, claim.parameter)
-        # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
+        # The divergence of a Gaussian grows as the square of the power, the part that cells show no faster.
         reached = max(self.divergence_seen(counts), most) * power**2
-        # Clipped: the allowed divergence grows exponentially, up to infinity, which no interpolation follows.
+        # Clipped, as root finding fails on the allowed divergence, which grows exponentially up to infinity.
         return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
 
     def share_shown(self, counts: Counts, claim: Claim) -> float:
-        """1: `excess` knows how much of the divergence the cells show."""
+        """1.0, as `excess` itself allows for the share of the divergence that the cells show."""
         return 1.0
 
     def comparison(self, counts: Counts, claim: Claim | None) -> str:
-        """The divergence that was seen, in nats, and the one that the claim allows, for people."""
+        """The text of the divergence seen and the divergence allowed, in nats."""
         order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
         if claim is not None:
             allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
         return f"divergence of order {order:g} over {cells} cells: {self.divergence_seen(counts):.4g} seen{allowed}"
 
     def divergence_seen(self, counts: Counts) -> float:
-        """The divergence in nats whose bound the mean of X just meets: at least 0, and no evidence by itself."""
+        """The divergence (nats, at least 0) at which the mean of X over the runs is 0; it is no evidence by itself."""
         order, k = self.estimate.order, len(self.estimate.log_ratios)
         pays, costs = Hyperplane(order=order, log_ratios=self.estimate.log_ratios).sides()
         table = self.table(counts).reshape(k, k)
@@ -312,7 +308,7 @@ class OnCells:
 
 @lru_cache(maxsize=64)
 def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperplane, Floats, Floats]:
-    """The hyperplane, X + c of every pair of cells, shape (k²,), and the bets λ, shape (bets,)."""
+    """The hyperplane, X + c for every pair of cells, shape (k²,), and the bets λ, shape (bets,)."""
     most_allowed = family.largest_divergence(estimate.order, estimate.against)
     plane = Hyperplane(order=estimate.order, log_ratios=estimate.log_ratios, scale=most_allowed)
     pays, costs = plane.sides()
@@ -325,30 +321,30 @@ def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperp
 
 
 def largest_cell_bet(pays: Floats, costs: Floats, allowed: float) -> float:
-    """The smallest λ at which one run can lose everything: 1/(max b + c − min a)."""
+    """The smallest λ at which one run can lose all wealth: 1/(max b + c − min a)."""
     return float(1 / max(np.max(costs) + allowed - np.min(pays), 1e-300))
 
 
 def best_cell_bet(joint: Floats, values: Floats, most: float) -> float:
-    """The λ in [0, most] of the largest growth rate Σ joint·log(1 + λ·values); 0 where no λ grows."""
+    """The λ in [0, most] of the largest growth rate Σ joint·log(1 + λ·values); 0 if every λ shrinks the wealth."""
     if joint @ values <= 0:
         return 0.0
 
-    def past_the_best(bet: float) -> bool:  # never, where the growth rises up to `most`
+    def past_the_best(bet: float) -> bool:  # false everywhere if the growth rises up to `most`
         return not joint @ (values / (1 + bet * values)) > 0
 
     return halved(past_the_best, 0.0, most, 60)[0]  # to the last bit
 
 
-#: Part is a share of the wealth on one payoff X by the cells of M(D) and M(D′); the shares of a bet add up to 1.
+#: Part is a share of the wealth that is bet on one payoff X; the weights of a bet's parts add up to 1.
 Part: TypeAlias = OnEvent | OnCells
 
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """Counts of runs and the parts of the wealth that were bet before them; the parts' mean e-value is an e-value.
+    """Counts of runs, and the parts that were bet before these runs; the parts' weighted mean e-value is an e-value.
 
-    `claim` is always of the family that was bet against. A pass reports what was seen of the first part.
+    `claim` must always belong to the family that was bet against. A pass reports on the first part.
     """
 
     counts: Counts
@@ -365,45 +361,45 @@ class Bet:
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
         """The logarithms of the e-values against `claim.at(x)` for every x of an array, one after the other.
 
-        `against`: bet as against this claim where its half-plane has no smaller slope and intercept. There its bets are
-        admissible, and no run pays less than it does against that claim.
+        The bets are those against the claim `against` where its half-plane has no smaller slope and intercept: there
+        they are admissible against x, and no run pays less than it does against `against`.
         """
-        # In 20 pieces: a bound needs the e-values up to the first failure alone.
+        # In 20 pieces: a lower bound reads the e-values up to the first failure only.
         for piece in np.array_split(parameters, min(20, len(parameters)) or 1):
             logs = [part.log_wealths(self.counts, claim, piece, against) + math.log(part.weight) for part in self.parts]
             yield from np.logaddexp.reduce(logs, axis=0).tolist()
 
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
-        """The grid of the lower bound above the claim's own parameter, or below it; rising."""
+        """The rising grid of the lower bound, above the claim's own parameter or below it."""
         return PARAMETERS[claim.parameter < PARAMETERS] if above else PARAMETERS[claim.parameter > PARAMETERS]
 
     @property
     def alone(self) -> "list[tuple[Bet, float]]":
-        """Pairs of a bet of all of the wealth on one part, and that part's share of the wealth."""
+        """For each part a bet of all wealth on it, and its share of the wealth."""
         return [(Bet(self.counts, (replace(part, weight=1.0),)), part.weight) for part in self.parts]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """A function of the parameter, positive where the expected e-value exceeds 1/alpha; None if it never can.
+        """A function of x that is positive if runs of a mechanism with the parameter x would refute; None if never.
 
-        The expected e-value is that of a mechanism with just this parameter, less `margin` standard deviations; of the
-        part that detects more, by its share of the wealth.
+        The runs refute if the mean log e-value, less `margin` standard deviations, exceeds log(1/alpha). Of several
+        parts the one that detects more decides, at the level alpha times its share.
         """
         found = [part.excess(self.counts, claim, alpha * part.weight, margin) for part in self.parts]
         usable = [excess for excess in found if excess is not None]
         return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
 
     def standard_errors(self, claim: Claim) -> float:
-        """The mean of X over the runs in standard errors; the claim allows at most 0."""
+        """The mean of X over the runs, in standard errors; the claim allows at most 0."""
         times, values, n = self.parts[0].table(self.counts), self.parts[0].payoffs(claim), self.counts.runs
         mean = float(times @ values) / n
         return mean * math.sqrt(n / max(float(times @ (values - mean) ** 2) / n, 1e-300))
 
 
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Bet:
-    """The bet that follows from an estimate, with the counts of later runs.
+    """The bet that an estimate gives, with the counts of later runs.
 
-    It is on cells where the claim bounds their divergence and both estimate and counts are of cells, with a share on
-    the event that the cells make up where the estimate says so; else it is on the event.
+    The bet is on cells if the claim bounds a Rényi divergence and both the estimate and the counts have cells, with
+    the estimate's `event_share` on the event that the cells make up. Otherwise the bet is on the event.
     """
     cells = None if estimate is None else estimate.cells
     if (
@@ -419,15 +415,15 @@ def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Be
 
 
 def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
-    """The bet of all of the wealth on the event."""
+    """The bet of all wealth on the event."""
     return Bet(counts, (OnEvent(estimate=estimate),))
 
 
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
-    """The logarithm of the e-value against the claim, which is refuted at level α when it reaches log(1/α).
+    """The logarithm of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
 
-    Half of the wealth is on the best bet for `estimate`, which must be fixed before these runs, half on a log-spaced
-    grid. Valid at any stopping time.
+    Half of the wealth is on the best bet for `estimate`, which must be fixed before these runs, half on `BET_GRID`.
+    Valid at any stopping time.
     """
     return bet_on(counts, claim, estimate).log_e_value(claim)
 

@@ -1,4 +1,4 @@
-"""Lower bounds of the parameter of a claim's family, and the parameter that a number of runs would have detected."""
+"""Lower bounds of a mechanism's parameter, and the parameters that a number of runs would have detected."""
 
 import math
 from bisect import bisect_left
@@ -16,36 +16,35 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.portfolio import EProcess
 from dpwitness.roots import halved
 
-#: MOST_RUNS is a number of runs that no check makes.
+#: MOST_RUNS is a number of runs beyond any check, where searches for a number of runs end.
 MOST_RUNS: Final = 10**18
 #: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
 #: NEVER_SEEN is the probability at which an event that did not happen in the runs of a replay counts as gone.
 NEVER_SEEN: Final = 1e-6
-#: RARE_RATE is the rate on D of the rare event for which a pass states a detectable parameter: leaks in one run of a
-#: thousand are common, and a frequent event says nothing of them.
+#: RARE_RATE is the probability on D of the rare event for which a pass states a detectable parameter: leaks in one run
+#: of a thousand are common, and a frequent event does not show them.
 RARE_RATE: Final = 1e-3
 
 
 def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     """The parameter of the claim's family (ε in nats) that the mechanism exceeds with confidence 1 − alpha.
 
-    0.0 where no parameter is refuted. The bound is the largest point x of a fixed grid (`Bet.parameters`) up to which
-    every point has E(x) ≥ 1/α, so it is valid at any stopping time and whether or not E falls in x. Let x* be the least
-    grid point that is at least the true parameter, where the claim is true. To exceed the true parameter the bound must
-    be at least x*, so that E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). What is bet on, estimates
-    and shares of the wealth must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
+    The bound is the largest point x of a fixed grid (`Bet.parameters`) up to which every point has an e-value
+    E(x) ≥ 1/α; 0.0 if no point has. It is valid at any stopping time, whether or not E falls in x: let x* be the
+    smallest grid point ≥ the true parameter, so that the claim at x* is true. A bound above the true parameter is
+    at least x*, so E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). Events, estimates and shares of
+    the wealth must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
 
-    Where the claim's own parameter c is refuted, the bound is at least c, which is one more point of the grid: for
-    x ≤ c the region of x lies in that of c, so whatever refutes c refutes x. Points below c are bet
-    against as c is, where their half-planes have no larger slope and intercept: λ < 1/(s + t) of c's half-plane is then
-    admissible for them, so their E(x) are e-values all the same; and as X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s
-    and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point, so that the points
-    below c are asked too where c is refuted: one of them may stand, in rare cases, and the bound is less than c.
+    The claim's own parameter c is one more point of the grid. If c is refuted, the bound is at least c: for x ≤ c the
+    region of x lies in the region of c, so whatever refutes c refutes x. Points below c get the bets against c where
+    their half-planes have no larger slope s and intercept t: c's λ < 1/(s + t) is admissible for them, so E(x) is an
+    e-value; and X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s and t, run by run, so E(x) ≥ E(c). The points below a
+    curved claim have bets of their own and are all tried: rarely one is not refuted, and the bound is less than c.
 
-    Where E falls in x throughout, as on cells, the parameters that are refuted are an interval from 0 on, and the bound
-    is its end. Where the wealth is shared, the larger bound of two: where a part alone reaches 1/α, its share counted,
-    the whole does too. Both together may refute c where neither does alone; then it is c, as above.
+    On cells E falls in x, so the refuted parameters are an interval from 0, and the bound is its end. If the wealth is
+    shared by two parts, the bound is the larger of theirs: a part that reaches 1/α with its share refutes alone. Both
+    together may refute c where neither does alone; then the bound is c.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
@@ -61,7 +60,7 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
         if bet.log_e_value(claim.at(low)) < threshold:
             return 0.0
         return halved(lambda x: bet.log_e_value(claim.at(x)) < threshold, low, high, 60)[0]  # to the last bit
-    if not claim.curved and not refuted:  # E(x) falls in x below c, where the bet is that against c: bisection does
+    if not claim.curved and not refuted:  # below c the bets are those against c, so E(x) falls in x: bisection
         points = bet.parameters(claim, above=False)
         first = bisect_left(points, True, key=lambda x: bet.log_e_value(claim.at(float(x)), claim) < threshold)
         return float(points[first - 1]) if first else 0.0
@@ -73,9 +72,9 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 
 
 def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
-    """The last grid point above the claim's parameter, or below it, up to which all are refuted; and whether all are.
+    """The last grid point above (or below) the claim's parameter up to which all are refuted, and whether all are.
 
-    Where the first point is not refuted, the claim's parameter, or 0.
+    If the first point is not refuted, the claim's parameter (or 0).
     """
     points, against, last = bet.parameters(claim, above=above), None if above else claim, above * claim.parameter
     for point, log_e in zip(points.tolist(), bet.log_e_values(claim, points, against), strict=True):
@@ -88,10 +87,10 @@ def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool
 def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     """The smallest parameter that this bet, with its number of runs and α, would have refuted with power `POWER`.
 
-    `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
-    because the event was never seen.
+    `Bet.excess` states the mechanisms that are assumed. Infinite if no parameter would be refuted, for example because
+    the event was never seen.
     """
-    from scipy.optimize import brentq  # 0.2 s, needed for a pass alone
+    from scipy.optimize import brentq  # takes 0.2 s to import, and only a pass needs it
     from scipy.special import ndtri
 
     excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(POWER)))
@@ -104,23 +103,22 @@ def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 
 
 def detects(bet: EProcess, claim: Claim, parameter: float, *, alpha: float) -> bool:
-    """Whether `detectable_parameter` is at most `parameter`, which is at least the claim's; found without a root."""
+    """Whether `detectable_parameter` ≤ `parameter`, without root finding; `parameter` must be ≥ the claim's."""
     excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
     return excess is not None and excess(parameter) >= 0
 
 
 def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
-    """The reason why a pass needs no more runs than those of its bet; empty where it needs more.
+    """The reason to end a pass after the runs of its bet: "detectable", "converged", or "" for further runs.
 
-    "detectable": they would have caught a mechanism of which the event shows `ratio` times as much as it does of the
-    claim's parameter; more runs do not make it show more. "converged", where `ratio` is None: twice as many would lower
-    the detectable parameter by less than 1 %, if they showed the same. `log_e`: the logarithm of the whole e-value.
-    While that has grown, or the runs exceed the claim by more than a standard error, they go on: the next ones may
-    refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so the level is
-    what it was.
+    "detectable": the runs would have refuted a mechanism for which the event shows `ratio` times the claim's parameter;
+    more runs do not make the event show more. "converged", if `ratio` is None: twice the runs at the same rates would
+    lower the detectable parameter by less than 1 %. `log_e`: the logarithm of the whole e-value. If it is positive, or
+    the runs exceed the claim by more than a standard error, the next runs may refute, so the check goes on. The reason
+    depends on the counts alone and an e-value is valid at any stopping time, so the level is kept.
     """
-    # A mechanism that just keeps the claim, as randomised response does, is beyond one standard error in one check of
-    # six, one that exceeds the claim by half of the detectable excess in 99 of 100.
+    # A mechanism that exactly meets the claim, such as randomised response, exceeds one standard error in one check of
+    # six; a mechanism beyond the claim by half of the detectable excess does in 99 of 100.
     if log_e > 0 or bet.standard_errors(claim) > 1.0:
         return ""
     if ratio is not None:
@@ -165,16 +163,16 @@ def runs_to_detect(claim: Claim, parameter: float, *, alpha: float) -> int:
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     """`detectable_parameter` of an event of probability 1/2 on D: the least parameter that `runs` runs can detect.
 
-    If the claim allows p ≥ 1/4 at q = 0 (a large δ), the event's p lies half-way between that and 1. The bets are those
-    against an event that just exceeds twice the claim, or one nat more: a curved claim has another half-plane for each
-    event, and no event with p = 1/2 may exceed the default one.
+    If the claim allows p ≥ 1/4 at q = 0 (a large δ), the event's p lies half-way between the allowed p and 1. A curved
+    claim has another half-plane for each event, and perhaps no event with p = 1/2 exceeds its default half-plane: the
+    bets are for an event that exactly meets twice the claim's parameter, or one more if that is larger.
     """
     return detectable_parameter(_even_bet(runs, claim), claim, alpha=alpha)
 
 
 def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) -> float:
-    """`detectable_parameter` of an event with a rate on D, after `runs` runs."""
-    with np.errstate(under="ignore"):  # a result may be printed under any setting of the user
+    """`detectable_parameter` of an event with the probability `rate` on D, after `runs` runs."""
+    with np.errstate(under="ignore"):  # a result may be printed while the user's setting raises errors
         return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
 
 
@@ -182,22 +180,22 @@ def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) ->
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     """The smallest P[M(D) ∈ S] of a single event S by which `runs` runs refute the claim with power `POWER`.
 
-    At best: D′ never falls into S, and that was known beforehand. It follows from the e-values of such a bet, and the
-    binomial law of the hits; bets placed for a rarer event refute with the same power at a P[M(D) ∈ S] that is 2 to 3 %
-    smaller, where δ > 0. Infinite where not even an event that always happens refutes the claim.
+    This is the best case: D′ never falls into S, and the bet was made for these probabilities. The value follows from
+    the bet's e-values and the binomial law of the hits; for δ > 0 bets made for a rarer event reach the same power at a
+    P[M(D) ∈ S] that is 2 to 3 % smaller. Infinite if not even an event that always happens refutes the claim.
 
-    No single event does better by the same bets. Let the bets be fixed. If D′ falls into S in some runs, then X is
-    smaller in each of them: so an event with this p and any q needs at least as many hits. And of the events with
-    p − s·q = δ the one with q = 0, p = δ grows fastest in the mean: what another one adds to it, p′ = s·q′ of the runs
-    outside of it, is a fair bet on these, and log(1 + λX) is concave. So against (ε, δ) this is the smallest δ(ε) that
-    the runs could have shown by a bet on one event, whatever the event.
+    No single event does better with the same bets. If D′ falls into S in some runs, X is smaller in these runs, so an
+    event with the same p and any q needs at least as many hits. Of the events with p − s·q = δ the event with q = 0 and
+    p = δ has the fastest mean growth: another event adds to it outcomes with p′ = s·q′, which are a fair bet, and
+    log(1 + λX) is concave. So against (ε, δ) the value is the smallest δ(ε) that the runs could have shown by a bet on
+    any one event.
 
-    A graded event may show less, as it wins on both sides: at best one event never happens on D′, and another never on
-    D. Each of twice as many hits then pays log(1 + λ/2), which is more than half of log(1 + λ). By a graded bet of half
-    of the wealth, as in epochs, that was down to 0.63 of this probability near ε = 0 (computed for ten claims, 10 to
-    10⁶ runs, α from 10⁻⁶ to .05), 0.8 with α = 10⁻⁶.
+    A graded event may show a smaller δ(ε), as it wins on both sides: at best one event never happens on D′, and another
+    never on D, and each of twice as many hits pays log(1 + λ/2), more than half of log(1 + λ). A graded bet of half of
+    the wealth, as in epochs, reached 0.63 of this probability near ε = 0 (the smallest of ten claims, 10 to 10⁶ runs, α
+    from 10⁻⁶ to .05), 0.8 with α = 10⁻⁶.
     """
-    from scipy.special import betainc  # 0.2 s, needed for a pass alone
+    from scipy.special import betainc  # takes 0.2 s to import, and only a pass needs it
 
     runs, threshold = min(runs, MOST_RUNS), math.log(1 / alpha)
 
@@ -205,9 +203,9 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
         counts = Counts(n10=hits, n00=runs - hits)
         return log_e_value(counts, claim, Estimate(p=p, q=0.0)) >= threshold
 
-    def enough(log_p: float) -> bool:
+    def has_power(log_p: float) -> bool:
         p = math.exp(log_p)
-        # More hits never pay less.
+        # Bisection, as more hits never pay less.
         hits = bisect_left(range(runs + 1), True, key=lambda hits: refutes(hits, p))
         return hits <= runs and float(betainc(hits, runs - hits + 1, p)) >= POWER  # P[Bin(runs, p) ≥ hits]
 
@@ -215,7 +213,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     if not runs or not refutes(runs, 1.0):
         return math.inf
     steps = max(math.ceil(math.log2((high - low) / 1e-3)), 0) if high > low else 0  # to 0.1 %
-    return math.exp(halved(enough, low, high, steps)[1])
+    return math.exp(halved(has_power, low, high, steps)[1])
 
 
 def _even_bet(runs: int, claim: Claim) -> Bet:
@@ -236,6 +234,6 @@ def _bet_at_rate(rate: float, runs: int, claim: Claim) -> Bet:
 def rare_event(counts: Counts) -> bool:
     """Whether D fell into the event in fewer than 1 % of the runs or fewer than 100 times.
 
-    A pass on a rare event is about a tail of the outcomes; it says nothing about most outcomes.
+    A pass on a rare event concerns a tail of the outcomes, not most of them.
     """
     return counts.hits < max(0.01 * counts.runs, 100)

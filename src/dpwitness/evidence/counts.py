@@ -1,4 +1,4 @@
-"""Counts, four integers for each event, from which evidence is computed; and the fastest growth of evidence."""
+"""Counts (four integers per event), from which evidence is computed, and the bets of the fastest growth."""
 
 import math
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Counts(PairedCounts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountsTable:
-    """Counts of k events in the same runs; `cells` has the shape (4, k): n10, n11, n01 and n00 of each."""
+    """Counts of k events in the same runs; `cells` has the shape (4, k): n10, n11, n01 and n00 of each event."""
 
     cells: NDArray[np.int64]
 
@@ -49,27 +49,27 @@ class CountsTable:
         return int(self.cells.shape[1])
 
     def of(self, event: int) -> Counts:
-        """The counts of one event, by its number."""
+        """The counts of one event, given by its number from 0."""
         n10, n11, n01, n00 = self.cells[:, event].tolist()
         return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
 
     def directed(self, events: NDArray[np.int64], swapped: NDArray[np.bool_]) -> "CountsTable":
-        """The counts of some events, by their numbers, with D and D′ exchanged where `swapped`; both of shape (m,)."""
+        """The counts of m events, given by number, with D and D′ exchanged where `swapped`; arguments of shape (m,)."""
         chosen = self.cells[:, events]
         return CountsTable(np.where(swapped, chosen[[2, 1, 0, 3]], chosen))
 
     def plus(self, earlier: "CountsTable", places: NDArray[np.int64]) -> "CountsTable":
-        """The counts with those of earlier runs added; `places`: the events' numbers there, −1 for an event without."""
+        """These counts plus those of earlier runs; `places`: each event's number in `earlier`, −1 for a new event."""
         none = np.zeros((4, 1), np.int64)
         return CountsTable(self.cells + np.hstack([earlier.cells, none])[:, places])
 
 
-#: NO_COUNTS is the table of zero events.
+#: NO_COUNTS is the table without events.
 NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
 def cell_probabilities(p: Numbers, q: Numbers, both: Numbers | None = None) -> tuple[Any, Any, Any, Any]:
-    """The probabilities of (1,0), (1,1), (0,1), (0,0), for independent sides where `both` is None. Broadcasts."""
+    """The probabilities of (1,0), (1,1), (0,1), (0,0); the sides are independent if `both` is None. Broadcasts."""
     if both is None:
         return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
     return np.maximum(p - both, 0.0), both, np.maximum(q - both, 0.0), np.maximum(1 - p - q + both, 0.0)
@@ -82,11 +82,10 @@ def payoffs(plane: HalfPlane) -> tuple[Any, Any, Any, Any]:
 
 
 def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
-    """The λ of the largest growth rate E[log(1+λX)] for event probabilities p and q; 0 where no λ grows.
+    """The λ of the largest growth rate E[log(1+λX)] for event probabilities p and q; 0 if every λ shrinks the wealth.
 
-    `both`: the probability that a paired run has both sides in the event; None: independent sides.
-
-    Broadcasts. λ stays below 0.999 of the largest admissible value: wealth never falls to 0 by rounding.
+    `both`: the probability that both sides of a run are in the event; None for independent sides. Broadcasts. λ is at
+    most 0.999 of the largest admissible value, so that rounding never brings the wealth to 0.
     """
     p, q, slope, intercept = np.broadcast_arrays(
         *(np.asarray(value, np.float64) for value in (p, q, plane.slope, plane.intercept))
@@ -97,15 +96,15 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
     bet = np.minimum(_best_without_intercept(cells, 1 / np.maximum(slope, 1.0)), high)
     if not np.any(intercept):
         return bet
-    # The zero of a falling slope, by Newton's steps in a shrinking bracket, for thousands of events at once, unlike
-    # scipy's bracketing solvers.
+    # The root of the falling derivative by Newton's method in a shrinking bracket, for thousands of events at once,
+    # unlike scipy's bracketing solvers.
     low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, 0.0)
     bet = np.maximum(bet, low)
     for _ in range(30):
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
         low, high = np.where(rise > 0, bet, low), np.where(rise > 0, high, bet)
-        with np.errstate(over="ignore"):  # slopes from e³⁵⁰ on, where no bet grows
+        with np.errstate(over="ignore"):  # for slopes from e³⁵⁰ on, against which no bet grows
             fall = sum(c * t * t for c, t in zip(cells, terms, strict=True))
         step = bet + rise / np.maximum(fall, 1e-300)
         before, bet = bet, np.where((step >= low) & (step <= high), step, (low + high) / 2)
@@ -115,14 +114,14 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
 
 
 def _best_without_intercept(cells: tuple[Any, Any, Any, Any], r: Floats) -> Floats:
-    """`best_bet` for an intercept of 0 and without its limit, by a quadratic equation; r is 1/slope.
+    """`best_bet` for an intercept of 0 and without an upper limit, the root of a quadratic equation; r is 1/slope.
 
-    With the bet r·μ the slope of the growth has the sign of C + Bμ + Aμ², whose smaller root it is.
+    At the bet r·μ the derivative of the growth rate has the sign of C + Bμ + Aμ²; the best μ is the smaller root.
     """
     hit, shared, missed, _ = cells
     square = r * (1 - r) * (hit + shared + missed)  # A
     drift = r * hit - (1 - r) * shared - missed  # C
-    # B + 2A, by which B² − 4AC has no difference of large numbers.
+    # `turn` is B + 2A, which gives B² − 4AC without a difference of large numbers.
     turn = (1 - r * r) * shared + (1 - 2 * r * r) * missed - r * r * hit
     root = np.sqrt(np.maximum(turn * turn + 4 * r * (1 + r) * square * missed, 0.0))
     return np.asarray(r * np.maximum(2 * drift / np.maximum(2 * square - turn + root, 1e-300), 0.0))
@@ -132,8 +131,8 @@ def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> 
     """Fractions of the wealth on k assets that nearly maximise the growth Σ weights·log(pays @ fractions); shape (k,).
 
     `pays`: the factor of each asset in each of n cases, shape (n, k). `weights`: the cases' probabilities. `start`:
-    fractions that add up to 1; the fractions returned do too, and a fraction of 0 stays 0. No step makes the growth
-    smaller (Cover 1984, IEEE Transactions on Information Theory 30(2)).
+    initial fractions, which add up to 1, as the result does; a fraction of 0 stays 0. No step reduces the growth
+    (Cover 1984, IEEE Transactions on Information Theory 30(2)).
     """
     fractions = start.copy()
     for _ in range(steps):
@@ -144,7 +143,7 @@ def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> 
 def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """Nats of evidence per paired run, at the best bet, for event probabilities p under D and q under D′; at least 0.
 
-    log(1/α) divided by this is the number of runs that an oracle needs to refute p ≤ slope·q + intercept. Broadcasts.
+    An oracle needs log(1/α) divided by this rate as runs to refute p ≤ slope·q + intercept. Broadcasts.
     """
     bet = best_bet(p, q, plane, both)
     cells = cell_probabilities(np.asarray(p, np.float64), np.asarray(q, np.float64), both)

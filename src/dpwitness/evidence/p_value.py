@@ -12,12 +12,12 @@ from dpwitness.evidence.counts import Counts
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:
     """p-value of the claim for a number of runs that was fixed beforehand, with independent sides.
 
-    "exact", for claims p ≤ s·q as ε-DP: the D side is thinned once by Binomial(hits, 1/s), seeded, then Fisher's exact
-    test, one-sided (Ding et al. 2018, section 4). "exact", for all others: the smallest level at which two one-sided
-    Clopper–Pearson bounds, half of it each, refute the claim: p from below and q from above exceed one of its
-    half-planes. "score": statsmodels' score test, a quick look, not exact; for δ > 0, and where s ≥ 10¹⁰⁰, on the
-    difference of the rates, of which D's is thinned. Raises `ValueError` for another method, and for "score" where the
-    claim is not one half-plane, as (ε, δ) is.
+    "exact", for claims p ≤ s·q such as ε-DP: the hits on D are thinned once by a seeded Binomial(hits, 1/s), then
+    Fisher's one-sided exact test (Ding et al. 2018, section 4). "exact", for other claims: the smallest level at which
+    two one-sided Clopper–Pearson bounds at half the level, p from below and q from above, lie outside a half-plane of
+    the claim. "score": statsmodels' score test, quick and not exact; for δ > 0 or s ≥ 10¹⁰⁰ it tests the difference of
+    the rates, after thinning on D. Raises `ValueError` for another method, and for "score" unless the claim is one
+    half-plane, as (ε, δ) is.
     """
     if method not in ("exact", "score"):
         raise ValueError(f"method={method!r} must be 'exact' or 'score'")
@@ -48,7 +48,7 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
     n, hits, other = counts.runs, counts.hits, counts.neighbour_hits
 
     def excess(log_level: float) -> float:
-        """The amount by which the bounds at a level violate the claim; it grows with the level."""
+        """The amount by which the bounds violate the claim; it rises in the level."""
         half = math.exp(log_level) / 2
         lower = stats.beta.ppf(half, hits, n - hits + 1) if hits else 0.0
         upper = stats.beta.isf(half, other + 1, n - other) if other < n else 1.0
@@ -58,13 +58,13 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
     least, low = -700.0, -1.0
     if excess(0.0) <= 0:
         return 1.0
-    while excess(low) > 0:  # step by step: SciPy cannot find bounds at 10⁻³⁰⁴ for a few runs
+    while excess(low) > 0:  # in steps, as SciPy's bounds for few runs fail at levels near 10⁻³⁰⁴
         if low <= least:
             return math.exp(least)
         low = max(2 * low, least)
     tolerance = 1e-10
     level = brentq(excess, low, 0.0, xtol=tolerance) + tolerance  # rounded up
-    while level < 0 and excess(level) <= 0:  # a curved claim may need another half-plane a little further
+    while level < 0 and excess(level) <= 0:  # the half-plane of a curved claim may change with the level
         tolerance *= 2
         level += tolerance
     return min(math.exp(level), 1.0)
@@ -76,9 +76,9 @@ def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
     )
 
     n, hits, other, how = counts.runs, counts.hits, counts.neighbour_hits, {"value": plane.slope, "compare": "ratio"}
-    if plane.intercept or plane.slope >= 1e100:  # the score test of a ratio squares it, which overflows
+    if plane.intercept or plane.slope >= 1e100:  # the score test of a ratio squares the slope, which overflows
         hits, how = thinned, {"value": plane.intercept / plane.slope, "compare": "diff"}
-    elif hits == 0 or other == 0:  # the score statistic of a ratio needs both
+    elif hits == 0 or other == 0:  # the score statistic of a ratio needs hits on both sides
         hits, other, n = hits + 1, other + 1, n + 2
     with np.errstate(divide="ignore", invalid="ignore"):  # statsmodels computes ratios too, even of rates 0
         value = float(test_proportions_2indep(hits, n, other, n, method="score", alternative="larger", **how).pvalue)
@@ -88,7 +88,7 @@ def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values of several claims tested in one run: Holm's step-down method, any dependence.
 
-    Holm (1979), Scand. J. Stat. 6(2). statsmodels has it too, takes 0.6 s to import and collects garbage in each call.
+    Holm (1979), Scand. J. Stat. 6(2). Not statsmodels' version, which takes 0.6 s to import.
     """
     values = np.asarray(p_values, np.float64)
     order = np.argsort(values)

@@ -1,15 +1,15 @@
-"""Wealth spread over many events at once, or bet on one graded event made of them, epoch by epoch.
+"""Wealth that is spread over many events at once, or bet on one graded event made of them, epoch by epoch.
 
 Before an epoch each member k of the portfolio is an event with an estimate, from which its bet λ_k follows, and a share
 w_k of the wealth, all of them fixed by earlier runs. With X_k = 1[M(D)∈S_k] − s·1[M(D′)∈S_k] − t (see `evidence.bet`)
 the epoch multiplies the wealth by Σ_k w_k ∏(1 + λ_k X_k), whose expectation given the earlier runs is at most 1 under
-the claim, whatever the shares are. So the product over the epochs is a non-negative supermartingale: one may look at
-any time. No run is thrown away: runs of an epoch are evidence first, and choose the next portfolio then.
+the claim, whatever the shares are. So the product over the epochs is a non-negative supermartingale, valid at any time.
+No run is wasted: the runs of an epoch are evidence first, and then choose the next portfolio.
 
-Or the members make up one graded event, which gives each outcome a number in [0, 1]: every run then multiplies the
-wealth by 1 + Σ_k φ_k λ̄_k X_k, where λ̄_k = 0.999/(s + t) is the largest bet on S_k and the fractions φ_k add up to 1
-at most. Each factor is positive and has an expectation of at most 1 under the claim. Where likelihood ratios differ
-from outcome to outcome this grows faster than any one event: by a quarter for Gaussian noise against a claim of pure ε.
+Alternatively the members make up one graded event, which gives each outcome a number in [0, 1]: every run multiplies
+the wealth by 1 + Σ_k φ_k λ̄_k X_k, where λ̄_k = 0.999/(s + t) is the largest bet on S_k and the fractions φ_k add up to
+at most 1. Each factor is positive and has an expectation of at most 1 under the claim. If likelihood ratios vary among
+outcomes, the graded bet grows faster than any one event, a quarter faster for Gaussian noise against pure ε.
 """
 
 import math
@@ -25,8 +25,8 @@ from dpwitness.claims.claim import Floats
 from dpwitness.evidence.bet import Bet
 from dpwitness.evidence.counts import CountsTable, best_bet, payoffs
 
-#: COARSE_PARAMETERS has the parameters at which the lower bound of a portfolio is evaluated, as each takes many events:
-#: 1 % apart, absolute 10⁻³ near zero.
+#: COARSE_PARAMETERS has the parameters at which a portfolio's lower bound is evaluated: 1 % apart, absolute 10⁻³ near
+#: zero, as each evaluation takes many events.
 COARSE_PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01 ** np.arange(890)])
 
 
@@ -37,12 +37,12 @@ class Stakes:
     Attributes
     ----------
     p, q, both
-        Under D, under D′, and under both in one run.
+        Estimated probabilities on D, on D′, and on both sides of one run.
     log_shares
-        Logarithms of the shares; their sum is at most 1.
+        Logarithms of the events' shares; the shares add up to at most 1.
     fractions
-        Where all of the wealth is on the graded event that the k events make up: fractions of the largest bet on each;
-        their sum is at most 1. None where each event has its share.
+        For a bet of all wealth on the graded event that the k events make up: fractions of the largest bet on each
+        event, which add up to at most 1. None if each event has its own share.
     """
 
     p: Floats
@@ -61,9 +61,9 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flags:
-    """Flags of the k events that paired runs fell into, on D and on D′; shape (m, k) each.
+    """Whether paired runs fell into each of k events, on D (`hits`) and on D′ (`others`); shape (m, k) each.
 
-    `times`: the number of runs that each of the m rows stands for.
+    `times`: the number of runs that each of the m rows stands for, shape (m,).
     """
 
     hits: NDArray[np.bool_]
@@ -71,14 +71,14 @@ class Flags:
     times: Floats
 
     def payoffs(self, plane: HalfPlane) -> Floats:
-        """X of every row and event, shape (m, k)."""
+        """X for every row and event, shape (m, k)."""
         paid: Floats = self.hits - plane.slope * self.others - plane.intercept
         return paid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Epoch:
-    """Stakes, and the counts of each event in the runs after them; `flags` for a graded event alone."""
+    """Stakes, and the counts of each event in the later runs of the epoch; `flags` only for a graded event."""
 
     stakes: Stakes
     counts: CountsTable
@@ -92,7 +92,7 @@ class Epoch:
 
 
 def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None = None) -> Floats:
-    """The logarithm of the factor by which each epoch multiplies the wealth, 0.0 for one without bets; shape (epochs,).
+    """The logarithm of the factor by which each epoch multiplies the wealth, 0.0 without bets; shape (epochs,).
 
     `against`: as in `Bet.log_e_values`.
     """
@@ -109,7 +109,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
     bets = best_bet(p, q, _larger_planes(plane, p, q, against), both)
     grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
     starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
-    # Wealth that is not staked stays as it is; rounding may leave the shares 10⁻¹⁶ too large.
+    # Wealth that is not staked is kept; rounding may leave the shares 10⁻¹⁶ too large.
     kept = np.maximum(1 - np.exp(np.logaddexp.reduceat(log_shares, starts)), 0.0)
     with np.errstate(divide="ignore"):
         found[staked] = np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept))
@@ -117,7 +117,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
 
 
 def _larger_planes(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None) -> HalfPlane:
-    """The half-planes of `against` where their slope and intercept are no smaller, else those given; arrays."""
+    """The half-planes of `against` where neither slope nor intercept is smaller than in `plane`, else `plane`."""
     if against is None:
         return plane
     other = against.half_plane(p, q)
@@ -126,12 +126,12 @@ def _larger_planes(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None
 
 
 def largest_bet(plane: HalfPlane) -> Floats:
-    """The bets at which one run loses nearly everything."""
+    """The bets at which one run can lose 99.9 % of the wealth."""
     return np.asarray(0.999 / (plane.slope + plane.intercept))
 
 
 def _graded_growth(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | None) -> float:
-    """The logarithm of the factor of an epoch's bet on a graded event; 0.0 where the epoch has no graded event."""
+    """The logarithm of the factor of an epoch's bet on its graded event; 0.0 without a graded event."""
     if flags is None or stakes.fractions is None:
         return 0.0
     plane = claim.half_plane(stakes.p, stakes.q)
@@ -141,16 +141,16 @@ def _graded_growth(stakes: Stakes, flags: Flags | None, claim: Claim, against: C
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wealth:
-    """The wealth of a check in epochs so far: an e-value at any time.
+    """The wealth of a check after its epochs so far, an e-value at any time.
 
     Attributes
     ----------
     accounts
-        Epochs one after the other, of each account; every account began with the same share.
+        The epochs of each account in their order; all accounts began with equal shares of the wealth.
     unused
-        The number of further shares, on which nothing was bet.
+        The number of further equal shares, which were never bet.
     last
-        The bet of all of the wealth in the end, on one event or on cells; None where it did not come to that.
+        The final bet of all wealth, on one event or on cells; None before it is made.
     """
 
     accounts: tuple[tuple[Epoch, ...], ...]
@@ -158,7 +158,7 @@ class Wealth:
     last: Bet | None = None
 
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        """The logarithm of the mean e-value of the accounts, plus that of the last bet."""
+        """The logarithm of the accounts' mean e-value, plus the log e-value of the last bet."""
         logs = [float(log_e_values_of(epochs, claim, against).sum()) for epochs in self.accounts] + [0.0] * self.unused
         mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
         return mean if self.last is None else mean + self.last.log_e_value(claim, against)
@@ -168,10 +168,10 @@ class Wealth:
         return (self.log_e_value(claim.at(float(x)), against) for x in parameters)
 
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
-        """The grid of the lower bound above the claim's own parameter, or below it; rising."""
+        """The rising grid of the lower bound, above the claim's own parameter or below it."""
         if above:
             return COARSE_PARAMETERS[claim.parameter < COARSE_PARAMETERS]
-        # Below a curved claim all points are tried, a tenth of a second each, so only every fifth.
+        # Every fifth point below a curved claim, as all are tried and each takes a tenth of a second.
         return COARSE_PARAMETERS[claim.parameter > COARSE_PARAMETERS][:: 5 if claim.curved else 1]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -182,10 +182,10 @@ class Wealth:
         return self.last.excess(claim, alpha=left, margin=margin)
 
 
-#: EProcess is evidence that is valid at any stopping time.
+#: EProcess is evidence with e-values that are valid at any stopping time.
 EProcess: TypeAlias = Bet | Wealth
 
 
 def level_left(alpha: float, before: float) -> float:
-    """The level at which one more bet has to refute, where the bets before it made the log e-value `before`."""
+    """The level, at most 0.5, at which one more bet must refute after bets with the log e-value `before`."""
     return min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)

@@ -2,22 +2,21 @@
 
 The privacy profile of a pair is δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence
 (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019). For a fixed event with probabilities p and q the line s ↦ p − s·q
-in s = e^ε lies below it everywhere. Of each event three lower bounds are computed, at nine tenths and twice a twentieth
-of the event's share of α: of p − s₀·q at the slope s₀ where the event is to be used, of q and of −q. So
+in s = e^ε lies below it everywhere. Each event gets three lower bounds: of p − s₀·q at the slope s₀ where the event is
+to be used, of q, and of −q, at 90 %, 5 % and 5 % of the event's share of α. So
 p − s·q ≥ bound + (s₀ − s)·(lower or upper bound of q) holds for all s at once, and simultaneity costs a union bound
 over events only (Bonferroni; shares may differ).
 
-The bounds (`lower_means`) are of the mean of what the four cells (1,0), (1,1), (0,1), (0,0) of paired runs pay, by
-betting: the variance of the difference counts, not those of both sides. For a mean m and a bet λ fixed before the runs,
-with λ < 1/(largest x − smallest x), the wealth W(m) = ∏(1 + λ(X_i − m)) is a non-negative martingale where E[X] = m,
-and so is a mixture over bets; by Ville's inequality it ever reaches 1/α with probability at most α. W falls in m, so
-the smallest m with W(m) < 1/α is a lower bound of the mean with confidence 1 − α, valid at any stopping time.
-Waudby-Smith & Ramdas (2024), JRSS-B 86(1), Theorem 3. For a number of runs known beforehand the best bet gives about
-mean − √(2·log(1/α)·Var/n).
+`lower_means` bounds the mean payoff of the cells (1,0), (1,1), (0,1), (0,0) of paired runs by betting, so the variance
+of the difference counts, not the variances of both sides. For a mean m and a bet λ < 1/(largest x − smallest x) fixed
+before the runs, the wealth W(m) = ∏(1 + λ(X_i − m)) is a non-negative martingale if E[X] = m, and so is a mixture over
+bets; by Ville's inequality it ever reaches 1/α with probability at most α. W falls in m, so the smallest m with
+W(m) < 1/α is a lower bound of the mean with confidence 1 − α, valid at any stopping time. Waudby-Smith & Ramdas (2024),
+JRSS-B 86(1), Theorem 3. For a number of runs known beforehand the best bet gives about mean − √(2·log(1/α)·Var/n).
 
 Power: the largest true positive rate G(a) of tests of D′ against D with false positive rate a is concave, and
-G(a) = inf over s ≥ 0 of δ(s) + s·a (Dong, Roth & Su 2022, Proposition 2.12). Put the band in place of δ: a lower band
-of G, so 1 − G is an upper band of the trade-off function. For s < 1 the band of the swapped pair serves:
+G(a) = inf over s ≥ 0 of δ(s) + s·a (Dong, Roth & Su 2022, Proposition 2.12). With the band in place of δ this is a
+lower band of G, so 1 − G is an upper band of the trade-off function. The band of the swapped pair gives δ at s < 1:
 δ(s) = 1 − s + s·δ′(1/s).
 """
 
@@ -35,19 +34,19 @@ from dpwitness.claims.claim import Floats, Numbers
 from dpwitness.evidence.counts import Counts
 from dpwitness.roots import halved
 
-#: LARGEST_BET is the largest bet, as a share of the largest admissible one: one run never loses all of the wealth.
+#: LARGEST_BET is the largest bet, as a fraction of the largest admissible bet: no run loses all wealth.
 LARGEST_BET: Final = 0.9
-#: BEST_BET_SHARE is the share of the wealth on the bet for an estimate; a grid of bets shares the rest, should it err.
+#: BEST_BET_SHARE is the share of the wealth on the bet for an estimate; a grid of bets has the rest, as estimates err.
 BEST_BET_SHARE: Final = 0.9
-#: LEVEL_SHARES has the shares of an event's α for its difference, and for its q from below and from above.
+#: LEVEL_SHARES has the shares of an event's α for the bounds of p − s₀·q, of q, and of −q.
 LEVEL_SHARES: Final = (0.9, 0.05, 0.05)
 
 
 def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Floats:
-    """The bets that maximise the lower bounds where the cells have their expected counts; shape (k,).
+    """The bets that maximise the lower bounds if the cells have their expected counts; shape (k,).
 
-    `expected` are expected counts of the four cells and `values` what these pay, of shape (k, 4); `log_thresholds` are
-    log(1/α), of shape (k,).
+    `expected` are the expected counts of the four cells and `values` the cells' payoffs, shape (k, 4);
+    `log_thresholds` are log(1/α), shape (k,).
     """
     bets = LARGEST_BET * np.exp(-0.1 * np.arange(120)) / np.ptp(values, axis=1)[:, None]
     tried = bets.shape[1]
@@ -61,8 +60,8 @@ def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Float
 def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Floats) -> Floats:
     """Lower bounds of k means with confidence 1 − α each, at any stopping time; shape (k,).
 
-    `cells` has the numbers of runs in each cell and `values` the cells' payoffs, shape (k, 4); `bets` are fixed before
-    the runs, and nine tenths of the wealth are on them; `log_thresholds` are log(1/α), shape (k,).
+    `cells` has the numbers of runs in each cell and `values` the cells' payoffs, shape (k, 4); `bets`, fixed before the
+    runs, get nine tenths of the wealth; `log_thresholds` are log(1/α), shape (k,).
     """
     ranges = np.ptp(values, axis=1)
     grid = LARGEST_BET * np.exp2(-1.0 * np.arange(12))
@@ -72,7 +71,7 @@ def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Flo
 
 
 def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
-    """The largest m found with a wealth of at least the threshold, below every m with less; for k means at once."""
+    """The largest refuted mean m (wealth ≥ threshold) by bisection, for k means at once; shape (k,)."""
 
     def stands(means: Floats) -> NDArray[np.bool_]:
         gains = np.log1p(bets[:, None, :] * (values - means[:, None])[:, :, None])
@@ -85,19 +84,19 @@ def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLine:
-    """The line that an event adds to a band, fixed before its runs: its slope s₀, share of α, and estimate."""
+    """The line that an event adds to a band, fixed before the runs: slope s₀, the event's share of α, its estimate."""
 
     slope: float
     alpha: float
     estimate: Estimate
-    swapped: bool = False  # D′ plays D
+    swapped: bool = False  # whether D and D′ are exchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandLine:
-    """Bounds of an event from confirm runs: p − slope·q ≥ difference and q_low ≤ q ≤ q_high, all at once.
+    """Simultaneous bounds of an event from confirm runs: p − slope·q ≥ difference and q_low ≤ q ≤ q_high.
 
-    `swapped`: p is the probability under D′, and q that under D.
+    `swapped`: whether p is the probability under D′, and q the probability under D.
     """
 
     slope: float
@@ -112,9 +111,9 @@ class BandLine:
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
 
     def outside(self, claim: Claim) -> float:
-        """A lower bound of p − s·q − t for a half-plane p ≤ s·q + t of the claim: if positive, the claim is refuted.
+        """A lower bound of p − s·q − t for a half-plane p ≤ s·q + t of the claim; the claim is refuted if positive.
 
-        Every half-plane of a claim contains its region, so a violation of one refutes it.
+        Every half-plane contains the claim's region, so a point outside one half-plane refutes the claim.
         """
         q = np.array([self.q_low, (self.q_low + self.q_high) / 2, self.q_high])
         p = np.clip(self.slope * q + self.difference, 0.0, 1.0)
@@ -124,46 +123,46 @@ class BandLine:
 
 @dataclass(frozen=True, slots=True)
 class ProfileBand:
-    """A band of the lines of all events of a pair, in either direction."""
+    """The lower band of δ and of power that the events' lines give for a pair, in both directions."""
 
     lines: tuple[BandLine, ...]
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """The lower band of δ at ε ≥ 0 (nats) of the pair in its better direction. Broadcasts."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
-        return np.maximum(self._of(slopes, False), self._of(slopes, True))[()]
+        return np.maximum(self._at_slopes(slopes, False), self._at_slopes(slopes, True))[()]
 
     def power(self, rate: ArrayLike) -> Any:
-        """The lower band of the largest true positive rate of tests with a false positive rate, in [0, 1]. Broadcasts.
+        """The lower band of the largest true positive rate of tests with the false positive rate `rate`. Broadcasts.
 
-        Of the pair in its better direction. At rate 0 it is 0.
+        The pair is taken in its better direction. The band is 0 at rate 0.
         """
         rates, grid = np.asarray(rate, np.float64), np.exp(np.linspace(-18.0, 18.0, 12_001))
         found = np.maximum(rates, 0.0)
         for swapped in (False, True):
-            # Between two slopes of the grid δ(s) is at least that of the larger, and s·a at least that of the smaller.
-            deltas = self._both_sides(grid, swapped)
+            # Between two slopes of the grid, δ(s) is at least δ at the larger and s·a at least s·a at the smaller.
+            deltas = self._at_any_slope(grid, swapped)
             falling = np.append(np.maximum.accumulate(deltas[::-1])[::-1][1:], 0.0)
             first = np.maximum.accumulate(deltas[::-1])[-1]  # for slopes below the grid
             least = np.min(falling + grid * rates[..., None], axis=-1)
             found = np.maximum(found, np.minimum(least, first))
         return np.minimum(found, 1.0)[()]
 
-    def _of(self, slopes: Floats, swapped: bool) -> Floats:
+    def _at_slopes(self, slopes: Floats, swapped: bool) -> Floats:
         found = np.zeros(np.shape(slopes))
         for line in self.lines:
             if line.swapped == swapped:
                 found = np.maximum(found, line.at(slopes))
         return found
 
-    def _both_sides(self, slopes: Floats, swapped: bool) -> Floats:
-        """The band of one direction at any slope; below 1 the other direction counts, too."""
-        other = 1 - slopes + slopes * self._of(1 / slopes, not swapped)
-        return np.maximum(self._of(slopes, swapped), other)
+    def _at_any_slope(self, slopes: Floats, swapped: bool) -> Floats:
+        """The band of one direction, improved at slopes below 1 by the lines of the other direction."""
+        other = 1 - slopes + slopes * self._at_slopes(1 / slopes, not swapped)
+        return np.maximum(self._at_slopes(slopes, swapped), other)
 
 
 def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int) -> ProfileBand:
-    """The band of the counts of each event, in its own direction. `runs`: the number of runs that was planned."""
+    """The band that the counts give, one per planned line in its direction; `runs`: the planned number of runs."""
     if not planned:
         return ProfileBand(())
     if len(planned) != len(counts):
@@ -191,14 +190,14 @@ def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int)
 
 
 def detectable_delta(epsilon: float, runs: int, *, alpha: float, power: float) -> float:
-    """The smallest δ(ε) at which a band of `runs` runs is positive at ε with the given power, at best.
+    """The smallest δ(ε) at which a band of `runs` runs is positive at ε with the given power, in the best case.
 
-    Best is an event that happens with probability δ(ε) on D and never on D′, at the whole of α: each hit then
-    multiplies the wealth by 1 + λ, at most by 1 + 0.9/(1 + e^ε), and what is added to D and D′ is a fair bet at most.
-    Infinite where not even an event that always happens shows. The least number of hits is computed as `lower_means`
-    does, its probability exactly.
+    The best case is an event with probability δ(ε) on D and 0 on D′ that has the whole of α: each hit multiplies the
+    wealth by at most 1 + 0.9/(1 + e^ε), and outcomes added to the event on both D and D′ are at most a fair bet. The
+    fewest hits that suffice are computed as in `lower_means`, their probability exactly. Infinite if even an event that
+    always happens is not enough.
     """
-    from scipy.special import betaincinv  # 0.2 s, needed for few bands
+    from scipy.special import betaincinv  # takes 0.2 s to import, and few bands need it
 
     needed = -math.log(LEVEL_SHARES[0] * alpha) - math.log(BEST_BET_SHARE)
     hits = math.ceil(needed / math.log1p(LARGEST_BET / (1 + math.exp(epsilon))))
@@ -214,9 +213,9 @@ def expected_cells(estimate: Estimate, runs: int) -> Floats:
 
 
 def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
-    """The difference p − s·q, and the expected distance of its lower bound; shape (k,) each.
+    """The difference p − s·q, and the expected distance of its lower bound below it; shape (k,) each.
 
-    For expected cells of shape (k, 4) and slopes of shape (k,).
+    `expected` are expected counts of the four cells, shape (k, 4); `slopes` has the shape (k,).
     """
     values = _payoffs(slopes)[0]
     runs = expected.sum(axis=1)
