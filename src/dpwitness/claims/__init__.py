@@ -1,7 +1,6 @@
-"""Claims: a file for each, all of them regions of pairs of event probabilities.
+"""Claims of differential privacy, each a region of pairs of event probabilities.
 
-A new claim is one new file with a class that implements `Claim`, and a call of `register_claim`, so that witnesses can
-hold it.
+A new claim is one new file: a class that implements `Claim`, with `register_claim` so that witnesses can hold it.
 """
 
 from collections.abc import Mapping
@@ -32,24 +31,24 @@ __all__ = [
 ]
 
 
-#: ClaimClass is the class that a decorator receives and returns.
+#: ClaimClass is the class that `register_claim` receives and returns.
 ClaimClass = TypeVar("ClaimClass", bound=type)
 #: _FAMILY has the kinds of claims that files may name.
 _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
 def register_claim(kind: ClaimClass) -> ClaimClass:
-    """Let `claim_from_json` read claims of a class; a decorator for that class.
+    """Class decorator: let `claim_from_json` read claims of the class.
 
-    A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.
-    Raises `ValueError` for a class whose `kind` is not a text, and where another class has that `kind` already.
+    A dataclass needs only a `kind`; other classes also need `to_json`, and `from_json` of the object without its kind.
+    Raises `ValueError` for a class whose `kind` is not a text, or is the `kind` of another class.
     """
     _FAMILY.register(kind)
     return kind
 
 
 def claim_from_json(value: object) -> Claim:
-    """The claim that unchecked JSON describes; without a kind it is (ε, δ). Raises `InvalidClaim`."""
+    """The claim that unchecked JSON describes, an (ε, δ) claim without a kind. Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
@@ -70,14 +69,14 @@ register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FA
 
 
 def is_claim(value: object) -> TypeGuard[Claim]:
-    """Whether a value implements `Claim`; a number that stands for a claim does not."""
+    """Whether a value is an object that implements `Claim`, not a number that stands for a claim."""
     return not isinstance(value, type) and callable(getattr(value, "half_plane", None))
 
 
 def require_claim(claim: Claim) -> None:
-    """Raise `InvalidClaim` where a claim lacks members of `Claim`; `dpwitness.testing.check_claim` tests their answers.
+    """Raise `InvalidClaim` if a claim lacks members of `Claim`, or a hash by its value, by which bets cache answers.
 
-    A claim needs a hash of its value: bets keep its answers by it.
+    `dpwitness.testing.check_claim` tests what the members return.
     """
     names = [name for name in (*vars(Claim), *Claim.__annotations__) if not name.startswith("_")]
     lacking = [name for name in names if not hasattr(type(claim), name) and not hasattr(claim, name)]

@@ -28,19 +28,19 @@ LARGEST_PARAMETER: Final = 700.0
 class HalfPlane:
     """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
 
-    slope: Any  # a number, or an array; slope + intercept is at least 1, as equal inputs are private
+    slope: Any  # a number, or an array; slope + intercept is at least 1, as every claim allows p = q = 1
     intercept: Any = 0.0
 
 
 class Claim(Protocol):
-    """A privacy claim as a region of pairs of probabilities, one of a family with one parameter.
+    """A privacy claim, a region of pairs of probabilities, as a member of a family with one parameter.
 
-    A larger parameter allows more: the region of `at(x)` lies in that of `at(y)` for x ≤ y.
+    A larger parameter allows more: the region of `at(x)` lies in the region of `at(y)` for x ≤ y.
     """
 
     __slots__ = ()
 
-    kind: ClassVar[str]  # its name in JSON
+    kind: ClassVar[str]  # the claim's name in JSON
     symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
     curved: ClassVar[bool]  # whether the best half-plane depends on the estimate: the region is not one half-plane
 
@@ -52,23 +52,23 @@ class Claim(Protocol):
         """The claim of the same family with another parameter."""
 
     def largest(self, q: float) -> float:
-        """G(q): the largest probability under D that the claim allows where D′ has q."""
+        """G(q): the largest probability under D that the claim allows if the probability under D′ is q."""
 
     def smallest(self, p: float, parameter: float) -> float:
-        """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
+        """The smallest probability under D′ that `at(parameter)` allows if that under D is p: the inverse of G."""
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The least parameter of the family that allows (p, q), infinite where no parameter does. Broadcasts."""
+        """The smallest parameter of the family that allows (p, q), infinite if no parameter does. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """A half-plane that contains the region, for every estimate (p, q).
 
-        For an estimate outside the region it is the half-plane against which evidence grows fastest; for one inside,
-        and for None (no estimate), any supporting half-plane will do. Broadcasts over arrays.
+        For an estimate outside the region it is the half-plane against which evidence grows fastest; for an estimate
+        inside, or without an estimate, it is any supporting half-plane. Broadcasts.
         """
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
-        """The half-planes of `at(x)` for every x of an array, as arrays of that shape; each contains its region."""
+        """The half-planes of `at(x)` for an array of x, as arrays of its shape; each contains the region of `at(x)`."""
 
     def __str__(self) -> str:
         """The claim as text."""
@@ -83,7 +83,7 @@ class Claim(Protocol):
 
     @property
     def variant(self) -> str:
-        """The variant of differential privacy, for a report; by default the kind."""
+        """The variant of differential privacy, as reports name it."""
         return f"of the kind {self.kind}"
 
     @property
@@ -93,15 +93,15 @@ class Claim(Protocol):
 
     @property
     def shown_by_one_event(self) -> bool:
-        """Whether noise that is made for the claim shows all of the parameter in events of any probability.
+        """Whether noise that exactly meets the claim shows the whole parameter in events of any probability.
 
-        Laplace noise and randomized response do for pure ε, and Gaussian noise for μ. For other claims one event shows
-        a share of the parameter, most of which may lie in rarer events.
+        Laplace noise and randomized response show ε, Gaussian noise shows μ. For other claims a single event shows a
+        share of the parameter, most of which may lie in rarer events.
         """
         return False
 
     def largest_order(self, probability: float) -> float | None:
-        """The order from which on events rarer than `probability` on D are most of a divergence, if any."""
+        """The order from which on events rarer than `probability` on D make up most of a divergence; None without."""
         return None
 
     def tail(self, probability: float) -> str:
@@ -119,13 +119,13 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
 
 
 def shown(value: float) -> str:
-    """The number in six digits, or in all digits where six would show 1 for a number near 1."""
+    """The number in six digits, or in all digits if six would show 1 for another number."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
 
 
 def points_of(value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
-    """The value as a list of at least one pair of numbers, with distinct first numbers. Raises `InvalidClaim`."""
+    """The value as a list of pairs of numbers, at least one, with distinct first entries. Raises `InvalidClaim`."""
     try:
         pairs = [tuple(point) for point in value]
     except TypeError as error:

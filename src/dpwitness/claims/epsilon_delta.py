@@ -80,7 +80,7 @@ class ApproxDP(JsonFields, Claim):
         return reached
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The half-plane of slope e^ε and intercept δ, for every estimate: the region is one half-plane."""
+        """The half-plane of slope e^ε and intercept δ, which is the region, for every estimate."""
         return HalfPlane(self.ratio, self.delta)
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
@@ -98,7 +98,7 @@ class ApproxDP(JsonFields, Claim):
 
     @property
     def variant(self) -> str:
-        """The kind, or "pure ε-DP" where δ = 0."""
+        """The variant by its kind, or "pure ε-DP" if δ = 0."""
         return f"of the kind {self.kind}" if self.delta else "pure ε-DP"
 
     @property
@@ -112,28 +112,27 @@ class ApproxDP(JsonFields, Claim):
         return self.delta == 0
 
     def tail(self, probability: float) -> str:
-        """A sentence on the smallest δ(ε) that the runs can show: that of an event which never happens on D′."""
+        """A sentence on the smallest δ(ε) that the runs can show, by an event that never happens on D′."""
         if not self.delta:
             return Claim.tail(self, probability)
         return f"no single event could have shown a δ below {probability:.3g} at ε = {shown(self.epsilon)}"
 
 
-def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that it makes
+def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named like the classes of claims
     """ε-differential privacy: `ApproxDP` with δ = 0. ε in nats. Raises `InvalidClaim`."""
     return ApproxDP(epsilon)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class PrivacyProfile(PolygonClaim):
-    """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each of them.
+    """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each pair.
 
     An accountant states the list, δ(ε), for a mechanism (Balle & Wang 2018, ICML; ε in nats, δ a probability). An
     accountant of dp-accounting or Opacus may be given in place of the list. No conversion is made: each pair is a
-    half-plane. All pairs are tested together, with one false-alarm probability. Refuted means that one of them does not
-    hold, so the accountant is wrong about the mechanism; this pair need not be named beforehand. `points` are the
-    pairs, ascending in ε. The family's parameter is the excess x, in nats: the claim that all pairs (ε + x, δ) hold, so
-    that x = 0 is the claim itself. Raises `InvalidClaim` unless there is a pair, each with 0 ≤ ε ≤ 700 and 0 ≤ δ < 1,
-    and δ falls in ε.
+    half-plane. All pairs are tested together, with one false-alarm probability. Refuted means that some pair does not
+    hold, so the accountant is wrong about the mechanism; the pair need not be named beforehand. `points` are the pairs,
+    ascending in ε. The family's parameter is the excess x, in nats: all pairs (ε + x, δ) are claimed, and x = 0 is the
+    claim itself. Raises `InvalidClaim` for an empty list, and unless 0 ≤ ε ≤ 700, 0 ≤ δ < 1 and δ falls in ε.
     """
 
     kind: ClassVar[str] = "privacy-profile"
@@ -169,7 +168,7 @@ class PrivacyProfile(PolygonClaim):
         return ", ".join(shown)
 
     def tail(self, probability: float) -> str:
-        """A sentence on the smallest δ(ε) that the runs can show, and the number of smaller ones claimed."""
+        """A sentence on the smallest δ(ε) that the runs can show, and the number of smaller δ claimed."""
         smaller = sum(delta < probability for _, delta in self.points)
         claimed = f"; {smaller} of the {len(self.points)} claimed are smaller" if smaller else ""
         return f"no single event could have shown a δ below {probability:.3g}{claimed}"

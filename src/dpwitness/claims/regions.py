@@ -1,8 +1,8 @@
 """Claims with a curved or many-sided boundary p = G(q), and the choice of the supporting half-plane to bet on.
 
-A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
-the choice among them decides power alone. Validity needs that each contains the region; a claim sees to that when it
-computes them. A polygon is the intersection of finitely many.
+A curved region is the intersection of infinitely many half-planes, a polygon of finitely many. A test of any of them
+tests the claim, so the choice decides power alone. Validity needs half-planes that contain the region, which each claim
+ensures by rounding outwards.
 """
 
 import math
@@ -18,19 +18,19 @@ from typing_extensions import override
 from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
-#: BOUNDARY_POINTS is the number of contacts of a curved boundary: in log-odds of q they are at most 0.05 apart.
+#: BOUNDARY_POINTS is the number of contacts of a curved boundary, which are at most 0.05 apart in log-odds of q.
 BOUNDARY_POINTS: Final = 1024
 #: LEAST_LOG_ODDS is the log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
 LEAST_LOG_ODDS: Final = -27.6
-#: LEAST_PROBABILITY replaces smaller probabilities, 0 among them, where their logarithm is computed.
+#: LEAST_PROBABILITY replaces 0 and smaller probabilities before their logarithm is taken.
 LEAST_PROBABILITY: Final = 1e-305
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contacts:
-    """Points of a boundary, ascending in q and p, of shape (k,), with hints for their half-planes.
+    """Points of a boundary, ascending in q and p, of shape (k,), and hints: the numbers that give their half-planes.
 
-    `hints` has shape (m, k). Any convex combination of columns must give a half-plane that contains the region.
+    `hints` has the shape (m, k). Any convex combination of columns must give a half-plane that contains the region.
     """
 
     q: Floats
@@ -40,31 +40,31 @@ class Contacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """Contacts of a boundary and their half-planes."""
+    """Contacts of a boundary and their half-planes, as arrays of shape (k,)."""
 
     contacts: Contacts
     planes: HalfPlane
 
     def nearest(self, p: Numbers, q: Numbers) -> Any:
-        """The number of the contact whose half-plane an estimate (p, q) exceeds most clearly. Broadcasts.
+        """The index of the contact whose half-plane an estimate (p, q) exceeds most clearly. Broadcasts.
 
-        For an estimate outside the region: where KL(p ‖ p₀) + KL(q ‖ q₀) is least over the boundary (p₀, q₀), the law
-        of two independent sides that hides best behind the claim. It has one minimum, between q and the q₀ that the
-        boundary has at p, since KL is convex; bisection by the sign of its derivative finds it.
+        For an estimate outside the region this is the boundary's point (p₀, q₀) of the least KL(p ‖ p₀) + KL(q ‖ q₀),
+        the allowed law of two independent sides that is hardest to refute. As KL is convex, the sum has one minimum,
+        between q and the boundary's q₀ at p; bisection by the sign of the derivative finds it.
         """
         at, slopes = self.contacts, self.planes.slope
         last = len(at.q) - 1
         p, q = (np.nan_to_num(np.asarray(value, np.float64)) for value in (p, q))
         low, high = np.searchsorted(at.q, q), np.searchsorted(at.p, p)
         low, high = np.broadcast_arrays(np.clip(low, 0, last), np.clip(high, 0, last))
-        low = np.minimum(low, high)  # for an estimate within the region
+        low = np.minimum(low, high)  # they are exchanged for an estimate within the region
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            pull, push = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
+            p_weight, q_weight = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
             for _ in range(math.ceil(math.log2(last + 1)) if last else 0):
                 half = (low + high) // 2
-                rises = (at.q[half] - q) * push[half] > (p - at.p[half]) * pull[half]
+                rises = (at.q[half] - q) * q_weight[half] > (p - at.p[half]) * p_weight[half]
                 low, high = np.where(rises, low, half), np.where(rises, half, high)
-            # At a corner the two half-planes are unlike each other.
+            # At a corner the half-planes of neighbouring contacts differ, and either may be exceeded more clearly.
             before = np.maximum(high - 1, 0)
             clearer = self._standard_errors(before, p, q) > self._standard_errors(high, p, q)
         return np.where(clearer, before, high)
@@ -75,12 +75,12 @@ class Boundary:
         return np.asarray((p - slope * q - intercept) / np.sqrt(p * (1 - p) + slope**2 * q * (1 - q)))
 
     def usual(self) -> int:
-        """The number of the contact where p + q is nearest to 1, for bets without an estimate."""
+        """The index of the contact where p + q is nearest to 1, for bets without an estimate."""
         return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
 
 
 class CurvedClaim(JsonFields, Claim, ABC):
-    """Base of claims with a curved boundary; a claim says how its contacts and half-planes are computed."""
+    """Base class of claims with a curved boundary; subclasses compute the contacts and half-planes."""
 
     __slots__ = ()
 
@@ -92,11 +92,11 @@ class CurvedClaim(JsonFields, Claim, ABC):
 
     @abstractmethod
     def contacts(self) -> Contacts:
-        """Points of the boundary."""
+        """Points of the boundary, with the hints for `planes`."""
 
     @abstractmethod
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """The half-planes of `at(x)` for parameters x of shape (k,), or one, and hints of shape (m, k)."""
+        """The half-planes of `at(x)` for parameters x of shape (k,), or a number, and hints of shape (m, k)."""
 
     @override
     def largest(self, q: float) -> float:
@@ -113,7 +113,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
         return _root(lambda q: parameter - float(self.reached(p, q)), LEAST_PROBABILITY, p)
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The half-plane that an estimate exceeds most clearly, see `Boundary.nearest`; without one, some half-plane.
+        """The half-plane that an estimate exceeds most clearly (`Boundary.nearest`); without one, `Boundary.usual`.
 
         Broadcasts; independent sides are assumed.
         """
@@ -131,7 +131,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
             return HalfPlane(np.empty(0), np.empty(0))
         positive = values[values > 0]
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
-        # Contacts are computed at 25 parameters; hints between them are interpolated.
+        # Hints are computed at 25 parameters and interpolated between them.
         nodes = np.geomspace(low, high, 25) if low < high else np.array([low])
         chosen = []
         for node in nodes:
@@ -145,7 +145,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
 
 @lru_cache(maxsize=512)
 def boundary_of(claim: CurvedClaim) -> Boundary:
-    """The boundary of a claim, with a half-plane for each point of it."""
+    """The boundary of a claim: its contacts, each with a half-plane."""
     contacts = claim.contacts()
     planes = claim.planes(claim.parameter, contacts.hints)
     slope, intercept = np.broadcast_arrays(planes.slope, planes.intercept)
@@ -153,10 +153,10 @@ def boundary_of(claim: CurvedClaim) -> Boundary:
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """The root in [low, high] of a rising function of a probability, to a relative 10⁻¹² of both tails."""
-    from scipy.optimize import brentq  # 0.2 s, needed for few claims
+    """The root p in [low, high] of a rising function of a probability; both p and 1 − p are exact to 10⁻¹²."""
+    from scipy.optimize import brentq  # takes 0.2 s to import, and few claims need it
 
-    if high > 0.5 and rising(0.5) < 0:  # in the upper tail 1 − p counts
+    if high > 0.5 and rising(0.5) < 0:  # the unknown is log(1 − p) in the upper half, else log p
         rest = brentq(lambda u: -rising(-math.expm1(u)), math.log(max(1 - high, 1e-17)), math.log(0.5), xtol=1e-12)
         return float(-math.expm1(rest))
     if rising(high) <= 0:
@@ -166,20 +166,20 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
     return float(math.exp(brentq(lambda u: rising(math.exp(u)), math.log(low), math.log(high), xtol=1e-12)))
 
 
-#: Points is the type of the pairs of numbers that state a polygon.
+#: Points is the type of the pairs of numbers that define a polygon.
 Points = tuple[tuple[float, float], ...]
 
-#: STEEPEST_SLOPE is the largest slope of a polygon's side: a larger one overflows a double.
+#: STEEPEST_SLOPE is the largest slope of a polygon's side, below the overflow of doubles.
 STEEPEST_SLOPE: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class PolygonClaim(CurvedClaim):
-    """A claim of finitely many half-planes, stated by `points`, and its family of excess ε.
+    """A claim of finitely many half-planes, defined by `points`, and its family of excess ε.
 
-    The family's parameter is the excess x, in nats: the claim in which the slope of every side is e^x times as large,
-    so that x = 0 is the claim itself. A claim says which points it takes, and how their sides are computed. Raises
-    `InvalidClaim` for an excess that is not from 0 to 700.
+    The family's parameter is the excess x, in nats: it makes the slope of every side e^x times as large, and x = 0 is
+    the claim itself. Subclasses check their points and compute the sides. Raises `InvalidClaim` for an excess that is
+    not from 0 to 700.
     """
 
     kind: ClassVar[str]
@@ -195,7 +195,7 @@ class PolygonClaim(CurvedClaim):
 
     @classmethod
     def from_keys(cls, points: Points, excess: float) -> Self:
-        """The claim of the keys of its JSON; constructors of some claims take more than points."""
+        """The claim from the keys of its JSON; constructors may take other arguments."""
         return cls(points, excess)
 
     @staticmethod
@@ -210,13 +210,13 @@ class PolygonClaim(CurvedClaim):
 
     def at(self, parameter: float) -> Self:
         """The claim with every slope e^parameter times as large."""
-        other = object.__new__(type(self))  # the points were checked
+        other = object.__new__(type(self))  # without a second check of the points
         object.__setattr__(other, "points", self.points)
         object.__setattr__(other, "excess", float(parameter))
         return other
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
+        """The smallest x ≥ 0 for which slope·e^x·q + intercept ≥ p on all sides."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         excess = np.zeros(p.shape)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -231,20 +231,20 @@ class PolygonClaim(CurvedClaim):
         return float(min(np.min(slopes * math.exp(self.excess) * q + intercepts), 1.0))
 
     def smallest(self, p: float, parameter: float) -> float:
-        """The least q at which every side allows p, at the excess `parameter`."""
+        """The smallest q at which every side allows p, at the excess `parameter`."""
         slopes, intercepts = self.sides(self.points)
-        with np.errstate(over="ignore"):  # q is 0 for an infinite slope, and above 1 for one near 0
+        with np.errstate(over="ignore"):  # an infinite slope gives q = 0, a slope near 0 gives q > 1
             steeper = slopes * math.exp(parameter)
             rising = steeper > 0
             return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
     def contacts(self) -> Contacts:
-        """The contact points of half-planes with the boundary; hints are slopes and intercepts at an excess of 0."""
+        """Points along the sides; the hints are the sides' slopes and intercepts at an excess of 0."""
         contacts = _contacts(type(self), self.points)
         return replace(contacts, q=contacts.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """The half-planes of slope·e^x and the same intercept, where every ε may be exceeded by x. Broadcasts."""
+        """The half-planes of the slope slope·e^x and the same intercept, for every excess x. Broadcasts."""
         slope, intercept = hints
         with np.errstate(over="ignore"):
             factor = np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST_PARAMETER))
@@ -254,10 +254,10 @@ class PolygonClaim(CurvedClaim):
 
 @lru_cache(maxsize=64)
 def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
-    """Contacts along the boundary min(1, …), with the side of each as hints: its slope and its intercept."""
+    """Contacts along the boundary below p = 1; the hints are the slope and the intercept of the contact's side."""
     slopes, intercepts = kind.sides(points)
     sides = _sides(np.minimum(slopes, STEEPEST_SLOPE), intercepts)
-    if not sides:  # nothing is claimed
+    if not sides:  # the claim allows all pairs
         sides = [(1.0, 1.0, 0.0, 1.0)]
     q, hints = [], []
     for slope, intercept, low, high in sides:
@@ -273,12 +273,12 @@ def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
 
 
 def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float, float]]:
-    """The sides of the lower envelope below p = 1, from q = 0 on: slope, intercept, and both ends in q."""
+    """The sides of the lower envelope below p = 1, in rising q: slope, intercept, and both ends in q."""
     order = np.lexsort((slopes, intercepts))
     sides: list[tuple[float, float, float, float]] = []
     for slope, intercept in zip(slopes[order], intercepts[order], strict=True):
         if (sides and slope >= sides[-1][0]) or intercept >= 1:
-            continue  # above another side everywhere
+            continue  # this side lies above another side everywhere
         meets = 0.0
         while sides:
             before = sides[-1]
@@ -290,5 +290,5 @@ def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float
         if sides:
             sides[-1] = (*sides[-1][:3], meets)
         sides.append((float(slope), float(intercept), float(meets), 1.0))
-    # Where p reaches 1 nothing can exceed the boundary any more.
+    # The sides end where p reaches 1: no event exceeds the boundary there.
     return [(s, t, low, min(high, (1 - t) / s)) for s, t, low, high in sides if s > 0 and low < min(high, (1 - t) / s)]

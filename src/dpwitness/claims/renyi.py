@@ -1,25 +1,24 @@
 """Rényi differential privacy (Mironov 2017, CSF) and zero-concentrated privacy (Bun & Steinke 2016, TCC).
 
-Events. These half-planes contain all events whose divergence is at most ε. For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the
-divergence of order α of the two Bernoulli laws is D_α(p ‖ q) = log h(p, q)/(α − 1) with
-h(p, q) = p^α·q^(1−α) + (1 − p)^α·(1 − q)^(1−α) (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory 60(7)). By data
-processing it is at most that of M(D) and M(D′).
+Events. For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the divergence of order α of the two Bernoulli laws is
+D_α(p ‖ q) = log h(p, q)/(α − 1) with h(p, q) = p^α·q^(1−α) + (1 − p)^α·(1 − q)^(1−α) (van Erven & Harremoës 2014, IEEE
+Trans. Inf. Theory 60(7)). By data processing it is at most D_α(M(D) ‖ M(D′)).
 
-h is jointly convex, so its tangent plane at any point lies below it. With r = p₀/q₀ > 1 > r̄ = (1 − p₀)/(1 − q₀) at that
-point, h(p, q) ≤ e^((α−1)ε) implies
+h is jointly convex, so its tangent plane at any point (p₀, q₀) lies below h. With r = p₀/q₀ > 1 > r̄ =
+(1 − p₀)/(1 − q₀), h(p, q) ≤ e^((α−1)ε) implies
     α(r^(α−1) − r̄^(α−1))·p ≤ (α−1)(r^α − r̄^α)·q + e^((α−1)ε) − α·r̄^(α−1) + (α−1)·r̄^α,
-whatever r and r̄ are: how well a contact is computed decides power, never validity.
+whatever r and r̄ are: the accuracy of a contact decides power, never validity.
 
-Cells. These hyperplanes contain all pairs of distributions over k cells whose divergence is at most ε. Let P and Q be
-the laws of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall under data
-processing (van Erven & Harremoës 2014, Theorems 13 and 9), so the pairs of P and Q that a bound of D_α(M(D) ‖ M(D′))
-allows are a convex region. For an order α > 1 they have
+Cells. Let P and Q be the laws of the cell, of k, that M(D) and M(D′) fall into. Rényi divergences are jointly
+quasi-convex and fall under data processing (van Erven & Harremoës 2014, Theorems 13 and 9), so a bound of
+D_α(M(D) ‖ M(D′)) allows a convex region of pairs (P, Q). For an order α > 1
     Σ P_i^α·Q_i^(1−α) ≤ e^((α−1)·D_α),
-and the tangent of that sum at likelihood ratios r_i lies below it: by the weighted means of arithmetic and geometry,
-    α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α)
-cell by cell, whatever r_i > 0 is. So where D_α is at most ε
+and the tangent of the sum at likelihood ratios r_i lies below it: by the weighted inequality of arithmetic and
+geometric means, for each cell and any r_i > 0,
+    α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α).
+So D_α ≤ ε implies
     Σ a_i·P_i − Σ b_i·Q_i ≤ c  with  a_i = α·r_i^(α−1),  b_i = (α−1)·r_i^α,  c = e^((α−1)·ε).
-How well the ratios are known decides power, never validity. The order 1 is the limit, the Kullback-Leibler divergence:
+The accuracy of the ratios decides power, never validity. The order 1 is the limit, the Kullback-Leibler divergence:
 a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_i − r_i·Q_i.
 """
 
@@ -35,12 +34,12 @@ from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, 
 from dpwitness.claims.regions import BOUNDARY_POINTS, LEAST_LOG_ODDS, LEAST_PROBABILITY, Contacts, CurvedClaim
 from dpwitness.roots import halved
 
-#: HIGHEST_LOG_ODDS is the log-odds from which on a double takes a probability for 1.
+#: HIGHEST_LOG_ODDS is the log-odds from which on a probability is 1 in double precision.
 HIGHEST_LOG_ODDS: Final = 37.0
 
 
 def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
-    """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q, infinite where p > q = 0. Broadcasts."""
+    """D_α(p ‖ q) in nats of two Bernoulli laws; 0 where p ≤ q, infinite where p > q = 0. Broadcasts."""
     never = np.asarray(q, np.float64) <= 0
     q = np.clip(np.asarray(q, np.float64), LEAST_PROBABILITY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
@@ -50,7 +49,7 @@ def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
 
 
 def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Floats:
-    """D_α in nats, from logarithms of probabilities and of their complements, which may be −∞."""
+    """`divergence` from logarithms of the probabilities and of their complements, which may be −∞."""
     with np.errstate(all="ignore"):
         x = log_p - log_q
         y = np.where(np.isneginf(log_not_q), 0.0, log_not_p - log_not_q)
@@ -60,7 +59,7 @@ def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats,
 
 
 def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[Floats, Floats, Floats]:
-    """Contacts of the boundary D_α(p ‖ q) = ε: p, log log(p/q) and log −log((1−p)/(1−q)), each of the shape of the q.
+    """Contacts of the boundary D_α(p ‖ q) = ε: p, log log(p/q) and log −log((1−p)/(1−q)) at each q.
 
     Every eighth contact and the last are computed, the others are interpolated.
     """
@@ -71,7 +70,7 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
     def beyond(at: Floats) -> NDArray[np.bool_]:
         return _divergence(order, log_q, log_not_q, -np.logaddexp(0, -at), -np.logaddexp(0, at)) > epsilon
 
-    # 24 halvings find log-odds to 10⁻⁶: a tangent that touches the boundary as far away lies 10⁻¹² higher here.
+    # 24 halvings give log-odds to 10⁻⁶: the tangent at a contact that is 10⁻⁶ off lies only 10⁻¹² higher.
     _, high = halved(beyond, at, np.full_like(at, HIGHEST_LOG_ODDS), 24)
     log_p, log_not_p = -np.logaddexp(0, -high), -np.logaddexp(0, high)
     parts = (log_p - log_q, log_not_q - log_not_p)
@@ -80,39 +79,39 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
 
 
 def log_odds_below(epsilon: float) -> Floats:
-    """Log-odds of q < e^−ε, the q at which D_α can reach ε; ascending."""
+    """Rising log-odds of q < e^−ε, the values of q at which D_α can reach ε."""
     highest = -np.log(np.expm1(np.maximum(epsilon, 1e-12)))  # the log-odds of e^−ε
     top = min(float(highest), HIGHEST_LOG_ODDS - 2) - 1e-6
     return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, BOUNDARY_POINTS)
 
 
 def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPlane:
-    """The half-planes of log r = x > 0 and log r̄ = y < 0, rounded outwards; p ≤ q where ε = 0. Broadcasts."""
+    """The half-planes for log r = x > 0 and log r̄ = y < 0, rounded outwards; p ≤ q if ε = 0. Broadcasts."""
     order, epsilon, x, y = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (order, epsilon, x, y)))
     less = order - 1
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         steps = -np.expm1(less * (y - x))  # 1 − (r̄/r)^(α−1)
         slope = less / order * np.exp(x) * -np.expm1(order * (y - x)) / steps
-        # e^((α−1)ε) − 1, and 1 − α·r̄^(α−1) + (α−1)·r̄^α, which is not negative, each over r^(α−1).
+        # The intercept's terms e^((α−1)ε) − 1 and 1 − α·r̄^(α−1) + (α−1)·r̄^α ≥ 0, each over r^(α−1).
         risen = np.where(
             less * epsilon < 30, np.expm1(less * epsilon) * np.exp(-less * x), np.exp(less * (epsilon - x))
         )
         bent = -order * np.expm1(less * y) + less * np.expm1(order * y)
         intercept = (risen + np.maximum(bent, 0.0) * np.exp(-less * x)) / (order * steps)
-        # The error of an exponential grows with its exponent; the difference `bent` has the errors of its terms.
+        # The error of an exponential grows with its exponent; the difference `bent` keeps the errors of its terms.
         size = 1e-15 * (8 + order * (x - y) + less * epsilon)
         lost = 1e-15 * order * less * np.minimum(-y, 1 / np.maximum(less, 1e-300)) * np.exp(-less * x) / (order * steps)
     intercept = intercept * (1 + size) + lost
     slope = slope * (1 + size)
     trivial = epsilon <= 0
-    # Beyond the largest double it is the half-plane that contains all pairs.
+    # Beyond the largest double the half-plane is p ≤ q + 1, which contains all pairs.
     everything = ~trivial & ~(np.isfinite(slope) & np.isfinite(intercept))
     return HalfPlane(
         np.where(trivial | everything, 1.0, slope), np.where(trivial, 0.0, np.where(everything, 1.0, intercept))
     )
 
 
-#: TINY_WEIGHT is a bound below which doubles lose digits: smaller payoffs count as 0, and every cost is at least this.
+#: TINY_WEIGHT is a size below which doubles lose digits: smaller payoffs count as 0, and costs are at least this size.
 TINY_WEIGHT: Final = 1e-290
 
 
@@ -126,7 +125,7 @@ class DivergenceClaim(Claim, Protocol):
     def largest_divergence(self, order: float, parameter: float) -> float:
         """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite without a bound.
 
-        It does not fall in the parameter.
+        The bound must not fall in the parameter.
         """
 
 
@@ -139,8 +138,8 @@ def bounds_divergences(claim: Claim) -> TypeGuard[DivergenceClaim]:
 class Hyperplane:
     """The tangent of a divergence at likelihood ratios of k cells.
 
-    `order` is at least 1, `log_ratios` are logarithms of P_i/Q_i, shape (k,). All that it gives is multiplied by
-    e^(−(order − 1)·scale), with `scale` in nats, so that nothing overflows. Raises `ValueError` for other numbers.
+    `order` is at least 1, `log_ratios` are logarithms of P_i/Q_i, shape (k,). Payoffs, costs and bounds are multiplied
+    by e^(−(order − 1)·scale), with `scale` in nats, so that they do not overflow. Raises `ValueError`.
     """
 
     order: float
@@ -154,15 +153,15 @@ class Hyperplane:
             raise ValueError("a hyperplane needs finite logarithms of ratios for at least two cells")
 
     def sides(self) -> tuple[Floats, Floats]:
-        """The payoff of a run by the cell of M(D), and its cost by that of M(D′); shape (k,) each.
+        """The payoffs a_i of a run by the cell of M(D), and the costs b_i by the cell of M(D′); shape (k,) each.
 
-        Rounded to the safe side: a_i downwards, b_i upwards.
+        The a_i are rounded downwards, the b_i upwards, so that the hyperplane stays valid.
         """
         less, logs = self.order - 1, np.asarray(self.log_ratios, np.float64)
         if less == 0:
             lost = 1e-15 * (8 + np.abs(logs))
             return 1 + logs - lost, np.exp(np.minimum(logs, 700.0)) * (1 + lost)
-        # A smaller ratio is as valid as the one given: so that no exponent overflows.
+        # Any ratio is valid: large ratios are made smaller, so that no exponent overflows.
         logs = np.minimum(logs, (600 + less * self.scale) / self.order)
         lost = 1e-15 * (8 + self.order * (np.abs(logs) + self.scale))
         pays = self.order * np.exp(less * (logs - self.scale))
@@ -170,7 +169,7 @@ class Hyperplane:
         return np.where(pays > TINY_WEIGHT, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY_WEIGHT
 
     def allowed(self, epsilon: Numbers) -> Numbers:
-        """The mean of payoff less cost that a divergence of at most ε allows, rounded upwards. Broadcasts."""
+        """The largest mean c of payoff minus cost for a divergence of at most ε, rounded upwards. Broadcasts."""
         epsilon = np.asarray(epsilon, np.float64)
         lost = 1e-15 * (8 + self.order * (epsilon + self.scale))
         if self.order == 1:
@@ -187,10 +186,10 @@ class RenyiDP(CurvedClaim):
     of any partition of the outcomes is at most ε (van Erven & Harremoës 2014, Theorem 9). This is tested for an event S
     and its complement, by the Bernoulli laws of P[M(D) ∈ S] and P[M(D′) ∈ S], or for up to 24 cells, if they show more.
     No conversion to (ε′, δ) is made. Refuted means that the divergence of order α exceeds ε. The (ε′, δ) that follow
-    from the claim, ε′ = ε + log(1/δ)/(α − 1) for every δ (Mironov 2017, Proposition 3), are weaker claims: they may
-    hold if this one does not. One event shows only a part of the divergence: 0.66 of D₂ and 0.80 of D₄ for two
-    Gaussians one standard deviation apart, and its lower bound falls short by as much. Cells show 0.98 of D₂ and 0.95
-    of D₃ in 2·10⁷ runs. Raises `InvalidClaim` unless 1 < α ≤ 10⁶ and 0 ≤ ε ≤ 700; the limit α = ∞ is `PureDP`.
+    from the claim, ε′ = ε + log(1/δ)/(α − 1) for every δ (Mironov 2017, Proposition 3), are weaker claims, which may
+    hold if this claim does not. One event shows only a part of the divergence, 0.66 of D₂ and 0.80 of D₄ for two
+    Gaussians one standard deviation apart, and its lower bound is too small by the same factor. Cells show 0.98 of D₂
+    and 0.95 of D₃ in 2·10⁷ runs. Raises `InvalidClaim` unless 1 < α ≤ 10⁶ and 0 ≤ ε ≤ 700; `PureDP` is the limit α = ∞.
     """
 
     kind: ClassVar[str] = "renyi-dp"
@@ -218,12 +217,12 @@ class RenyiDP(CurvedClaim):
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """α, and smaller ones: D_α does not fall in α (van Erven & Harremoës 2014, Theorem 3)."""
+        """α and smaller orders, as D_α does not fall in α (van Erven & Harremoës 2014, Theorem 3)."""
         smaller = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
         return (self.alpha, *(order for order in smaller if order < self.alpha))
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ε up to the order α, infinite for larger orders."""
+        """ε for orders up to α, infinite for larger orders."""
         return parameter if order <= self.alpha else math.inf
 
     def contacts(self) -> Contacts:
@@ -251,11 +250,11 @@ class RenyiDP(CurvedClaim):
         return f" at α = {shown(self.alpha)}"
 
     def largest_order(self, probability: float) -> float | None:
-        """The order for Gaussian noise that just keeps the claim: N(0, 1) against N(μ, 1), of which D_α = α·μ²/2 = ε.
+        """The order for Gaussian noise that exactly meets the claim: N(0, 1) against N(μ, 1), with D_α = α·μ²/2 = ε.
 
-        e^((α−1)·D_α) = E_D[(P/Q)^(α−1)], with a density proportional to p(x)·e^((α−1)·μ·x) that is N(α·μ, 1): half of
-        it lies above α·μ, where D falls with probability Φ(−(α − 1)·μ). So of an order at least 1 + Φ⁻¹(1 − p)/μ at
-        least half lies in events rarer than p.
+        e^((α−1)·D_α) = E_D[(P/Q)^(α−1)], whose integrand is proportional to the density of N(α·μ, 1): half of it lies
+        above α·μ, where D falls with probability Φ(−(α − 1)·μ). So for an order of at least 1 + Φ⁻¹(1 − p)/μ at least
+        half of the integral lies in events rarer than p.
         """
         from statistics import NormalDist
 
@@ -263,7 +262,7 @@ class RenyiDP(CurvedClaim):
         return 1 - NormalDist().inv_cdf(min(probability, 0.5)) / mu if mu and probability > 0 else math.inf
 
     def tail(self, probability: float) -> str:
-        """A sentence on rarer events; it adds the order from which on they are most of a Gaussian's divergence."""
+        """A sentence on rarer events, with the order from which on they make up most of a Gaussian's divergence."""
         order = self.largest_order(probability)
         rare = Claim.tail(self, probability)
         if order is None or order >= self.alpha:
@@ -271,10 +270,10 @@ class RenyiDP(CurvedClaim):
         return f"{rare}; of Gaussian noise such events are most of the divergence from order {order:.3g} on"
 
 
-#: ORDERS_MINUS_ONE has the values of α − 1 at which D_α/α is computed: its largest lies near 1 for clear violations,
-#: far out for small ones.
+#: ORDERS_MINUS_ONE has the values of α − 1 at which D_α/α is computed; it is largest near α = 1 for clear violations, at
+#: large α for small violations.
 ORDERS_MINUS_ONE: Final = np.geomspace(1e-4, 1e7, 56)
-#: Q_NODES has the log-odds of q at which the binding order is computed once for all ρ.
+#: Q_NODES has the log-odds of q at which the binding orders for all ρ are computed.
 Q_NODES: Final = np.concatenate([np.linspace(LEAST_LOG_ODDS - 12, -8, 40)[:-1], np.linspace(-8, 28, 121)])
 
 
@@ -285,7 +284,7 @@ class ZCDP(CurvedClaim):
     Bun & Steinke 2016, Definition 1.1. N(f(D), σ²) with a sensitivity Δ of f is exactly Δ²/(2σ²)-zCDP. ρ is in nats. An
     event, or a partition into cells, is tested as in `RenyiDP`, at the order α that is tightest for it, including the
     limit α = 1. Refuted means that D_α exceeds ρ·α for some α. The usual conversion to (ε, δ), ε = ρ + 2√(ρ·log(1/δ))
-    for every δ (Proposition 1.3), is weaker: a mechanism may satisfy every conversion and still not be ρ-zCDP. So this
+    for every δ (Proposition 1.3), is weaker: a mechanism may satisfy every conversion without being ρ-zCDP. So this
     claim may be refuted although a test of each conversion must pass. One event shows only a part of the divergences,
     0.78 of the ρ of a Gaussian; cells show 0.98 in 10⁶ runs. Raises `InvalidClaim` unless 0 ≤ ρ ≤ 700.
     """
@@ -308,7 +307,7 @@ class ZCDP(CurvedClaim):
         return replace(self, rho=parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The largest D_α(p ‖ q)/α over α; to a few per cent for more than 256 pairs, as in a search."""
+        """The largest D_α(p ‖ q)/α over α; for more than 256 pairs, as in a search, exact to a few per cent."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         if p.size > 256:
             return _rough_ratios(p.ravel(), q.ravel()).reshape(p.shape)
@@ -320,13 +319,13 @@ class ZCDP(CurvedClaim):
         return (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ρ·α."""
+        """ρ·α, rounded upwards."""
         return math.nextafter(parameter * order, math.inf)
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are logarithms of α − 1, log(p/q) and −log((1−p)/(1−q))."""
         at = log_odds_below(self.rho)
-        # In each row of q the binding order at the gap where D_α/α is ρ.
+        # For each q of `Q_NODES` the binding order at the gap where D_α/α is ρ.
         rho = np.log(max(self.rho, 1e-12))
         orders = [np.interp(rho, row, order) for order, row in zip(*_surface(), strict=True)]
         order = 1 + np.exp(np.interp(at, Q_NODES, orders))
@@ -355,7 +354,7 @@ def _binding_orders(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     best = values.argmax(axis=0)
     binding, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
     step = logs[1] - logs[0]
-    for _ in range(3):  # once more between the neighbours, each time nine times as fine
+    for _ in range(3):  # each time between the neighbours of the best order, on a nine times finer grid
         orders = binding + step * np.linspace(-0.9, 0.9, 19)[:, None]
         values = divergence(1 + np.exp(orders), p, q) / (1 + np.exp(orders))
         best = values.argmax(axis=0)[None]
@@ -365,7 +364,7 @@ def _binding_orders(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 
 
 def _rough_ratios(p: Floats, q: Floats) -> Floats:
-    """The largest D_α(p ‖ q)/α over every third order, of shape (k,)."""
+    """The largest D_α(p ‖ q)/α over every third order; shape (k,)."""
     ratios = np.zeros(len(p))
     for order in 1 + ORDERS_MINUS_ONE[::3]:
         np.maximum(ratios, divergence(order, p, q) / order, out=ratios)
@@ -374,7 +373,7 @@ def _rough_ratios(p: Floats, q: Floats) -> Floats:
 
 @cache
 def _surface() -> tuple[Floats, Floats]:
-    """Binding orders, as log(α − 1), and log(D_α/α), for every q and gap; shape (q, gaps) each.
+    """Binding orders, as log(α − 1), and log(D_α/α) at them, for every q of `Q_NODES` and gap; shape (q, gaps) each.
 
     A gap is the difference of the log-odds of p and q; D_α/α rises in it.
     """
@@ -382,5 +381,5 @@ def _surface() -> tuple[Floats, Floats]:
     p, q = 1 / (1 + np.exp(-np.minimum(odds, HIGHEST_LOG_ODDS))), 1 / (1 + np.exp(-Q_NODES))[:, None]
     flat = [part.ravel() for part in np.broadcast_arrays(p, q)]
     orders, ratios = (part.reshape(p.shape) for part in _binding_orders(*flat))
-    # Rounding may leave steps down.
+    # Rounding may leave steps down, which the interpolation of rising values does not allow.
     return orders, np.log(np.maximum.accumulate(np.maximum(ratios, 1e-300), axis=1))

@@ -22,8 +22,8 @@ class GaussianDP(CurvedClaim):
     That is, telling D from D′ by an outcome is at least as hard as telling N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022,
     Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP. μ has no unit. Refuted means that some
     event tells D from D′ better than any test tells these two Gaussians apart. The claim is equivalent to the (ε, δ)
-    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (their Corollary 1): a refutation refutes one of the
-    pairs, which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
+    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (Corollary 1): a refutation refutes some pair (ε, δ),
+    which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
     """
 
     kind: ClassVar[str] = "gaussian-dp"
@@ -71,7 +71,7 @@ class GaussianDP(CurvedClaim):
         """Points Φ(z), Φ(z + μ); the hints are z."""
         from scipy.special import ndtr
 
-        # Equally spaced between the far tails of both sides, as on the diagonal all of them are of use.
+        # Equally spaced in z, from the far tail of D to the far tail of D′.
         z = np.linspace(-7.0 - self.mu, 7.0, BOUNDARY_POINTS)
         return Contacts(ndtr(z), ndtr(z + self.mu), z[None])
 
@@ -97,12 +97,12 @@ class GaussianDP(CurvedClaim):
         return f"{self.mu:g}-GDP"
 
 
-#: CURVE_ROUNDING is the error of points' values that is taken for rounding: they may miss convexity by it.
+#: CURVE_ROUNDING is the largest error of f(a), such as a miss of convexity, that is taken for rounding.
 CURVE_ROUNDING: Final = 1e-9
-#: TEST_SIZES has the errors of the first kind at which a callable is evaluated, with log-odds 0.04 apart.
+#: TEST_SIZES has the test sizes a at which a callable is evaluated, with log-odds 0.04 apart.
 TEST_SIZES: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
-#: LEAST_SIZE is the error of the first kind below which errors count as 0: from it on two doubles are at least 10⁻²⁹⁶
-#: apart, so that the slope between them is finite.
+#: LEAST_SIZE is the test size below which sizes count as 0: larger doubles are at least 10⁻²⁹⁶ apart, so the slopes
+#: between them are finite.
 LEAST_SIZE: Final = 1e-280
 #: DIFFERENCE_ERROR is the rounding error of a difference of two values near 1.
 DIFFERENCE_ERROR: Final = 2e-15
@@ -116,11 +116,11 @@ class TradeOff(PolygonClaim):
     Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, since f is the boundary of the
     tested region. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a
     callable. A callable is replaced by a polygon that is nowhere above it and, where a ≥ 10⁻¹², less than 10⁻² below it
-    (10⁻³ for Gaussian or Laplace noise): what contradicts the polygon contradicts the callable. Between corners, f is
-    taken as the straight line, so give a strictly convex function as a callable, not by points. Refuted means that some
-    event tells D from D′ better than f allows. The family's parameter is the excess x, in nats: in the claim of excess
-    x, the slope of every supporting line is e^x times as large, that is, every ε of the profile that f stands for is
-    larger by x; x = 0 is the claim itself. Raises `InvalidClaim` for a function that is not a trade-off function.
+    (10⁻³ for Gaussian or Laplace noise): a refutation of the polygon refutes the callable. Between corners f is a
+    straight line, so give a strictly convex function as a callable, not by points. Refuted means that some event tells
+    D from D′ better than f allows. The family's parameter is the excess x, in nats: it makes the slope of every
+    supporting line e^x times as large and so adds x to every ε of the privacy profile of f; x = 0 is the claim itself.
+    Raises `InvalidClaim` for a function that is not a trade-off function.
     """
 
     kind: ClassVar[str] = "trade-off"
@@ -134,7 +134,7 @@ class TradeOff(PolygonClaim):
         """The slope and the intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
         a, f = np.array(points).T
         slopes = -np.diff(f) / np.diff(a)
-        # Over all corners: slopes between corners that are 10⁻¹³ apart are wrong by a thousandth, and lines are long.
+        # The maximum over all corners: between corners 10⁻¹³ apart a slope is wrong by 10⁻³, which a long line adds up.
         intercepts = np.array([np.max(1 - f - slope * a) for slope in slopes])
         return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
@@ -144,7 +144,7 @@ class TradeOff(PolygonClaim):
 
     @property
     def short(self) -> str:
-        """The claim by the power that it leaves a test of size 5 %."""
+        """The claim as "f-DP for the trade-off function with f(0.05) = 0.9"."""
         return f"f-DP for {self}"
 
 
@@ -156,7 +156,7 @@ def _check_points(points: list[tuple[float, float]]) -> list[tuple[float, float]
 
 
 def _polygon_through(points: list[tuple[float, float]]) -> Points:
-    """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
+    """The corners of the polygon through points, with ends at 0 and 1. Raises `InvalidClaim` if it is not convex."""
     points = _check_points(points)
     for before, after in pairwise(points):
         if after[1] > before[1] + CURVE_ROUNDING:
@@ -177,7 +177,7 @@ def _polygon_through(points: list[tuple[float, float]]) -> Points:
 
 
 def _extend_to_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points with both ends, 0 and 1: the first and last sides are prolonged, the lowest that convexity allows."""
+    """The points with ends at 0 and 1: the first and last sides are prolonged, the lowest convex continuation."""
     (a, first), (b, second) = points[:2]
     if a > 0:
         points = [(0.0, min(first + (first - second) / (b - a) * a, 1.0)), *points]
@@ -190,7 +190,7 @@ def _extend_to_ends(points: list[tuple[float, float]]) -> list[tuple[float, floa
 
 
 def _start_at_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points from 0 on: those below `LEAST_SIZE` become one at 0 with their least value, which claims no more."""
+    """The points, those below `LEAST_SIZE` replaced by one point at 0 with their least value, which claims no more."""
     least = min(value for a, value in points if a < LEAST_SIZE)
     return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 
@@ -199,7 +199,7 @@ def _polygon_below(f: Callable[[float], float]) -> Points:
     """The corners of a polygon that lies nowhere above a convex function.
 
     Between two points of the grid a convex function lies above the lines through the two points before and the two
-    points behind; where these meet is a corner. The lower hull of all corners lies below the function everywhere.
+    points behind, which meet in a corner. The lower hull of all corners lies nowhere above the function.
     """
     at = [0.0, *TEST_SIZES.tolist(), 1.0]
     try:
@@ -224,8 +224,8 @@ def _polygon_below(f: Callable[[float], float]) -> Points:
 def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats]:
     """The meeting points of the lines through the two points before and the two points behind each inner interval.
 
-    `slopes`: the slopes of the intervals. A convex function through the points lies nowhere below the meeting points;
-    where the lines do not meet within the interval, one of its ends takes the place.
+    `slopes`: the slopes of the intervals. A convex function through the points lies nowhere below the meeting points.
+    Lines that do not meet within their interval are replaced by one of its ends.
     """
     width, height = np.diff(x)[1:-1], np.diff(y)[1:-1]
     before, behind = slopes[:-2], slopes[2:]
@@ -237,7 +237,7 @@ def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats
 
 
 def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
-    """The meeting points of neighbouring lines, and both ends."""
+    """The `meeting_points` and both ends, as corners (a, f(a))."""
     at, lower = meeting_points(a, y, slopes)
     first = (0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))
     corners = [first, *zip(at.tolist(), np.maximum(lower - DIFFERENCE_ERROR, 0.0).tolist(), strict=True)]
