@@ -270,8 +270,8 @@ class RenyiDP(CurvedClaim):
         return f"{rare}; of Gaussian noise such events are most of the divergence from order {order:.3g} on"
 
 
-#: ORDERS_MINUS_ONE has the values of α − 1 at which D_α/α is computed; it is largest near α = 1 for clear violations, at
-#: large α for small violations.
+#: ORDERS_MINUS_ONE has the values of α − 1 at which D_α/α is computed; D_α/α is largest near α = 1 for clear
+#: violations, at large α for small violations.
 ORDERS_MINUS_ONE: Final = np.geomspace(1e-4, 1e7, 56)
 #: Q_NODES has the log-odds of q at which the binding orders for all ρ are computed.
 Q_NODES: Final = np.concatenate([np.linspace(LEAST_LOG_ODDS - 12, -8, 40)[:-1], np.linspace(-8, 28, 121)])

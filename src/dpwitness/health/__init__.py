@@ -1,4 +1,4 @@
-"""Health checks: faults that make any verdict worthless or a false alarm, such as dependent runs or ignored inputs.
+"""Health checks for faults that make a verdict worthless or a false alarm, such as dependent runs or ignored inputs.
 
 `before_search` looks at a few runs before the search. `dependence` tests independence. `refutation` makes all checks
 before a claim is called refuted. `new_process` loads the mechanism in a new process, to test whether noise is drawn

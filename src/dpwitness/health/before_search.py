@@ -1,7 +1,8 @@
 """Health checks before the search: whether runs vary, are independent, use their input and are fast enough.
 
-`check`, `bound`, `curve` and `profile` refuse mechanisms that would give false alarms, and note the rest (`required`);
-the pytest plugin refuses all, and lets each check be suppressed by name (`all_findings`).
+`check`, `bound`, `curve` and `profile` refuse mechanisms that would give false alarms and note other findings
+(`make_required_checks`); the pytest plugin refuses every finding whose check is not suppressed by name
+(`all_findings`).
 """
 
 import time
@@ -35,17 +36,17 @@ from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
-#: LEAST_RUNS is the least number of runs, or of texts, for a finding: 128 of 1,000 equally likely texts all differ with
-#: probability 10⁻⁴.
+#: LEAST_RUNS is the smallest number of runs, or of texts, for a finding: with probability 10⁻⁴, 128 texts drawn from
+#: 1,000 equally likely texts all differ.
 LEAST_RUNS: Final = 128
 #: TIME_SHARE is the share of a check's time that its health checks may take.
 TIME_SHARE: Final = 1 / 20
-#: PROPOSED_PAIRS is the number of proposed pairs that are compared.
+#: PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
 PROPOSED_PAIRS: Final = 64
 
 
 def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
-    """The health checks that check, bound, curve and profile make before the search; returns notes.
+    """Make the health checks of check, bound, curve and profile before the search; returns notes for people.
 
     Raises `InvalidNeighbours` for identical inputs, and `DependentRuns` for runs that cannot be evidence.
     """
@@ -61,9 +62,9 @@ def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Report before the runs if a check has no time to refute anything; its verdict says so afterwards.
+    """Report before the runs that a check has no time to refute anything; its verdict repeats this afterwards.
 
-    It is not an error: times measured in a few runs may be wrong, and every check ends with a verdict.
+    This is no error: times measured in a few runs may be wrong, and every check ends with a verdict.
     """
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
@@ -72,15 +73,15 @@ def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
 def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     """Return the findings of all health checks before the search, for the plugin."""
     if finding := identical_inputs(problem):
-        return [finding]  # nothing else is worth saying
+        return [finding]  # the other checks need two inputs
     seen, name = first_runs(problem, runner), problem.mechanism.name
     on_runs = (check(name, seen) for check in (deterministic_output, unrepeated_texts, stuck_generator))
     return [finding for finding in (unlike_inputs(problem), *on_runs, input_ignored(problem, runner)) if finding]
 
 
 def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None:
-    """Run both inputs of the relation's first pair a few times; None where that would take too long."""
-    limit = min(CHECK_SECONDS, TIME_SHARE * runner.max_time) / 2  # for each side
+    """Runs of both inputs of the relation's first pair; None if `LEAST_RUNS` of each would take too long."""
+    limit = min(CHECK_SECONDS, TIME_SHARE * runner.max_time) / 2  # seconds for each side
     if LEAST_RUNS * runner.mechanism.cost.seconds_per_run > limit:
         return None
     drawn = partial(_draw_series, runner, problem.first, limit)
@@ -89,7 +90,7 @@ def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None
 
 
 def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
-    """The series of up to 64 calls on D and on D′, each side for at most `limit` seconds."""
+    """Series of up to 64 calls on D and on D′, with at most `limit` seconds for each side."""
     mechanism = runner.mechanism
     rows = 64 if mechanism.cost.batched else 4
 
@@ -107,7 +108,7 @@ def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Seri
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `deterministic_output` if every run returned the same outcome, on both inputs."""
+    """Return `deterministic_output` if all runs on both inputs returned the same outcome."""
     if seen is None:
         return None
     rows = stack([side.rows for side in seen])
@@ -122,7 +123,7 @@ def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Findi
 
 
 def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `stuck_generator` if runs are not independent, so that counts cannot be evidence."""
+    """Return `stuck_generator` if runs depend on each other, which makes counts worthless as evidence."""
     try:
         refuse_series(name, (), seen or ())
     except DependentRuns as error:
@@ -131,7 +132,7 @@ def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | 
 
 
 def identical_inputs(problem: Problem) -> Finding | None:
-    """Return `identical_inputs` if the relation proposes the same input twice, so that nothing can be found."""
+    """Return `identical_inputs` if the first pairs that the relation proposes consist of equal inputs."""
     both = None
     for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
         if len(pair.key) != 1:
@@ -143,7 +144,7 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 
 def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `unrepeated_texts` if an entry of the outcomes is a text in 128 runs or more, and no two are equal."""
+    """Return `unrepeated_texts` if an entry of the outcomes is a text in `LEAST_RUNS` runs, and all texts differ."""
     for entries in stack([side.rows for side in seen]).T if seen else ():
         texts = entries[is_text(entries)]
         if len(texts) >= LEAST_RUNS and len(np.unique(texts)) == len(texts):
@@ -156,8 +157,8 @@ def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding |
 
 
 def unlike_inputs(problem: Problem) -> Finding | None:
-    """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
-    if problem.relation.judged:  # its pairs differ in their records alone
+    """Return `unlike_inputs` if D and D′ of a pair differ in more than their records, as explicit pairs may."""
+    if problem.relation.judged:  # the relation makes pairs that differ in their records alone
         return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
         if difference := unlike(pair):
@@ -169,7 +170,7 @@ def unlike_inputs(problem: Problem) -> Finding | None:
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     """Return `input_ignored` if both inputs of every pair gave the same outcomes from the same random numbers.
 
-    Mechanisms whose randomness no seed repeats are not tested; for slow ones see `ignored_throughout`.
+    Mechanisms whose randomness no seed repeats are not tested; `ignored_throughout` tests slow mechanisms.
     """
     mechanism = runner.mechanism
     if mechanism.cost.slow:
@@ -181,7 +182,7 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
     if not next(Threads(1).ordered([partial(mechanism.repeats_if_seeded, problem.first)], deadline)):  # a run may hang
         return None
-    mechanism.draws_globally = True  # in this check alone: seeding takes longer than a fast run
+    mechanism.draws_globally = True  # for this check alone, as seeding takes longer than a fast run
     try:
         return _find_ignored_input(problem, runner)
     finally:
@@ -194,15 +195,15 @@ def _find_ignored_input(problem: Problem, runner: Runner) -> Finding | None:
     runs = 0
     for same in Threads(1).ordered(asked, deadline):
         if not same:
-            return None  # they differ, or it would take too long to see that they never do
+            return None  # the outcomes differ, or there is no time for all pairs
         runs += same
     return _ignored_finding(runner.mechanism.name, runs)
 
 
 def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
-    """Return a note where all coupled runs of a check gave the same outcome on both inputs.
+    """Return a note if all coupled runs of a check gave the same outcome on both inputs.
 
-    `outcomes`: for each pair as many rows of D as of D′.
+    `outcomes`: for each pair the rows of D and of D′, equally many.
     """
     both = list(outcomes)
     runs = sum(len(left) for left, _ in both)
@@ -211,9 +212,9 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
 
 
 def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
-    """Return a note where every run of a check on an input returned the same outcome, for all inputs.
+    """Return a note if all runs of a check on the same input returned the same outcome, for every input.
 
-    `outcomes`: inputs and the rows of their runs; an input may come several times.
+    `outcomes`: inputs and the rows of their runs; an input may occur several times.
     """
     by_input: dict[Hashable, list[Rows]] = {}
     for data, rows in outcomes:
@@ -257,7 +258,7 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
     mechanism = runner.mechanism
     most = 4096 if mechanism.cost.cheap_in_bulk else 64
     most = max(min(most, MOST_NUMBERS // max(mechanism.width, 1)), 2)
-    for n in (2, most):  # the first two mostly settle it
+    for n in (2, most):  # two runs mostly show a difference
         key = (Role.HEALTH_SAME_DRAWS, number, n)
         try:
             if mechanism.cost.compiled:
@@ -269,7 +270,7 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
             told = error if mechanism.cost.compiled else describe_both_inputs(mechanism.fill, pair, error)
             if not told.on_both_inputs:
                 raise told from error.__cause__
-            return 0  # the search goes on without the pair, and says so
+            return 0  # the search reports the error and leaves out the pair
         width = max(left.shape[1], right.shape[1])
         if not np.array_equal(widen(left, width), widen(right, width), equal_nan=True):
             return 0

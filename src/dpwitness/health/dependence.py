@@ -1,9 +1,8 @@
 """Exact tests of the independence of runs: patterns that independent runs do not show.
 
-First the tests, which are functions of counts. Each conditions on the number of hits, so that no probability has to be
-known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then the
-runs that they are applied to: shards of confirm runs, further calls, and series of runs in the order of time
-(`refuse_dependent`, `refuse_series`).
+The tests are functions of counts. Each conditions on the number of hits, so that no probability has to be known: given
+their number, the hits of independent runs lie on every set of places of that size equally often. `refuse_dependent` and
+`refuse_series` apply the tests to shards of confirm runs, further calls, and series of runs in the order of time.
 """
 
 import math
@@ -43,9 +42,9 @@ def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
     """The p-value that one call's share of hits differs, or that all shares vary more, or less, than by chance.
 
-    Each of the three has a third of the level. Given all hits, the hits of one call are hypergeometric, which tests
-    each call. So are the hits of one call given the calls before it: their p-values are independent, and their product
-    tests whether calls lie far from their expectation, or close to it (Fisher's method).
+    Each of these three tests has a third of the level. Given all hits, the hits of one call are hypergeometric, which
+    tests each call. Given the calls before it they are, too: these p-values are independent, and their product tests
+    whether calls lie far from their expectation, or close to it (Fisher's method).
     """
     from scipy.stats import chi2, hypergeom  # 0.5 s
 
@@ -57,7 +56,7 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
     runs, left = (np.cumsum(counts[::-1])[::-1] for counts in (n, h))
     law = hypergeom(runs, left, n)
     far = 2 * np.minimum(law.cdf(h), law.sf(h - 1))
-    expected, away = n * left, abs(h * runs - n * left)  # both times `runs`: integers, without rounding
+    expected, away = n * left, abs(h * runs - n * left)  # both multiplied by `runs`: integers, without rounding
     close = law.cdf((expected + away) // runs) - law.cdf(-((away - expected) // runs) - 1)
     logs = [np.log(np.clip(p, np.finfo(float).tiny, 1.0)).sum() for p in (far, close)]
     return min(1.0, 3 * min(single, *(float(chi2.sf(-2 * log, 2 * len(h))) for log in logs)))
@@ -66,10 +65,10 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
 def lags_p_value(hits: NDArray[np.bool_], places: NDArray[np.int64]) -> tuple[float, int]:
     """The p-value that hits at some distance coincide more, or less, often than by chance; and that distance in runs.
 
-    `places` are the numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
-    The p-value is over all distances up to half of the length. At each distance runs form disjoint pairs, in two ways,
-    and Fisher's test compares the share of hits among second runs after a hit with that after another run. Only the
-    four distances that differ most from chance are tested, by at least five standard errors, as a smaller difference is
+    `places` are the rising numbers of the runs in the order of time; runs of other inputs may lie between them. The
+    p-value covers all distances up to half of the length. At each distance the runs form disjoint pairs, in two ways,
+    and Fisher's test compares the shares of hits among the second runs, after a hit and after a miss. Only the four
+    distances that differ most from chance are tested, and only beyond five standard errors, as smaller differences are
     not significant at `LEVEL`.
     """
     at = places - places[0]
@@ -86,7 +85,7 @@ def lags_p_value(hits: NDArray[np.bool_], places: NDArray[np.int64]) -> tuple[fl
     flags[at] = hits
     for lag in likeliest[scores[likeliest - 1] > 5.0].tolist():
         block = np.arange(size - lag) // lag % 2
-        for part in (0, 1):  # runs of even blocks with the blocks behind them, then runs of odd blocks
+        for part in (0, 1):  # pairs from an even block into the next block, then from an odd block
             a, b = flags[:-lag][block == part], flags[lag:][block == part]
             both, first, second, neither = (
                 int(((a == x) & (b == y)).sum()) for x, y in ((1, 1), (1, 0), (0, 1), (0, 0))
@@ -103,15 +102,15 @@ def _autocorrelation(values: Floats) -> Floats:
 
 
 def repeats_p_value(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> float:
-    """The p-value that outcomes repeat at the distance of earlier repeats; the inverse of an e-value.
+    """The p-value that outcomes repeat at the distance of earlier repeats, the inverse of an e-value.
 
-    Given which outcomes there are, independent runs return them in every order equally often: the next is c with the
-    share that c has of those still to come. The alternative favours the outcome at the distance of the last repeat,
-    counted in places, or in runs of this input, by a factor of 1, 10², 10⁴ or 10⁸. The bet is known before the run, so
-    the ratio of the two has expectation 1, and so has the mean over several bets.
+    Independent runs return given outcomes in every order equally often: the next outcome is c with the share of c among
+    the outcomes still to come. The alternative favours the outcome at the distance of the last repeat, counted in
+    places or in runs of this input, by a factor of 1, 10², 10⁴ or 10⁸. The bet is known before the run, so the ratio of
+    the two probabilities has expectation 1, and so has the mean over several bets.
 
-    `outcomes` are those of one input in the order of time, equal ones by one number, from 0 on; `places` the numbers of
-    its runs among all, increasing.
+    `outcomes`: the outcomes of one input in the order of time, as numbers from 0; `places`: the rising numbers of its
+    runs among all runs.
     """
     if not len(outcomes):
         return 1.0
@@ -121,13 +120,13 @@ def repeats_p_value(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> f
 
 
 def _repeat_ratios(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> list[float]:
-    """The logarithm of the ratio of `repeats_p_value` for each of its four factors, less one."""
+    """The logarithm of the ratio of `repeats_p_value` for each of the four factors 1 + f."""
     runs = np.arange(len(outcomes))
-    order = np.lexsort((runs, outcomes))  # runs of one outcome together, in the order of time
+    order = np.lexsort((runs, outcomes))  # grouped by outcome, in the order of time
     again = np.flatnonzero(np.diff(outcomes[order]) == 0)
     before = np.full(len(runs), -1)
     before[order[again + 1]] = order[again]
-    # The distance that is known before a run is that of the last repeat before it.
+    # Before a run the distance of the last earlier repeat is known.
     latest = np.maximum.accumulate(np.append(-1, np.where(before >= 0, runs, -1)[:-1]))
     wanted = places - np.where(latest >= 0, places[latest] - places[before[latest]], 0)
     there = np.searchsorted(places, wanted)
@@ -143,38 +142,38 @@ def _repeat_ratios(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> li
 
 #: SERIES_RUNS is the largest number of runs of one input that are tested in the order of time.
 SERIES_RUNS: Final = 1 << 15
-#: LEAST_SERIES_RUNS is the least number of runs of one input that are tested in the order of time.
+#: LEAST_SERIES_RUNS is the smallest number of runs of one input that are tested in the order of time.
 LEAST_SERIES_RUNS: Final = 16
-#: CALLS_SECONDS is the time in seconds of further calls on both inputs: that in which a new process starts.
+#: CALLS_SECONDS is the time in seconds of further calls on both inputs, about as long as a new process takes to start.
 CALLS_SECONDS: Final = 0.5
 #: MOST_NUMBERS is the largest number of entries in the outcomes of further calls on one input: 32 MB.
 MOST_NUMBERS: Final = 1 << 22
 
-#: Shard has the counts of one shard.
-Shard = tuple[int, int, int]  # hits on D, hits on D′, paired runs
+#: Shard has the counts of one shard: hits on D, hits on D′, paired runs.
+Shard = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class Shards:
-    """The counts of at most 64 shards of confirm runs, evenly spread, and the sum of all shards.
+    """The counts of at most 64 shards of confirm runs, and the sums over all shards.
 
-    A shard is kept by its number, never by its counts.
+    Every `stride`-th shard is kept: the choice must not depend on its counts.
     """
 
     totals: tuple[Counts, ...] = ()
     kept: list[tuple[Shard, ...]] = field(default_factory=list)
     stride: int = 1
     count: int = 0
-    series: "tuple[Series, ...]" = ()  # runs whose outcomes are known, as those of epochs
-    chosen: tuple[tuple[Event, Counts], ...] = ()  # earlier events of epochs, and the runs since each was chosen
+    series: "tuple[Series, ...]" = ()  # runs whose outcomes are known, such as the runs of epochs
+    chosen: tuple[tuple[Event, Counts], ...] = ()  # earlier events of epochs, and their counts since they were chosen
 
     @property
     def compared(self) -> tuple[Counts, ...]:
-        """The counts of each event, then of the events in `chosen`, whose shares are compared with other runs."""
+        """The counts of each event and of the events in `chosen`, to be compared with other runs."""
         return (*self.totals, *(counts for _, counts in self.chosen))
 
     def add(self, totals: tuple[Counts, ...]) -> None:
-        """Take the counts of every event after one more shard."""
+        """Take the sums of every event's counts after one more shard."""
         if self.count % self.stride == 0:
             before = self.totals or tuple(Counts() for _ in totals)
             self.kept.append(
@@ -190,7 +189,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Runs of one input in one process, in the order of time: their outcomes, and their numbers among its runs."""
+    """Runs of one input in one process, in the order of time: outcomes, and numbers among all runs of the process."""
 
     data: Data
     rows: Rows
@@ -203,9 +202,9 @@ class Series:
 
 
 def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, ...]:
-    """The four longest series in paired runs of several pairs; an input of several pairs has one series.
+    """The four longest series in paired runs of several pairs; an input of several pairs has one series a process.
 
-    `runs`: for each pair the outcomes on D and on D′, and their turns, empty where no state is kept between runs.
+    `runs`: for each pair the outcomes on D and on D′, and their turns, empty if no state is kept between runs.
     """
     by_input: dict[object, list[Series]] = {}
     for pair, x, y, turns in runs:
@@ -224,10 +223,10 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
 
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
-    """Raise `DependentRuns` if outcomes depend on earlier ones, as `refuse_dependent` does.
+    """Raise `DependentRuns` if outcomes depend on earlier outcomes, at the level of `refuse_dependent`.
 
     Three patterns are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The
-    last two look at each event, and at the first number of the outcomes: whether it is above, or far from, its median.
+    last two look at each event, and at whether the first entry of the outcomes is above, or far from, its median.
     """
     level = LEVEL / max(len(series) * (1 + 2 * (len(events) + 2)), 1)
     for one in series:
@@ -258,27 +257,27 @@ def _dependent_runs(name: str, text: str) -> DependentRuns:
 
 
 def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """The flags of every run that are tested, with a text; the median does not depend on the order of runs."""
+    """The flags of every run that are tested, each with its text; a median does not depend on the order of runs."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
     if not np.isnan(first).all():
         middle = _median(first)
         yield "the outcome was above its median", first > middle
-        with np.errstate(over="ignore", invalid="ignore"):  # infinities, and the codes of texts
+        with np.errstate(over="ignore", invalid="ignore"):  # of infinities and of codes of texts
             away = np.abs(first - middle)
         yield "the outcome was far from its median", away > _median(away)
 
 
 def _median(values: Rows) -> float:
-    """The upper median of the values that are present; a mean of two large codes would overflow."""
+    """The upper median of the values without NaN; the mean of two large codes would overflow."""
     present = np.sort(values[~np.isnan(values)])
     return float(present[len(present) // 2]) if len(present) else math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherCalls:
-    """Further calls on one input: the runs of every call, the hits of every event in them, and the first runs."""
+    """Further calls on one input: each call's number of runs, the hits of every event, and the first outcomes."""
 
     rows: list[int]
     hits: list[list[int]]  # [event][call]
@@ -288,9 +287,9 @@ class FurtherCalls:
 def further_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], *, seconds: float = CALLS_SECONDS
 ) -> list[FurtherCalls] | None:
-    """Call the mechanism again on D and on D′, from streams of their own, for `seconds` in all.
+    """Call the mechanism again on D and on D′, from new streams, for `seconds` in all.
 
-    None where the calls do not end within 10 s, as those of a mechanism that hangs.
+    Returns None if the calls do not end within 10 s, for example if the mechanism hangs.
     """
 
     def both() -> list[FurtherCalls]:
@@ -300,7 +299,7 @@ def further_calls(
 
 
 def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
-    """Up to 32 calls of as many rows as fit in the time, at most a shard; plain Python makes `SERIES_RUNS` in all."""
+    """Make up to 32 calls of equally many runs, at most a shard each; plain Python makes `SERIES_RUNS` in all."""
     mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
     room = max(min(SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)
@@ -327,8 +326,8 @@ def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
     """Raise `DependentRuns` if hits of one of `events` events cluster in calls.
 
-    The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. A mechanism of independent runs
-    is refused with probability at most `LEVEL`, where the number of runs was fixed before.
+    The calls are the shards of the confirm runs and the `further` calls on D and on D′. A mechanism of independent runs
+    is refused with probability at most `LEVEL`, if the number of runs was fixed before.
     """
     for event, side in product(range(events), (0, 1)):
         hits = [shard[event][side] for shard in shards.kept] + (further[side].hits[event] if further else [])

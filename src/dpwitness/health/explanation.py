@@ -1,8 +1,8 @@
 """The line at which a refuted mechanism may leak, from runs on D and on D′ with the same seeds, draw by draw.
 
-The search goes in this order: settings and probabilities of draws, the number of draws and the branch that decides it,
-outputs without their noise. An explanation is for people, and is not evidence. A wrong one misleads, so it is
-left out if more than one line may be the cause.
+The draws are compared in this order: settings and probabilities, number of draws and the branch that decides it,
+outputs without their noise. An explanation is for people and no evidence. A wrong explanation misleads, so it is left
+out if several lines may be the cause.
 """
 
 import dataclasses
@@ -30,10 +30,10 @@ from dpwitness.neighbours import Pair
 from dpwitness.results.witness import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
 
-#: Sides has for each side the values of all its runs.
+#: Sides has the values of all runs on D, and of all runs on D′.
 Sides = Sequence[Sequence[Any]]
 
-#: RECORDING_SECONDS is the time in seconds for all recorded runs, beside a few times the seconds of a run.
+#: RECORDING_SECONDS is the time in seconds for all recorded runs, beyond a few runs' own time.
 RECORDING_SECONDS: Final = 1.0
 #: MOST_ENTRIES is the largest number of entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
@@ -41,17 +41,17 @@ MOST_ENTRIES: Final = 4096
 MOST_COMPARED_VALUES: Final = 512
 #: RELATIVE_ROUNDING is the relative difference up to which two numbers are equal.
 RELATIVE_ROUNDING: Final = 1e-9
-#: LAPLACE_FAMILIES has the noise whose scale states ε.
+#: LAPLACE_FAMILIES has the families of noise whose scale determines ε.
 LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
-#: GAUSSIAN_FAMILIES has the noise whose scale states μ.
+#: GAUSSIAN_FAMILIES has the families of noise whose scale determines μ.
 GAUSSIAN_FAMILIES: Final = ("Gaussian", "discrete Gaussian")
 
 
 def explain(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
-    """The line at which D and D′ part; None if that is not clear, or the mechanism cannot be recorded.
+    """The line at which runs on D and D′ part; None if several lines may be it, or without a recording.
 
     `function`: the user's own function. The explanation takes about a second at most, or a few runs of a slow
-    mechanism, raises only `KeyboardInterrupt`, and leaves everything as it was.
+    mechanism. It raises only `KeyboardInterrupt` and changes no state.
     """
     mechanism = runner.mechanism.plain or runner.mechanism
     if not mechanism.in_process:
@@ -61,22 +61,22 @@ def explain(runner: Runner, function: object, claim: Claim, pair: Pair) -> Expla
         return None if recorded is None else Comparison(claim, recorded).explanation()
     except INTERRUPTS:
         raise
-    except BaseException:  # an exception of a recorded object: the verdict stands
+    except BaseException:  # an exception of a recorded object must not lose the verdict
         return None
 
 
 def _record_runs(
     mechanism: Mechanism, function: object, pair: Pair, runner: Runner
 ) -> tuple[list[Recording], list[Recording]] | None:
-    """Recorded runs on D and on D′ from the same seeds; None if a seed does not repeat a run, or without time."""
+    """Recorded runs on D and on D′ from the same seeds; None if a seed does not repeat a run, or time is short."""
     seconds = runner.mechanism.cost.seconds_per_run
-    numbers = ((2e-3, 20), (0.5, 4))  # seconds of a run, at most, and pairs of runs
+    numbers = ((2e-3, 20), (0.5, 4))  # pairs of runs, by the largest seconds of a run
     pairs = next((number for most, number in numbers if seconds <= most), 0)
     if not pairs:
         return None
     signature = mechanism.signature
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
-        signature = signature.interpreted()  # numba's machine code draws unseen
+        signature = signature.interpreted()  # draws of numba's machine code cannot be recorded
     limit = time.perf_counter() + RECORDING_SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
@@ -88,7 +88,7 @@ def _record_runs(
             output: Any = signature.call(value, rng, size)
             return output if size is None else output[0]
 
-        with np.errstate():  # settings of np.seterr end with the run
+        with np.errstate():  # restores the settings that the mechanism changes by np.seterr
             recording = recorder.record(call, generator(runner.seed, Role.HEALTH_EXPLANATION, number).bit_generator)
         if recording.error is not None and mechanism.errors == "raise":
             raise CannotRecord
@@ -108,7 +108,7 @@ def _record_runs(
     except CannotRecord:
         if time.perf_counter() < limit:
             return None
-    # Without time for 20 pairs only 4 count, so that a seed seldom gives another explanation.
+    # Either 20 or 4 pairs count, not as many as the time allows: a repeated check seldom gives another explanation.
     done = next((number for _, number in numbers if number <= len(second)), 0)
     return (first[:done], second[:done]) if done else None
 
@@ -116,7 +116,7 @@ def _record_runs(
 def _package(function: object) -> str | None:
     """The folder of a mechanism's installed package, whose code counts as the user's own; None without a package.
 
-    A function in place of another one, as in a sweep's case, has the module of the other as `of_module`.
+    A function that stands for another function, as in a sweep's case, names the other's module in `of_module`.
     """
     thing = getattr(function, "py_func", function)
     name = getattr(thing, "__module__", None) if hasattr(thing, "__qualname__") else type(thing).__module__
@@ -128,9 +128,9 @@ def _package(function: object) -> str | None:
 
 
 def shown_file(file: str) -> str:
-    """The path of a file from the working folder or the folder of installed packages, or its name alone.
+    """The path of a file relative to the working folder or the folder of installed packages, else its name.
 
-    Code that was typed in keeps its name, such as "<stdin>".
+    Code from an interactive session keeps its name, such as "<stdin>".
     """
     if file.startswith("<"):
         return file
@@ -144,9 +144,9 @@ def shown_file(file: str) -> str:
 
 
 def entries_of(output: object) -> tuple[object, ...]:
-    """The entries of an output: numbers and texts, those of dicts with their names; NaN is `math.nan`.
+    """The entries of an output, numbers and texts, with the keys of dicts; every NaN is `math.nan`.
 
-    Raises `CannotRecord` for an output of another kind, and for one of many entries.
+    Raises `CannotRecord` for other outputs, and for more than `MOST_ENTRIES` entries.
     """
     found: list[Any] = []
     waiting = [output]
@@ -168,12 +168,12 @@ def entries_of(output: object) -> tuple[object, ...]:
             raise CannotRecord
         if len(found) + len(waiting) > MOST_ENTRIES:
             raise CannotRecord
-    return tuple(math.nan if value != value else value for value in found)  # one object is equal to itself in a tuple
+    return tuple(math.nan if value != value else value for value in found)  # tuples with the same NaN object are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The values of one draw as standard noise of a family; shape (2, runs), for D and D′."""
+    """The values of one draw, as standard noise of a family; shape (2, runs) for D and D′."""
 
     draw: Draw
     family: str
@@ -182,7 +182,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An entry that equals constant + factor · draw in all runs; constant and factor have one value for each side."""
+    """An entry that equals constant + factor · draw in all runs; both coefficients are given for D and for D′."""
 
     column: Column
     factors: tuple[float, float]
@@ -190,12 +190,12 @@ class Fit:
 
     @property
     def shift(self) -> float:
-        """The difference between D and D′ without the noise, in units of the noise's scale."""
+        """The difference of the entry between D and D′ without noise, in units of the noise's scale."""
         return (self.constants[0] - self.constants[1]) / self.factors[0]
 
 
 class Comparison:
-    """Recordings on both sides, from the same seeds in the same order, and their differences."""
+    """Recordings on D and D′ from the same seeds in the same order, and the explanations by their differences."""
 
     def __init__(self, claim: Claim, sides: tuple[Sequence[Recording], Sequence[Recording]]) -> None:
         self.claim = claim
@@ -204,12 +204,12 @@ class Comparison:
         self.drawing = any(run.draws for side in sides for run in side)
 
     def explanation(self) -> Explanation | None:
-        """The explanation by the first clear difference; None without one."""
+        """The explanation by the first clear difference; None without a difference."""
         same = all(_kinds(first) == _kinds(second) for first, second in zip(*self.sides, strict=True))
         return self.settings() or (self.outputs() if same else self.flow())
 
     def _explain_at(self, cause: Cause, place: Place | None, text: str, *on: str) -> Explanation | None:
-        """The explanation at a place, None where the place is unknown; `on`: the values on D and on D′."""
+        """The explanation at a place, None if the place is unknown; `on`: the values on D and on D′ as texts."""
         if place is None or place[1] < 1:
             return None
         file, line = as_utf8(shown_file(place[0])), place[1]
@@ -219,19 +219,19 @@ class Comparison:
 
     @property
     def seldom_alike(self) -> bool:
-        """Whether an outcome under the claim is rarely constant on D, and constant with another value on D′.
+        """Whether a mechanism that keeps the claim rarely returns one value in all runs on D, another in all on D′.
 
-        Randomised response at ε = 4 gives one answer in twenty runs, and the other one in twenty runs of its
-        neighbour, in one case of two.
+        Randomised response at ε = 4 does in every second check: one answer in twenty runs, the other in twenty runs of
+        the neighbour.
         """
         rates = (1 - np.geomspace(1e-6, 0.5, 60)).tolist()
         most = max(p * (1 - self.claim.smallest(p, self.claim.parameter)) for p in rates)
         return bool(most**self.pairs < 0.1)
 
-    # Settings and probabilities.
+    # Settings and probabilities of draws.
 
     def settings(self) -> Explanation | None:
-        """The first draw with one scale, or another setting, in every run on D, and a different one on D′."""
+        """The first draw with a scale, or another setting, that is constant on D and on D′ and differs between them."""
         for i in range(min(len(run.draws) for side in self.sides for run in side)):
             draws = [[run.draws[i] for run in side] for side in self.sides]
             if len({(draw.name, draw.place) for side in draws for draw in side}) > 1 or (i and not self.seldom_alike):
@@ -243,7 +243,7 @@ class Comparison:
 
     def _explain_setting(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         for name in draws[0][0].settings:
-            # A scale that differs between runs of one input follows from earlier draws, and may be private.
+            # A scale that varies between runs of one input depends on earlier draws, and may be private.
             both = _constants([[_range(draw.settings.get(name)) for draw in side] for side in draws])
             if both is None or None in both or np.allclose(*both, rtol=RELATIVE_ROUNDING, atol=0):
                 continue
@@ -266,7 +266,7 @@ class Comparison:
         return None
 
     def _explain_sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
-        """Noise of a library that is added to numbers farther apart than the noise's sensitivity."""
+        """Noise of a library that is added to numbers that differ by more than the noise's sensitivity."""
         both = _constants([[draw.value for draw in side] for side in draws])
         if both is None or None in both:
             return None
@@ -281,7 +281,7 @@ class Comparison:
     # The number of draws.
 
     def flow(self) -> Explanation | None:
-        """A number of draws that differs between D and D′ in every run, or the branch that decides it."""
+        """A number of draws that differs between D and D′ in every run, or the branch that decides this number."""
         first, second = (side[0] for side in self.sides)
         ways = [[tuple((d.name, d.size, d.place) for d in run.draws) for run in side] for side in self.sides]
         if _constants(ways) is None:
@@ -289,7 +289,7 @@ class Comparison:
         at = _first_difference(_kinds(first), _kinds(second))
         following = [run.draws[at] for run in (first, second) if at < len(run.draws)]
         if any(draw.family in ("", "uniform") for draw in following):
-            return None  # a sample of the records may differ in size, and the draws behind it differ with it
+            return None  # a sample of the records may differ in size, and so may all later draws
         branch = _branch_of(first, second, at)
         if branch is not None and not branch.of_loop:
             times = [_times(len(run.draws)) for run in (first, second)]
@@ -307,7 +307,7 @@ class Comparison:
     # Outputs.
 
     def outputs(self) -> Explanation | None:
-        """An exact value, or noise that does not cover the difference, in outputs of runs with the same draws."""
+        """An exact value in outputs of runs with the same draws, or noise that does not cover the difference."""
         rows = [[run.output for run in side] for side in self.sides]
         widths = _constants([[*map(len, side)] for side in rows])
         if any(run.error is not None for side in self.sides for run in side) or rows[0] == rows[1] or widths is None:
@@ -324,11 +324,11 @@ class Comparison:
         return self._explain_noise(self._fits(entries))
 
     def _explain_constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
-        """An entry with one value in all runs on D, and a different one in all runs on D′."""
+        """An entry with one value in all runs on D, and a different value in all runs on D′."""
         both = _constants(entries[j])
         if both is None or len({*both}) == 1:
             return None
-        # Noise may lead to one flag or integer in all of the runs, unless the noise shows in another entry.
+        # Noise may give one flag or integer in all runs by chance, unless another entry shows that noise varies.
         real = any(isinstance(value, float) and not value.is_integer() for value in both)
         counted = all(type(value) is int for value in both) and any(
             len({*first, *second}) == 2 * self.pairs for first, second in entries
@@ -339,7 +339,7 @@ class Comparison:
         return self._explain_exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
 
     def _explain_one_side(self, sides: Sides) -> Explanation | None:
-        """An entry with one value in all runs on one side, and different values in all runs on the other side."""
+        """An entry with one value in all runs on one side, and distinct values in all runs on the other side."""
         several = [len({*values}) for values in sides]
         if sorted(several) != [1, self.pairs]:
             return None
@@ -352,14 +352,14 @@ class Comparison:
         )
 
     def _explain_exact(self, text: str, on: Sequence[str], *, branch_first: bool = False) -> Explanation | None:
-        """The explanation of an exact value: the line that returns it, else the branch where all pairs of runs part."""
+        """The explanation of an exact value, at the line that returns it, else at the branch where all runs part."""
         returned = {run.returned for side in self.sides for run in side}
         branches = {None if branch is None else branch.place for branch in map(_branch_of, *self.sides)}
         places = branches if len(returned) > 1 or (branch_first and branches != {None}) else returned
         return self._explain_at("exact", places.pop(), text, *on) if len(places) == 1 else None
 
     def _columns(self) -> list[Column]:
-        """The numbers that every run on both sides draws at the same place among its draws."""
+        """The numbers that all runs draw in the same order, by place in that order."""
         runs = [run for side in self.sides for run in side]
         columns: list[Column] = []
         if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED_VALUES:
@@ -370,13 +370,13 @@ class Comparison:
                 continue
             for numbers in np.array(standard).reshape(2, self.pairs, draw.size).transpose(2, 0, 1):
                 columns.append(Column(draw, draw.family, numbers))
-                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # a hand-written sampler
+                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # perhaps inverted to Laplace
                     centred = numbers - 0.5
                     columns.append(Column(draw, "Laplace", -np.sign(centred) * np.log1p(-2 * np.abs(centred))))
         return columns
 
     def _fits(self, entries: Sequence[Sides]) -> dict[int, Fit]:
-        """The entries that are a number plus noise, on D and on D′."""
+        """The entries that are a constant plus scaled noise on D and on D′, by their number."""
         columns = self._columns()
         if not columns or len(entries) > MOST_COMPARED_VALUES:
             return {}
@@ -399,7 +399,7 @@ class Comparison:
         return fits
 
     def _explain_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Noise whose scale depends on the data, is in several entries, or does not cover the differences."""
+        """Noise whose scale depends on the data, that several entries share, or that is too small for the claim."""
         alike: dict[int, Fit] = {}
         for j, fit in fits.items():
             column, scales = fit.column, [abs(factor) for factor in fit.factors]
@@ -417,7 +417,7 @@ class Comparison:
         return self._explain_small_noise({k: alike[k] for k in entry_of.values()})
 
     def _explain_reuse(self, k: int, j: int, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Two entries with the same noise, so that their difference is exact."""
+        """Two entries with the same noise, whose difference is exact."""
         other, one = fits[k], fits[j]
         ratio = one.factors[0] / other.factors[0]
         on = [f"{mine - ratio * its:.4g}" for mine, its in zip(one.constants, other.constants, strict=True)]
@@ -427,7 +427,7 @@ class Comparison:
         return self._explain_at("reuse", one.column.draw.place, text, *on)
 
     def _explain_small_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Noise that does not cover the difference between the outputs without noise; each entry has its own draw."""
+        """Noise that does not cover the difference between the outputs; each entry of `fits` has its own draw."""
         shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > RELATIVE_ROUNDING}
         families = {fits[j].column.family for j in shifts}
         if len(families) != 1:
@@ -450,13 +450,13 @@ class Comparison:
 
 
 def _constants(sides: Sides) -> tuple[Any, Any] | None:
-    """The value on D and the value on D′, None where values vary between the runs of a side."""
+    """The value on D and the value on D′; None if values vary between the runs of a side."""
     first, second = ({*side} for side in sides)
     return (first.pop(), second.pop()) if len(first) == len(second) == 1 else None
 
 
 def _range(values: Floats | None) -> tuple[float, float] | None:
-    """The least and the largest of numbers; None without numbers."""
+    """The smallest and the largest number; None without numbers."""
     return None if values is None or not len(values) else (float(np.min(values)), float(np.max(values)))
 
 
@@ -473,34 +473,34 @@ def _kinds(run: Recording) -> tuple[tuple[str, int], ...]:
 
 
 def _first_difference(left: Sequence[object], right: Sequence[object]) -> int:
-    """The first place at which two sequences differ."""
+    """The first index at which two sequences differ."""
     shorter = min(len(left), len(right))
     return next((i for i in range(shorter) if left[i] != right[i]), shorter)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line after which two runs go on at different lines."""
+    """A line after which runs on D and D′ go on at different lines (`after`)."""
 
     place: Place
     after: tuple[int, int]
 
     @property
     def of_loop(self) -> bool:
-        """Whether the line is the head of a loop, whose number of rounds depends on the records; or cannot be read."""
+        """Whether the line is the head of a loop, which may run once a record, or cannot be read."""
         return re.match(r".*\b(for|while)\b", linecache.getline(*self.place) or "for") is not None
 
     @property
     def on(self) -> list[str]:
-        """Texts of the next step of D, and of D′."""
+        """Texts of the next step on D and on D′."""
         return [f"goes on at line {line}" if line else "returns" for line in self.after]
 
 
 def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Branch | None:
     """The line at which two runs part: anywhere, or between their first `at` draws and the next draw of each.
 
-    Each run goes on to a line that the other one does not go on to from there. A loop over the records that is taken
-    more often on one side has the same steps on both, and is not a branch.
+    After the line each run takes a step that the other never takes. A loop over records with more rounds on one side
+    has the same steps on both, and is no branch.
     """
     steps = []
     for run in (first, second):
@@ -513,7 +513,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
         others = [after for other, start, after in own[1] if (other, start) == (file, before)]
         if len(others) == 1:
             return Branch((file, before), (line, others[0]))
-    # Both take the same steps, one of them earlier, as at the end of a loop.
+    # Both runs take the same steps, but one of them leaves a loop earlier.
     k = _first_difference(*steps)
     if k >= min(map(len, steps)):
         return None
@@ -523,11 +523,11 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
 
 
 def _covers_shift(claim: Claim, family: str, shift: float) -> bool:
-    """Whether noise of a family keeps a claim for outputs `shift` scales apart; False for other families.
+    """Whether Laplace or Gaussian noise keeps a claim for outputs `shift` scales apart; False for other families.
 
-    Half-lines are tried, which are all events that matter for Laplace and Gaussian noise.
+    Half-lines are tried, as they show the most for such noise.
     """
-    from scipy.special import ndtr  # 0.1 s
+    from scipy.special import ndtr  # takes 0.1 s to import
 
     def tail(x: Floats) -> Floats:
         if family in GAUSSIAN_FAMILIES:

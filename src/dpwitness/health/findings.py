@@ -1,4 +1,4 @@
-"""Findings of health checks, findings about verdicts, and texts and row keys that the checks share."""
+"""Findings of health checks, findings about passes, and texts and keys of outcomes that the checks share."""
 
 import math
 from collections.abc import Collection
@@ -19,19 +19,19 @@ from dpwitness.results.verdict import NotRefuted
 CHECK_SECONDS: Final = 1.0
 #: OVERHEAD is the factor on the time of the runs that a check needs in all, with its search and its health checks.
 OVERHEAD: Final = 1.3
-#: FRESH_NOISE_ADVICE is the advice on runs that depend on each other.
+#: FRESH_NOISE_ADVICE is the advice against runs that depend on each other.
 FRESH_NOISE_ADVICE: Final = (
     "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
 )
-#: NO_NOISE is the remark on a mechanism whose outcome on an input is the same in every run, in new processes too.
+#: NO_NOISE is the remark on a mechanism with the same outcome in every run on an input, in new processes too.
 NO_NOISE: Final = "it adds no noise, or draws the same noise in every run"
-#: NO_NOISE_OR_RARE is the remark on a mechanism whose outcome on an input was the same in every run of one process.
+#: NO_NOISE_OR_RARE is the remark on a mechanism with the same outcome in every run on an input in one process.
 NO_NOISE_OR_RARE: Final = f"{NO_NOISE}, or other outcomes are rare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding of a health check: the check's name, and one line with the fault and the advice."""
+    """A finding of a health check: the check's name, and one line that states the fault and the advice."""
 
     name: str
     text: str
@@ -55,19 +55,20 @@ def notes_on_counts(counts: Counts) -> tuple[str, ...]:
 
 
 def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
-    """Return notes on a pass with little power, or with a rare event alone."""
+    """Return notes on a pass with little power, with a rare event, or with an event that cannot show a violation."""
     notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)), verdict.counts
-    if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of few runs is not a tail
+    if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of fewer than 1,000 runs is no tail
         seen = f"{counts.hits} of {counts.runs} runs on D"
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
-        least = "what it would have caught falls" if math.isfinite(verdict.detectable) else "what it can refute falls"
-        notes += (f"at the rate seen on D′ the claim allows any rate on D: {least} into it less often on D′",)
+        caught = "would have caught" if math.isfinite(verdict.detectable) else "can refute"
+        others = "only mechanisms that fall into it less often on D′"
+        notes += (f"at the rate seen on D′ the claim allows any rate on D: the event {caught} {others}",)
     return notes
 
 
 def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
-    """Return `too_slow` or `low_power`, or both, for a pass with next to no power."""
+    """Return `too_slow`, `low_power` or both, for a pass with almost no power."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     made = verdict.runs_made or runs
     needed, advised = 10 * runs_needed(claim, verdict.alpha), useful_runs(claim, verdict.alpha)
@@ -83,8 +84,8 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
                 f"to see anything but the clearest violation: {advice}",
             )
         )
-    # The power follows from the runs alone, for an event of probability 1/2: whether a correct mechanism passes must
-    # not depend on the event that its search found.
+    # The power is that of an event of probability 1/2: whether a correct mechanism passes must not depend on the event
+    # that its search found.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= _usefully_caught(claim):
         what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
@@ -104,19 +105,19 @@ def useful_runs(claim: Claim, alpha: float) -> int:
 
 
 def _usefully_caught(claim: Claim) -> float:
-    """The parameter that a pass has to exclude: twice the claim's, or one nat more than it."""
+    """The parameter that a pass must exclude: twice the claim's, or one more if that is larger."""
     return max(2 * claim.parameter, claim.parameter + 1)
 
 
 def only_outcome(rows: Rows) -> tuple[float, ...] | None:
-    """The outcome that equals every row, without absent entries at its end; None where rows vary, and without rows."""
+    """The outcome that equals every row, without absent entries; None if rows vary, or without rows."""
     if not len(rows) or not np.array_equal(rows, np.broadcast_to(rows[0], rows.shape), equal_nan=True):
         return None
     return tuple(rows[0, ~np.isnan(rows[0])].tolist())
 
 
 def outcome_keys(rows: Rows) -> list[bytes]:
-    """The bytes of each outcome without absent entries at its end; equal outcomes have equal bytes in every process."""
+    """The bytes of each outcome without trailing absent entries; equal outcomes have equal bytes in every process."""
     present = ~np.isnan(rows)
     lengths = np.where(present.any(axis=1), rows.shape[1] - present[:, ::-1].argmax(axis=1), 0) * rows.itemsize
     starts = np.arange(len(rows)) * rows.shape[1] * rows.itemsize

@@ -1,6 +1,6 @@
-"""Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
+"""Runs of a mechanism in a new process that loads it again, and so draws again noise that this process remembers.
 
-Further processes load the mechanism for themselves: noise of few values is often the same when it is drawn once more,
+Twenty further processes load the mechanism as well: noise of few values is often the same when it is drawn once more,
 and seldom when it is drawn twenty times.
 """
 
@@ -45,16 +45,16 @@ from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, default_workers, generator
 from dpwitness.values import value_from_json, value_to_json
 
-#: INSIDE_VARIABLE is the environment variable of the new process, in which a mechanism's file must not call dpwitness.
+#: INSIDE_VARIABLE is the environment variable of a new process, in which a mechanism's file must not call dpwitness.
 INSIDE_VARIABLE: Final = "DPWITNESS_FRESH_PROCESS"
-#: FORKS starts further processes, as forks where the system has them.
+#: FORKS is the context that starts further processes, as forks if the system has them.
 FORKS: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
 #: _RUNNING has the new processes that are answering now.
 _RUNNING: Final[set[Child]] = set()
 
 
 class CannotLoad(Exception):
-    """The mechanism cannot be loaded anew; the message says why."""
+    """The mechanism cannot be loaded in a new process; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +91,15 @@ def place_of(function: object) -> Place:
 
 
 def load(place: Place) -> Callable[..., object]:
-    """The function at a place, whose module is imported for the first time in this process."""
+    """The function at a place, in a process that has not imported its module before."""
     return attrgetter(place.name)(_module(place.module, place.file))  # type: ignore[no-any-return]
 
 
 @cache
 def _module(name: str, file: str | None) -> ModuleType:
-    """Import a module by its name if that leads to the same file, else run its file under another name.
+    """The module, imported by its name if that leads to the same file, else loaded from its file under another name.
 
-    A script, too, gets another name than `__main__`: code under `if __name__ == "__main__"` must not run.
+    A script does not get the name `__main__`: code under `if __name__ == "__main__"` must not run.
     """
     try:
         spec = importlib.util.find_spec(name)
@@ -113,11 +113,11 @@ def _module(name: str, file: str | None) -> ModuleType:
 class Request:
     """A request to a new process: the mechanism, both inputs, and the events to count.
 
-    `number`: the number of the process, since each draws from streams of its own.
+    `number`: the number of the process, which selects its random streams.
     """
 
     kind: type[Any]  # the class of the mechanism
-    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # a LegacyGenerator or SqlFunction holds places
+    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # the last two hold places
     outcome: Place | Attributes | None
     errors: str
     columns: Columns | None
@@ -135,8 +135,8 @@ class Request:
 class Further:
     """The number of further processes that load the mechanism, and the runs and seconds of each on an input.
 
-    `seconds`: the least time for all of their answers; they may go on for as long as the first new process takes.
-    `limit`: the time in seconds for all answers, with the start of Python and all imports.
+    `seconds`: the time in seconds for their answers, or longer if the first new process takes longer. `limit`: the time
+    in seconds for all answers, with the start of Python and all imports.
     """
 
     processes: int = 20
@@ -148,9 +148,9 @@ class Further:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Runs on one input: their number, the hits of each event, and the outcome if all runs returned the same.
+    """Runs on one input: their number, the hits of each event, and the outcome if all runs returned the same one.
 
-    `outcomes`: the first outcomes, as `outcome_keys` writes them; empty for a further process.
+    `outcomes`: the `outcome_keys` of the first runs; empty for a further process.
     """
 
     runs: int
@@ -160,14 +160,14 @@ class Answer:
 
 
 def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int) -> Request:
-    """The request to a new process that counts a mechanism's events there.
+    """The request to count a mechanism's events in a new process.
 
-    Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
+    Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may keep state.
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
     for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
-        if not _is_plain(value):  # another interpreter is sent data alone
+        if not _is_plain(value):  # an `OutsideFunction` is sent data alone
             raise CannotLoad(f"parameter {name!r} is {type(value).__name__}, which may hold memory of this process")
     return Request(
         kind=type(mechanism),
@@ -186,7 +186,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
 
 
 def _map_functions(function: Any, change: Callable[[Any], Any]) -> Any:
-    """A mechanism's function after `change`, which is applied to it or to the functions inside it."""
+    """A mechanism's function after `change` was applied to it, or to the functions that it holds."""
     match function:
         case OutsideFunction():
             return function.anew()
@@ -198,7 +198,7 @@ def _map_functions(function: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is plain data, the same in any process."""
+    """Whether a value is data without state: numbers, texts, bytes, numeric arrays, and lists of them."""
     if isinstance(value, tuple | list):
         return all(_is_plain(item) for item in value)
     if isinstance(value, np.ndarray):
@@ -207,9 +207,9 @@ def _is_plain(value: object) -> bool:
 
 
 def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
-    """The answers of a new process, which runs the mechanism, and of the further ones that gave one.
+    """The answers of a new process, then of the further processes that answered.
 
-    Raises `CannotLoad` where the first one fails or does not answer in time; failures of further ones are ignored.
+    Raises `CannotLoad` if the first process fails or does not answer in time; failures of the others are ignored.
     """
     return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
 
@@ -217,22 +217,22 @@ def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
 def same_constants(function: Callable[..., object], further: Further | None = None) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
-    They are compiled into the function: noise among them would be the same in every run. True where it uses no
-    numbers. Raises `CannotLoad` where they cannot be read.
+    These values are compiled into the function: noise among them would be the same in every run. True for a function
+    without them. Raises `CannotLoad` if they cannot be read.
     """
     here = constants(function)
     return here is None or all(there == here for there in _ask_processes(place_of(function), further or Further()))
 
 
 def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
-    """The answers of new processes, as plain data. Raises `CannotLoad`."""
+    """The answers of new processes, as data. Raises `CannotLoad`."""
     command = [sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"]
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
-    with NamedTemporaryFile() as file:  # inputs may be large, too large for a line of JSON
+    with NamedTemporaryFile() as file:  # inputs may be too large for a line of JSON
         try:
             pickle.dump(question, file, pickle.HIGHEST_PROTOCOL)
             file.flush()
-        except Exception as error:  # an exception of the user's object
+        except Exception as error:  # raised by an object of the user
             raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
         try:
             child = Child(command)
@@ -259,7 +259,7 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
 
 
 def end() -> None:
-    """End the new processes that are answering now: a caller that waits for one gets `CannotLoad`."""
+    """End the new processes that are answering now; callers that wait for an answer get `CannotLoad`."""
     for child in tuple(_RUNNING):
         child.end()
 
@@ -271,7 +271,7 @@ def main() -> None:
 
 
 def answers(request: dict[str, Any]) -> list[object]:
-    """The answers of this process and of further ones, which begin without the mechanism's modules."""
+    """The answers of this process and of its further processes, which start without the mechanism's modules."""
     sys.path[:], question, further = request["path"], Path(request["question"]), Further(**request["further"])
     end = time.monotonic() + further.seconds
     warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside the thread that reads requests
@@ -279,14 +279,14 @@ def answers(request: dict[str, Any]) -> list[object]:
     FORKS.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
     found = [answer(pickle.loads(question.read_bytes()))]
-    with suppress(EOFError):  # all further processes have answered
+    with suppress(EOFError):  # raised when all further processes have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
     return [value_to_json(one) for one in found]
 
 
 def _ask_further(pipe: Connection, question: Path, further: Further) -> None:
-    """Send the answers of further processes as they come; one that fails or hangs sends no answer."""
+    """Send the answers of further processes as they come; a process that fails or hangs sends no answer."""
     with FORKS.Pool(default_workers(), maxtasksperchild=1) as pool:
         for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
             if found is not None:
@@ -325,7 +325,7 @@ def _count_runs(
     mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, further: Further | None
 ) -> dict[str, object]:
     """The fields of the `Answer` on one input."""
-    kept = 1 << 10  # outcomes of the first process, and its runs where a call makes one
+    kept = 1 << 10  # the outcomes that the first process sends, and its runs if a call makes one run
     most, chunk = (1 << 16, 1 << 10) if mechanism.cost.batched else (kept, 1)
     most, seconds = (most, CHECK_SECONDS) if further is None else (further.runs, further.runs_seconds)
     width = max(1, *(event.width for event in events))
@@ -333,8 +333,8 @@ def _count_runs(
     first: list[bytes] = []
     only: set[tuple[float, ...] | None] = set()
     for event in events:
-        event.contains(np.full((1, width), np.nan))  # events compile and load before the mechanism's time
-    if further is not None:  # the first call may differ from all others: it may connect to a server
+        event.contains(np.full((1, width), np.nan))  # compiles the events before the mechanism's time starts
+    if further is not None:  # the first call is dropped: it may differ from others, such as by connecting to a server
         mechanism.outcomes(data, rng, 1, start=0, least=width)
     end = time.monotonic() + seconds
     while runs < most and (runs == 0 or time.monotonic() < end):
@@ -349,7 +349,7 @@ def _count_runs(
 
 
 def refuse_inside() -> None:
-    """Raise `DPWitnessError` where a file that is loaded anew calls dpwitness while it is imported."""
+    """Raise `DPWitnessError` in a new process, where a mechanism's file called dpwitness while it was imported."""
     if os.environ.get(INSIDE_VARIABLE):
         raise DPWitnessError(
             "the mechanism's file calls dpwitness when it is imported: put the call under if __name__ == '__main__'"

@@ -1,12 +1,11 @@
-"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise is drawn anew.
+"""Checks before a claim is called refuted: whether runs are independent of each other, and noise is drawn anew.
 
-Only a finding takes a violation back (`DependentRuns`): the runs depend on each other, or noise or a setting differs in
-a new process. A check that cannot be made only adds a note: the mechanism now raises, or cannot be loaded again, or an
-object of the user's cannot be sent. One case is refused even if no new process can be asked: every run on both inputs
-returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else; and
-since noise of few values is often the same when it is drawn again, a mechanism is loaded in several new processes.
-Compiled code keeps nothing from run to run except the module-level values that were compiled into it, so only these are
-compared.
+A violation is withdrawn (`DependentRuns`) only for a finding: runs depend on each other, or noise or a setting differs
+in a new process. A check that cannot be made adds a note instead: the mechanism raises now, cannot be loaded again, or
+an object of the user cannot be sent. One case is refused without a new process: every run on both inputs returned the
+same outcome, and the noise may have been drawn once, as remembered noise looks like this. Noise of few values is often
+the same when it is drawn again, so the mechanism is loaded in several new processes. Compiled code keeps only the
+module-level values that were compiled into it, so only these are compared.
 """
 
 import math
@@ -39,13 +38,13 @@ from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator, stack
 
-#: T is the type of the value of a call.
+#: T is the type of the value that a call returns.
 T = TypeVar("T")
 
-#: Answers has the answers of each new process about D and about D′.
+#: Answers has the answers about D and about D′ of each new process.
 Answers: TypeAlias = list[tuple[Answer, Answer]]
 
-#: REMEMBERED_NOISE_ADVICE is the advice on noise or settings that differ in a new process.
+#: REMEMBERED_NOISE_ADVICE is the advice against noise or settings that differ in a new process.
 REMEMBERED_NOISE_ADVICE: Final = (
     "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 )
@@ -54,23 +53,22 @@ SIDE_NAMES: Final = ("D", "D′")
 
 
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Check the counts of events on a pair in the confirm runs, shard by shard; returns notes for people.
+    """Check the confirm runs of a pair for dependence and remembered noise; returns notes for people.
 
-    Raises `DependentRuns` if the runs of a call depend on each other, if they depend on which input ran before, or if
-    noise is remembered. Each of the three tests refuses a mechanism of independent runs with probability at most
-    `LEVEL`. They are exact for one look after a fixed number of runs; at a stopping time, which follows many looks,
-    they are not.
+    Raises `DependentRuns` if the runs of a call depend on each other, if they depend on the input that ran before, or
+    if noise is remembered. Each of the three tests refuses a mechanism of independent runs with probability at most
+    `LEVEL` for one look after a fixed number of runs; at a stopping time the tests are not exact.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         return _check_compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
     question = _value_or_reason(partial(new_process.request, mechanism, pair, asked, runner.seed))
-    with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
+    with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds in this process and in the new one
         answers = beside.submit(_ask_processes, question, Further(), runner)
         try:
             calls = _make_calls(runner, pair, asked)
-        except BaseException:  # Ctrl-C: the other result is no longer needed
+        except BaseException:  # such as Ctrl-C: the answers are no longer needed
             new_process.end()
             raise
     notes: tuple[str, ...] = ()
@@ -78,7 +76,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         notes, calls = (f"its runs were not compared with each other: {calls}",), []
     _refuse_within(runner, events, shards, calls)
     sides = [_Side.of(side, pair, shards, calls) for side in range(len(SIDE_NAMES))]
-    for here, of_input in zip(sides, calls, strict=False):  # `calls` is empty where they failed
+    for here, of_input in zip(sides, calls, strict=False):  # `calls` is empty if the further calls failed
         alone = Answer(runs=sum(of_input.rows), hits=tuple(map(sum, of_input.hits)), always=None)
         between, there = " between runs on both inputs", f"runs on {here.name} alone"
         if found := here.other_share(alone, there, between=between):
@@ -87,10 +85,10 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Check that the runs of a pass were independent, with further ones in 2 % of the check's time.
+    """Check that the runs of a pass were independent, by further runs in 2 % of the check's time.
 
-    Returns a note if every run returned the same outcome. If runs depend on each other, nobody knows what they would
-    have caught. Raises `DependentRuns`. Compiled code is compared with Python: see `require_same_in_python`.
+    Returns a note if every run returned the same outcome. Raises `DependentRuns`, as the power of dependent runs is
+    unknown. Compiled code is compared with Python: see `require_same_in_python`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
@@ -98,7 +96,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
         rows = [_compiled_rows(runner, pair, side) for side in range(len(SIDE_NAMES))]
     else:
         calls: list[FurtherCalls] | str = []
-        if not mechanism.cost.slow:  # a slow one has time for the series of its epochs alone
+        if not mechanism.cost.slow:  # a slow mechanism has no time for more than the series of its epochs
             calls = _make_calls(runner, pair, events, min(CALLS_SECONDS, 0.02 * runner.seconds), proved=False)
         calls = [] if isinstance(calls, str) else calls
         _refuse_within(runner, events, shards, calls)
@@ -114,7 +112,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
 def require_same_in_python(runner: Runner, pair: Pair) -> None:
     """Repeat runs of compiled code in Python, in 5 % of the time of the check, from 0.01 to 0.5 s.
 
-    A pass states the detectable parameter of the user's function. Raises `CompiledDisagrees` where an outcome differs.
+    A pass must concern the user's function, not its compiled form. Raises `CompiledDisagrees` if an outcome differs.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
@@ -132,12 +130,12 @@ def _compiled_rows(runner: Runner, pair: Pair, side: int) -> Rows:
 def _check_compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     """Notes on inputs on which compiled code always returns one outcome, and on constants that could not be compared.
 
-    Raises `DependentRuns` where a module-level value that it uses differs in a new process.
+    Raises `DependentRuns` if a module-level value that the code uses differs in a new process.
     """
     function, notes = runner.mechanism.signature.given_function, []
     try:
         same = new_process.same_constants(function, _in_time(Further(), runner))
-    except Exception as error:  # it exists in this process alone, or an object of the user's raises when it is read
+    except Exception as error:  # only this process has the function, or an object of the user raises when it is read
         same = True
         notes.append(f"the numbers that it uses were not compared with those of a new process: {on_one_line(error)}")
     if not same:
@@ -166,7 +164,7 @@ def _make_calls(
 ) -> list[FurtherCalls] | str:
     """Further calls on both inputs, or the reason why they failed.
 
-    `proved`: the calls question a refutation, which is kept even where the mechanism ends the test; a pass is not.
+    `proved`: whether the calls check a refutation, which is kept even if the mechanism ends the process; a pass is not.
     """
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
@@ -187,14 +185,14 @@ def _value_or_reason(call: Callable[[], T]) -> T | str:
 
 
 def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
-    """The answers of new processes, or the reason why they cannot be asked."""
+    """The answers of new processes, or the reason why there are none."""
     if isinstance(question, str):
         return f"it cannot be loaded ({question}); put a function that makes and runs it at the top level of a file"
     return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
 
 
 def _in_time(further: Further, runner: Runner) -> Further:
-    """The further processes, with time limits (s) that end before the result of the check is due."""
+    """The limits of further processes, shortened so that they end before the result of the check is due."""
     limit = min(further.limit, runner.seconds_until_due)
     return replace(further, limit=limit, seconds=min(further.seconds, max(limit - 2.0, 0.0)))  # Python starts in 2 s
 
@@ -203,8 +201,9 @@ def _in_time(further: Further, runner: Runner) -> Further:
 class _Side:
     """Runs of one input in this process.
 
-    `shares`: hits and confirm runs of each event. `always`: the outcome of all `runs` whose outcomes are known, None
-    where they vary. `twice`: the outcomes that came twice in the first half of the runs. `later`: those of the second.
+    `shares`: hits and confirm runs of each event. `runs`: the number of runs with known outcomes. `always`: their only
+    outcome, None if outcomes vary. `twice`: the outcomes that came twice in the first half of these runs. `later`: all
+    outcomes of the second half.
     """
 
     name: str
@@ -232,15 +231,15 @@ class _Side:
 
     @property
     def varied(self) -> bool:
-        """Whether outcomes differ from each other, or an event happened in some of the confirm runs but not in all."""
+        """Whether outcomes vary, or an event happened in some confirm runs but not in all."""
         return self.always is None or any(0 < hits < runs for hits, runs in self.shares)
 
     def other_share(self, there: Answer, where: str, *, between: str = "", tests: int = 1) -> str | None:
-        """A text on an event or outcome whose share differs in other runs of the input; None where no share differs.
+        """A text on an event or outcome whose share differs in other runs of the input; None without a difference.
 
-        Without a difference, a text is returned with probability at most `LEVEL` in `tests` tests of both inputs.
+        If the runs have the same law, any of `tests` tests of both inputs returns a text with probability ≤ `LEVEL`.
         """
-        pairs = zip(self.shares, there.hits, strict=False)  # `hits` is empty where no further process answered
+        pairs = zip(self.shares, there.hits, strict=False)  # `hits` is empty if no further process answered
         found = [("the event happened", *own, hits, there.runs) for own, hits in pairs]
         if self.always is not None and there.always is not None:
             other = there.runs if self.always == there.always else 0
@@ -257,13 +256,13 @@ class _Side:
 def _compare_processes(
     runner: Runner, question: new_process.Request | str, answers: Answers | str, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
-    """Compare with new processes, where remembered noise differs. Raises `DependentRuns`."""
+    """Notes from a comparison with new processes. Raises `DependentRuns` if noise or a setting differs there."""
     if isinstance(answers, str):
         return _notes_without_processes(runner, answers, sides)
     mechanism, usual, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
     if not any(here.varied for here in sides) and may_remember(mechanism.signature.given_function):
-        # Remembered noise may be the same by chance, in few processes and in few runs of each.
+        # Remembered noise may be the same by chance in few processes, or in few runs of each.
         if len(answers) <= usual.processes or any(there.runs < usual.runs for one in answers for there in one):
             patient = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
             more = _ask_processes(question, patient, runner)
@@ -287,9 +286,9 @@ def _compare_processes(
 
 
 def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
-    """The notes where no new process could be asked.
+    """The notes if no new process answered.
 
-    Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
+    Raises `DependentRuns` if outcomes vary on neither input, and the noise may have been drawn once.
     """
     never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
     signature = runner.mechanism.signature
@@ -305,7 +304,7 @@ def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -
 
 
 def _refuse_other_processes(name: str, sides: Sequence[_Side], answers: Answers) -> None:
-    """Raise `DependentRuns` if outcomes differ in one of the new processes, or in the further ones together."""
+    """Raise `DependentRuns` if outcomes differ in a new process, or in all further processes together."""
     for side, here in enumerate(sides):
         first, *further = (one[side] for one in answers)
         hits = tuple(map(sum, zip(*(there.hits for there in further), strict=True)))
