@@ -222,7 +222,7 @@ def refuted(tmp_path_factory):
         ("--seed 1", "seed=1 made this witness"),
         ("--mechanism histogram", "histogram has no parameter 'threshold', which the witness gives to isvt1"),
         ("--runs 1", "runs=1 is too small: even the clearest violation of ε = 0.7 at alpha=1e-06 needs 36 runs"),
-        ("--python /nonexistent", "--python says what runs the mechanism: give --mechanism TARGET too"),
+        ("--python /nonexistent", "--python needs --mechanism TARGET"),
         ("--command ''", "must be a program and its arguments"),
     ],
 )
@@ -238,7 +238,7 @@ def test_answers_of_a_file_are_as_many_as_the_queries(capsys, mine):
     check = ("check", "svt", "--epsilon", 1, "--data", "three.csv", "--runs", 1000)
     code, _, err = run(capsys, *check, "--queries", 5)
     assert code == 2
-    assert "--queries 5 is not that of --data, which has 3 numbers: give --queries 3" in err
+    assert "--queries 5 differs from --data, which has 3 numbers: give --queries 3" in err
     assert json.loads(run(capsys, *check, "--direction", "up", "--json")[1])["witness"]["relation"]["length"] == 3
 
 
@@ -451,9 +451,9 @@ BAD_LINES = [
     ("check svt --epsilon 1 --set x=[NaN]", "NaN is no JSON number"),
     ("check svt --epsilon 1 --set x=1e999", "1e999 is too large"),
     (f"check svt --epsilon 1 --set x={DEEP}", "nested deeper than 32 levels"),
-    ("check svt --epsilon 1 --batch 0", "--batch says more of --command"),
+    ("check svt --epsilon 1 --batch 0", "--batch needs --command PROGRAM"),
     ("check svt --epsilon 1 --bits strict --no-bits", "--no-bits and --bits exclude each other: leave one out"),
-    ("check svt --epsilon 1 --direction up", "--direction says more of --queries"),
+    ("check svt --epsilon 1 --direction up", "--direction needs --queries N"),
     ("check svt --epsilon 1 --pair [1] [1]", "pair [1], twice: both inputs are the same"),
     ("check svt --epsilon 1 --pair [1 [1]", "must be JSON, such as"),
     ("check svt --epsilon 1 --pair [1e999] [1]", "1e999 is too large"),

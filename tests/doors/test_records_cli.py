@@ -93,7 +93,7 @@ def test_options_describe_a_relation(options, described):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--adjacency either", "--adjacency says more of --records"),
+        ("--adjacency either", "--adjacency needs --records FILE.csv"),
         ("--records no.csv", "cannot read no.csv"),
         ("--records header.csv", "header.csv holds no records"),
         ("--records people.csv --queries 3", "leave out --pair, --queries and --data"),

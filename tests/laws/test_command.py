@@ -451,7 +451,7 @@ LINES = {
     "both": (["svt", "--command", "cat"], "--command is the whole mechanism, arguments included: leave out TARGET"),
     "another interpreter": (["--command", "cat", "--python", "python3"], "leave out --python"),
     "parameters": (["--command", "cat", "--set", "a=1"], "leave out --set"),
-    "seeded": (["svt", "--seeded"], "--seeded says more of --command"),
+    "seeded": (["svt", "--seeded"], "--seeded needs --command PROGRAM"),
     "quotes": (["--command", "cat '"], "No closing quotation"),
     "nothing": (["--command", ""], "must be a program"),
     "no program": (["--command", "./no-such"], "'./no-such' cannot be run"),

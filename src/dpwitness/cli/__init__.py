@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str], session: Session) -> int:
     """Parse the arguments and run the command; click's own `main` would exit with 1, a violation, for a closed pipe."""
-    from dpwitness.cli.commands import COMPLETION_VARIABLE, program  # imported here: Ctrl-C meanwhile has its exit code
+    from dpwitness.cli.commands import COMPLETION_VARIABLE, program  # here, where Ctrl-C already has its exit code
 
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
@@ -34,5 +34,5 @@ def _run(given: list[str], session: Session) -> int:
     try:
         with program().make_context("dpwitness", given, obj=session) as context:
             return context.command.invoke(context) or 0
-    except click.exceptions.Exit as done:  # of --help and --version
+    except click.exceptions.Exit as done:  # raised by --help and --version
         return done.exit_code

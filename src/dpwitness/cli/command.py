@@ -1,4 +1,4 @@
-"""Commands, options and arguments of the command line, as click has them, and how help shows them."""
+"""The classes of commands, options and arguments, made from click's, and the layout of their help."""
 
 import contextlib
 import shlex
@@ -18,10 +18,10 @@ from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTE
 
 @dataclass(frozen=True)
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The type of an argument that names files: its value stays the text.
+    """The type of an argument that names files; its value is the text as given.
 
-    `written`: the file is replaced, so that no other argument may name it; `kept`: the file is read and continued.
-    `files`: the function from a text to the files that it names.
+    `written`: whether the file is replaced, so that no other argument may name it; `kept`: whether the file is read and
+    continued; `files`: the function from a text to the files that it names.
     """
 
     name = "file"
@@ -30,7 +30,7 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click
     files: Callable[[str], Sequence[str]] = lambda text: (text,)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The completions of a file's name, which the shell makes."""
+        """The completion of a file's name, left to the shell."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -50,28 +50,28 @@ def _program(text: str) -> Sequence[str]:
         return ()
 
 
-#: A file that is read.
+#: READ_FILE is the type of a file that is read.
 READ_FILE: Final = FileType()
-#: A file that is written, and replaced if it exists.
+#: WRITTEN_FILE is the type of a file that is written, and replaced if it exists.
 WRITTEN_FILE: Final = FileType(written=True)
-#: A file that is read and continued.
+#: KEPT_FILE is the type of a file that is read and continued.
 KEPT_FILE: Final = FileType(kept=True)
-#: A module: package.module or path/file.py.
+#: MODULE is the type of a module: package.module or path/file.py.
 MODULE: Final = FileType(files=_module)
-#: Code: a module and, after a colon, the name of an object.
+#: CODE is the type of an object in a module: the module, a colon, the object's name.
 CODE: Final = FileType(files=_code)
-#: A program: the words of a command line.
+#: PROGRAM is the type of a program with its arguments: the words of a command line.
 PROGRAM: Final = FileType(files=_program)
-#: A claim, which may name a file after a colon: profile:FILE does, zcdp:0.5 does not.
+#: CLAIM is the type of a claim, which may name a file after a colon, as in profile:FILE, unlike zcdp:0.5.
 CLAIM: Final = FileType(files=lambda text: text.split(":", 1)[1:])
-#: Values, which may be read from a file: age=@FILE.
+#: VALUES is the type of values that may be read from a file: age=@FILE.
 VALUES: Final = FileType(files=lambda text: text.split("=@", 1)[1:])
 
 
 class Option(click.Option):
-    """An option below a title of the help.
+    """An option, listed in the help under `title`.
 
-    `several`: the option takes all values up to the next option, as `--epsilon 0.5 1 2`; click sees repeated options.
+    `several`: whether it takes all values up to the next option, as in `--epsilon 0.5 1 2`; click sees it repeated.
     """
 
     def __init__(self, *names: str, title: str = "options", several: bool = False, **settings: Any) -> None:
@@ -82,7 +82,7 @@ class Option(click.Option):
 
 
 class Argument(click.Argument):
-    """An argument without a name, with its line in the help."""
+    """A positional argument, with its line in the help."""
 
     title: ClassVar[str] = "arguments"
 
@@ -96,7 +96,7 @@ class Argument(click.Argument):
 
 
 def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
-    """An option that prints a text, the way a result is printed, so that a failure shows, and ends the command."""
+    """An option that prints a text as a result is printed, so that a failure shows, and ends the command."""
 
     def show_it(context: click.Context, _: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:
@@ -106,23 +106,23 @@ def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], h
     return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
-#: The option --help.
+#: HELP is the option --help.
 HELP: Final = text_option(("-h", "--help"), click.Context.get_help, "show this help and exit")
-#: The settings of click for help: at most 120 columns on a wider terminal.
+#: HELP_SETTINGS has click's settings for help: at most 120 columns on a wider terminal.
 HELP_SETTINGS: Final = {"max_content_width": 120}
-#: The option --traceback.
+#: TRACEBACK is the option --traceback.
 TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
 
 
 class _TitledHelp(click.Command):
-    """A command whose help lists the options below their titles."""
+    """A command whose help lists the options under their titles."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """The option --help, whose text is printed the way a result is, so that a failure shows."""
+        """`HELP`, whose text is printed as a result is, so that a failure shows."""
         return HELP
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options and arguments, by titles."""
+        """Write the options and arguments under their titles."""
         titles: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -136,9 +136,9 @@ class _TitledHelp(click.Command):
 class Command(_TitledHelp):
     """A command: a function of the parsed arguments that returns the exit code, with examples and codes in its help.
 
-    `summary`: one line, for lists of commands and the top of the help, where there is no `description`. `examples`:
-    command lines without their first word; `exits`: the exit codes besides 70, 130 and 143. What user code prints
-    while it runs goes to standard error.
+    `summary`: one line for lists of commands, and for the top of the help without a `description`. `examples`: command
+    lines without their first word; `exits`: the exit codes besides 70, 130 and 143. Output of user code is redirected
+    to standard error.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Command(_TitledHelp):
         self.run, self.examples, self.exits = run, examples, exits
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of a command line, where an option may have several values."""
+        """Parse the words of a command line, with options that may have several values."""
         return super().parse_args(ctx, args if ctx.resilient_parsing else [*self._spread(ctx, deque(args))])
 
     def _spread(self, context: click.Context, words: deque[str]) -> Iterator[str]:
@@ -188,7 +188,7 @@ class Command(_TitledHelp):
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 return self.run(arguments)
-        except SystemExit as error:  # of the user's code, while it was imported or ran
+        except SystemExit as error:  # raised by the user's code while it was imported or ran
             named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
             whose = " or ".join(filter(None, [*named, *getattr(arguments, "imports", [])])) or self.name
             raise exit_error(str(whose), error) from error
@@ -211,7 +211,7 @@ def arguments_of(context: click.Context) -> SimpleNamespace:
 
 
 class Group(_TitledHelp, click.Group):
-    """A group of commands below a word, in their order; without a command it prints its help."""
+    """A group of commands after a common word; without a command it prints its help."""
 
     def __init__(self, name: str, *, summary: str, parameters: Sequence[click.Parameter] = ()) -> None:
         super().__init__(
@@ -228,7 +228,7 @@ class Group(_TitledHelp, click.Group):
             show(context.get_help())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
+        """The names of the commands, in the order in which they were added."""
         return [*self.commands]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""The commands: the options of each, and how it runs.
+"""The commands with their options and functions.
 
 Slow imports are made when a command runs, so that help, and errors in options, come at once.
 """
@@ -18,9 +18,9 @@ from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, 
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
 
-#: The environment variable by which a shell asks for completions.
+#: COMPLETION_VARIABLE is the environment variable by which a shell asks for completions.
 COMPLETION_VARIABLE: Final = "_DPWITNESS_COMPLETE"
-#: The line that loads the completion, by shell.
+#: LOADING_LINES has the line that loads the completion, by shell.
 LOADING_LINES: Final = {
     "bash": 'eval "$(dpwitness completion bash)"',
     "zsh": 'eval "$(dpwitness completion zsh)"',
@@ -40,7 +40,7 @@ class Attacks(Group):
         return super().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a family."""
+        """The command of a family; None for an unknown family."""
         self.list_commands(ctx)
         return super().get_command(ctx, cmd_name)
 
@@ -62,14 +62,14 @@ def _make_command(
     more: Sequence[click.Parameter] = (),
     inputs: str = "inputs (default: the target's own relation)",
 ) -> Command:
-    """A command that calls the public function of its name; `more`: its own options besides the common ones."""
+    """A command that calls the public function of its name; `more`: options that only this command has."""
     own = options.WITNESS if name == "replay" else options.TARGET
     own = [*own, *options.PROGRAMS, *options.of_function(name), *options.printing(), *more, *options.inputs(inputs)]
     return Command(name, summary=summary, run=run_function, parameters=own, examples=examples, exits=exits)
 
 
 def run_function(arguments: SimpleNamespace) -> int:
-    """Call the public function of the command's name, and hand over its result."""
+    """Call the public function of the command's name and print or save its result; return the exit code."""
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
@@ -116,7 +116,7 @@ def run_function(arguments: SimpleNamespace) -> int:
 def repeating(arguments: SimpleNamespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
-    # These options change no counts; the seed is added elsewhere.
+    # Except for the seed, which the caller adds, these options change no counts.
     omitted = ("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif")
     for parameter in arguments.context.command.params:
         name = parameter.name
@@ -134,7 +134,7 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
             for item in value:
                 line += [*option, item] if isinstance(item, str) else [*option, *item]
         else:
-            line += [*option, str(value)]  # of a float all digits: it reads back the same
+            line += [*option, str(value)]  # all digits of a float, so that it reads back the same
     return line
 
 
@@ -151,7 +151,7 @@ def write_report(arguments: SimpleNamespace) -> int:
 
 
 def list_targets(arguments: SimpleNamespace) -> int:
-    """Print a line for each target, the bundled ones and those of other packages."""
+    """Print a line for each bundled target and each target of another package."""
     from dpwitness.files import json_text
     from dpwitness.mechanisms.catalog import load_registered, registered
     from dpwitness.results.text import table
@@ -180,14 +180,14 @@ def list_targets(arguments: SimpleNamespace) -> int:
 
 
 def write_completion(arguments: SimpleNamespace) -> int:
-    """Print the script of a shell."""
+    """Print the completion script of a shell."""
     kind = get_completion_class(arguments.shell)
     assert kind is not None
     show(kind(program(), {}, "dpwitness", COMPLETION_VARIABLE).source())
     return NOT_REFUTED
 
 
-#: The commands that call the public functions of their names.
+#: CHECKS has the commands that call the public functions of their names.
 CHECKS: Final = [
     _make_command(
         "check",
@@ -234,9 +234,9 @@ CHECKS: Final = [
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]
-#: The option --version.
+#: VERSION is the option --version.
 VERSION: Final = text_option(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
-#: The command `list`.
+#: TARGETS is the command `list`.
 TARGETS: Final = Command(
     "list",
     summary="list the bundled targets, their claims, their true ε",
@@ -244,7 +244,7 @@ TARGETS: Final = Command(
     parameters=[Option("--json", is_flag=True, help="print JSON")],
     examples=("list", "list --json"),
 )
-#: The command `report`.
+#: PAGE is the command `report`.
 PAGE: Final = Command(
     "report",
     summary="draw saved results as one HTML page",
@@ -265,7 +265,7 @@ PAGE: Final = Command(
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
 )
-#: The command `completion`.
+#: COMPLETION is the command `completion`.
 COMPLETION: Final = Command(
     "completion",
     summary="print a script that completes commands and options in a shell",

@@ -1,4 +1,4 @@
-"""The command `compare`: the changes from one saved result to another."""
+"""The command `compare`: the changes from one saved file to another."""
 
 from types import SimpleNamespace
 from typing import Final
@@ -9,7 +9,7 @@ from dpwitness.cli.options import IMPORT, import_modules, printing
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Compare two files; the exit code is 1 where the new one refutes a claim that the old one did not refute."""
+    """Compare two files; the exit code is 1 if the new file refutes a claim that the old file does not refute."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.report.comparison import compare
     from dpwitness.results.fields import read_json
@@ -21,9 +21,9 @@ def run(arguments: SimpleNamespace) -> int:
     return hand_over(arguments, code, found.to_json, lambda: str(found))
 
 
-#: The help of both arguments.
+#: FILE_HELP is the help of both arguments.
 FILE_HELP: Final = "a file of --save or --dp-report"
-#: The command `compare`.
+#: COMMAND is the command `compare`.
 COMMAND: Final = Command(
     "compare",
     summary="show what changed between two saved results or two reports of pytest",

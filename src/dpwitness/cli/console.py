@@ -1,4 +1,4 @@
-"""Output and end of a command: messages and progress on stderr, only the result on stdout, and the exit code."""
+"""The output of a command (messages and progress on stderr, only the result on stdout), signals, and exit codes."""
 
 import contextlib
 import os
@@ -23,9 +23,9 @@ from dpwitness.errors import DPWitnessError
 if TYPE_CHECKING:
     from dpwitness.runs import Progress as RunProgress
 
-#: The exit codes of the commands.
+#: NOT_REFUTED to TERMINATED are the exit codes of the commands.
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
-#: The meaning of each exit code, for help and documentation.
+#: EXIT_CODES has the meaning of each exit code, for help and documentation.
 EXIT_CODES: Final[Mapping[int, str]] = {
     NOT_REFUTED: "not refuted, or done",
     VIOLATED: "violated: the claim is refuted",
@@ -37,30 +37,30 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     INTERRUPTED: "interrupted by Ctrl-C, with the result so far",
     TERMINATED: "terminated by SIGTERM, with the result so far",
 }
-#: The time, in seconds, within which signals count as one: `timeout` and CI systems send SIGTERM to a process and then
-#: to its group.
+#: SIGNAL_SECONDS is the time in seconds within which signals count as one: `timeout` and CI systems send SIGTERM to a
+#: process and then to its group.
 SIGNAL_SECONDS = 0.5
-#: The column at which the values of a report's labelled lines begin.
+#: VALUE_COLUMN is the column at which the values of a report's labelled lines begin.
 VALUE_COLUMN = 15
-#: The label of the command that reproduces a result.
+#: REPRODUCE_LABEL is the label of the command that reproduces a result.
 REPRODUCE_LABEL = "  reproduce: "
 
 
 class NoResult(Exception):
-    """A result cannot be shown, for a reason that is neither bad input nor a defect here: the message gives it."""
+    """A result cannot be printed; the message gives the reason, neither bad input nor a defect of dpwitness."""
 
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM ended the command.
 
-    After a mere KeyboardInterrupt CPython ends a process by SIGINT, whatever its exit code.
+    After a plain `KeyboardInterrupt` CPython ends a process by SIGINT, whatever its exit code.
     """
 
 
 class Session:
     """A running command line: the stream of its result, whether tracebacks are shown, and the signal that ended it.
 
-    The first signal ends the runs, with the verdict so far; while a result is written it waits; a second one ends the
+    The first signal ends the runs with the verdict so far, or waits while a result is written; a second signal ends the
     process. The signal is remembered: an import or a compiler may turn `KeyboardInterrupt` into another error.
     """
 
@@ -92,11 +92,11 @@ class Session:
                 raise Interrupted
         elif time.monotonic() - self._since > SIGNAL_SECONDS:
             if is_terminal(sys.stderr):
-                os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
+                os.write(2, b"\x1b[?25h")  # shows the cursor, which a progress bar has hidden
             os._exit(128 + self.signal)
 
     def hold(self) -> None:
-        """Only remember signals from now on: a result, or the last message, is being printed."""
+        """From now on only remember signals: a result, or the last message, is being printed."""
         self._held = True
 
     def explain(self, error: BaseException) -> int:
@@ -129,17 +129,16 @@ def session() -> Session:
 
 
 def printable(text: str) -> str:
-    """The text with all characters but line ends and printable ones escaped as in JSON.
+    """The text with unprintable characters other than line ends escaped as in JSON.
 
-    A witness file holds texts; a terminal would obey the control characters in them.
+    A terminal would obey control characters in the texts of a witness file.
     """
     return escaped(text, "\n".__eq__)
 
 
 def one_line(text: str) -> str:
-    """A message on one line, its middle left out where it is long."""
+    """A message on one line, without its middle if it is long, as messages quote arguments of any length."""
     line = printable(" ".join(text.split()))
-    # A hostile argument, which messages quote, can be long.
     return line if len(line) <= 1_000 else f"{line[:666]} … {line[-334:]}"
 
 
@@ -158,7 +157,7 @@ def annotate(command: str) -> None:
 
 def _to_stderr(text: str) -> None:
     if sys.stderr is None:
-        return  # closed: nothing can be shown, and the exit code still holds
+        return  # stderr is closed; the exit code still tells the result
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -168,7 +167,7 @@ def _to_stderr(text: str) -> None:
 
 def _discard(stream: TextIO) -> None:
     """Discard the rest of a broken stream: Python's own attempt at exit would change the exit code."""
-    with contextlib.suppress(OSError, ValueError):  # no file behind the stream: nothing is attempted either
+    with contextlib.suppress(OSError, ValueError):  # Python attempts nothing for a stream without a file
         null = os.open(os.devnull, os.O_WRONLY)
         try:
             os.dup2(null, stream.fileno())
@@ -177,7 +176,7 @@ def _discard(stream: TextIO) -> None:
 
 
 def show(text: str, *, wrap: bool = False) -> None:
-    """Print a result on standard output, at once; on a terminal its lines wrap where asked. Raises `NoResult`."""
+    """Print a result on standard output at once; `wrap`: whether its lines wrap on a terminal. Raises `NoResult`."""
     stream = session().stdout
     if stream is None:
         raise NoResult("the result could not be printed: standard output is closed")
@@ -194,19 +193,19 @@ def show(text: str, *, wrap: bool = False) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person watches the stream."""
+    """Whether the stream is an open terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def _on_terminal(text: str, stream: TextIO) -> None:
-    """Print a text with lines wrapped below their own beginnings, and the verdict in colour unless NO_COLOR is set."""
+    """Print a text with wrapped, indented lines, and the verdict in colour unless NO_COLOR is set."""
     from rich.console import Console
     from rich.text import Text
 
     fitted = Text(wrapped(text, shutil.get_terminal_size().columns))
     for word, style in (("VIOLATED", "red"), ("NOT REFUTED", "green")):
         fitted.highlight_regex(rf"(?m)^{word}(?=:)", style)
-    # The text is data: nothing in it is markup, a number to be coloured, or an emoji.
+    # The text is data: rich must not read markup, numbers or emoji in it.
     Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
     stream.flush()
 
@@ -234,7 +233,7 @@ def _fold(line: str, width: int) -> list[str]:
     """Break a command between its words into lines that a shell reads as one."""
     try:
         first, *words = map(shlex.quote, shlex.split(line.removeprefix(REPRODUCE_LABEL)))
-    except ValueError:  # a word of it has a line break
+    except ValueError:  # a word of the command has a line break
         return [line]
     lines = [REPRODUCE_LABEL + first]
     for word in words:
@@ -248,11 +247,11 @@ def _fold(line: str, width: int) -> list[str]:
 
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
-    """Print ⊤ and ε on any terminal, and each warning on one line, as long as a command runs."""
+    """The context of a command, in which any terminal shows ⊤ and ε, and each warning takes one line."""
     before: list[tuple[Any, str, str]] = []
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # not a file, or a closed one
-            # Arguments that are no UTF-8 come as half surrogate pairs, which nothing can encode.
+            # Arguments that are not UTF-8 have lone surrogates, which no encoding has.
             encoding, errors = stream.encoding, stream.errors
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]  # see above
             before.append((stream, encoding, errors or "strict"))
@@ -262,7 +261,7 @@ def streams() -> Iterator[None]:
             yield
     finally:
         for stream, encoding, errors in before:
-            with contextlib.suppress(OSError, ValueError):  # it was closed, or its disk is full
+            with contextlib.suppress(OSError, ValueError):  # the stream was closed, or its disk is full
                 stream.reconfigure(encoding=encoding, errors=errors)
 
 
@@ -271,7 +270,7 @@ def deliver(code: int, *steps: Callable[[], object]) -> int:
 
     `code` is the exit code of the result. A proved violation stays 1 and an interruption 130; otherwise a failure
     shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C
-    and SIGTERM wait until it is all written.
+    and SIGTERM wait until everything is written.
     """
     here = session()
     here.hold()
@@ -288,19 +287,19 @@ def deliver(code: int, *steps: Callable[[], object]) -> int:
 
 
 class Quiet(Protocol):
-    """The setting whether progress is hidden: parsed arguments have it, and settings made of them."""
+    """Settings that say whether progress is hidden."""
 
     @property
     def quiet(self) -> bool:
-        """Whether no progress is shown."""
+        """Whether progress is hidden."""
 
 
 @contextlib.contextmanager
 def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
-    """A callback that draws a bar for each stage; None where stderr is not a terminal or --quiet was given.
+    """The context of the runs: a callback that draws a bar for each stage; None without a terminal, or with --quiet.
 
-    After the context there is a result: an interruption waits until it is handed over, and a bar that cannot be drawn
-    any more, as on a terminal that was closed, costs no result.
+    After the context there is a result: an interruption waits until the result is printed, and a bar that can no longer
+    be drawn, as on a closed terminal, does not lose it.
     """
     with contextlib.ExitStack() as drawn:
         yield None if arguments.quiet or not is_terminal(sys.stderr) else _bars(drawn, _seconds(arguments))
@@ -310,7 +309,7 @@ def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
 
 
 def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
-    """The time limit of a command, in seconds; None where it limits a part, such as a line of a curve."""
+    """The time limit of a command, in seconds; None for a curve, where it limits each line."""
     command, given = getattr(arguments, "command", None), getattr(arguments, "max_time", None)
     if command == "curve":
         return None
@@ -322,7 +321,7 @@ def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
 
 
 def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:
-    """The finished share of a stage by the limit that will end it, runs or seconds, from 0 to 1; the limit as text."""
+    """The finished share of a stage (0 to 1) by the limit that will end it, runs or seconds; and that limit as text."""
     of_runs = done / size if size else 0.0
     if limit is None or of_runs >= spent / limit:
         return min(of_runs, 1.0), f"{done:,} of {size:,}"
@@ -330,7 +329,7 @@ def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple
 
 
 def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
-    """A callback that draws progress until `drawn` is closed; `seconds`: the time limit, half of it for the search."""
+    """A callback that draws progress until `drawn` is closed; `seconds`: the time limit; the search has half."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 

@@ -13,7 +13,7 @@ from dpwitness.cli.command import Command
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 
-#: The packages whose versions are shown besides those of a witness.
+#: PACKAGES has the packages whose versions are shown besides the versions that a witness holds.
 PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed", "diffprivlib", "opendp", "python-dp")
 
 
@@ -53,19 +53,19 @@ def diagnosis() -> dict[str, Any]:
 
 
 def _compiler() -> tuple[str, float]:
-    """The reason why numba does not compile a small function, empty where it does; the time of both, in seconds."""
+    """The reason why numba compiles no small function, empty if it does; the seconds of its import and compilation."""
     began = time.monotonic()
     try:
         import numba
 
         works = numba.extending.is_jitted(numba.njit("float64(float64)")(lambda value: 2.0 * value))
-    except Exception as error:  # whatever a compiler that does not fit its surroundings raises
+    except Exception as error:  # a compiler that does not fit its surroundings raises anything
         return f"fails: {class_and_text(error)}", 0.0
     return "" if works else "is switched off (NUMBA_DISABLE_JIT)", time.monotonic() - began
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """The diagnosis as lines."""
+    """The diagnosis as text, a line for each fact."""
     from dpwitness.results.text import label
 
     cache, compiler = found["cache"], found["compiler"]
@@ -81,7 +81,7 @@ def text_of(found: dict[str, Any]) -> str:
     return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])
 
 
-#: The command `doctor`.
+#: COMMAND is the command `doctor`.
 COMMAND: Final = Command(
     "doctor",
     summary="show versions, cores, cache and compiler, and what makes checks slow",

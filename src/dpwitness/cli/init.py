@@ -14,21 +14,21 @@ from dpwitness.cli.command import CODE, WRITTEN_FILE, Argument, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import InvalidData, UnknownTarget
 
-#: The relations of inputs: parts of a parameter's name, the relation and its meaning; the last fits any other name.
+#: RELATIONS has parts of a parameter's name, the relation that they suggest, and its meaning; the last fits any name.
 RELATIONS: Final = (
     (("df", "frame", "table"), 'dpw.records({"value": dpw.numbers(0, 1)}, form="dataframe")',
      "name its columns and their ranges"),
     (("quer", "answer"), "dpw.queries(5)", "answers to 5 queries, each of sensitivity 1"),
-    (("count", "hist", "cell"), "dpw.histogram(5)", "5 counts, of which one person changes one by 1"),
-    (("bit", "flag"), "dpw.bits(5)", "5 bits, of which one differs"),
-    (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers from 0 to 1, one more or less; say the real range"),
+    (("count", "hist", "cell"), "dpw.histogram(5)", "5 counts; a person changes one count by 1"),
+    (("bit", "flag"), "dpw.bits(5)", "5 bits; neighbours differ in one bit"),
+    (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers, one more or fewer; set their range, here 0 to 1"),
 )  # fmt: skip
-#: The name of the test file, where --output does not give one.
+#: TEST_FILE is the name of the test file without --output.
 TEST_FILE: Final = "test_privacy.py"
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Write the test file and say what to do with it."""
+    """Write the test file and print the next steps."""
     from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
 
@@ -41,14 +41,14 @@ def run(arguments: SimpleNamespace) -> int:
     write_atomically(output, text_of(place, function, output))
     show(
         f"wrote a test to {output}\n"
-        f"  next: set what it guesses, such as the inputs, then run pytest {output}; until then it fails\n"
+        f"  next: set the values that it guesses, such as the inputs, then run pytest {output}; until then it fails\n"
         "  it looks for two neighbouring inputs and an event that refute the claim; a pass is no proof"
     )
     return NOT_REFUTED
 
 
 def _function(target: str) -> tuple[Path, ast.FunctionDef]:
-    """The file of a target, and the function at its top. Raises `UnknownTarget`."""
+    """The file of a target, and its function at the top level of the file. Raises `UnknownTarget`."""
     file, _, name = target.rpartition(":")
     place = Path(file)
     if place.suffix != ".py" or not name.isidentifier():
@@ -74,7 +74,7 @@ def _names(function: ast.FunctionDef) -> list[str]:
 
 
 def _data_of(parameters: Sequence[str]) -> str:
-    """The name of the parameter that is the input; empty where no parameter is."""
+    """The name of the parameter that is the input; empty without an input."""
     from dpwitness.mechanisms.signature import DATA_FREE
 
     return next((name for name in parameters if name not in DATA_FREE), "")
@@ -136,7 +136,7 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     )
 
 
-#: The command `init`.
+#: COMMAND is the command `init`.
 COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",

@@ -1,4 +1,4 @@
-"""Turns the options of a command into the parameters of the public function of the same name."""
+"""The parameters of a public function from the options of the command of the same name."""
 
 import re
 import shlex
@@ -28,13 +28,13 @@ from dpwitness.targets import target_of
 
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Take options that were not given from the settings of the project; `settings` gets their names.
+    """Set options that were not given from the settings of the project, and `settings` to their names.
 
-    Raises `BadInput` for a setting that makes no sense.
+    Raises `BadInput` for an invalid setting.
     """
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster not in (None, "local"):
-        defaults.pop("workers", None)  # a cluster has its own
+        defaults.pop("workers", None)  # a cluster has workers of its own
     arguments.settings = tuple(defaults)
     bits = defaults.pop("bits", True)
     if bits is not True and arguments.bits is None and not arguments.no_bits:
@@ -70,7 +70,7 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         given = (function,)
         named |= {
             "parameters": settings(arguments.set),
-            "reference": None if arguments.target is None else as_utf8(arguments.target),  # a witness is read back
+            "reference": None if arguments.target is None else as_utf8(arguments.target),  # witness files are UTF-8
         }
     if arguments.outcome is not None and ":" in arguments.outcome:
         named["outcome"] = load_code(arguments.outcome)
@@ -86,7 +86,7 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
 
 
 def carries_claim(mechanism: object) -> bool:
-    """Whether an object itself states a claim without a distance. Raises `InvalidParameter` for a library's class."""
+    """Whether an object states a claim that needs no distance. Raises `InvalidParameter` for a library's class."""
     called(mechanism)
     library = library_of(mechanism)
     return not library.takes_distance and library.claim(mechanism) is not None
@@ -101,9 +101,9 @@ def check_mechanism(arguments: SimpleNamespace) -> None:
             raise click.UsageError("give TARGET, or --command PROGRAM", arguments.context)
         for name, given in (("seeded", arguments.seeded), ("batch", arguments.batch is not None)):
             if given:
-                raise BadInput(f"--{name} says more of --command: give --command PROGRAM too")
-        if target is None and arguments.python is not None:  # a bundled target of a witness runs here
-            raise BadInput("--python says what runs the mechanism: give --mechanism TARGET too")
+                raise BadInput(f"--{name} needs --command PROGRAM")
+        if target is None and arguments.python is not None:  # a witness's own bundled target runs in this process
+            raise BadInput("--python needs --mechanism TARGET")
         return
     for name, value in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
         if value not in (None, ()):
@@ -131,7 +131,10 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 
 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
-    """The relation that the options describe; None: the target decides. Raises `BadInput`."""
+    """The relation that the options describe; None leaves it to the target. Raises `BadInput`.
+
+    `numbers_of_data`: how many numbers --data has, None without --data.
+    """
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
     if of_records is not None:
@@ -147,10 +150,10 @@ def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> 
     if arguments.queries is not None or extras:
         length = numbers_of_data if arguments.queries is None else arguments.queries
         if length is None:
-            raise BadInput(f"--{extras[0].replace('_', '-')} says more of --queries: give --queries N too")
+            raise BadInput(f"--{extras[0].replace('_', '-')} needs --queries N")
         if numbers_of_data not in (None, length):
             raise BadInput(
-                f"--queries {length} is not that of --data, which has {numbers_of_data} numbers: give --queries "
+                f"--queries {length} differs from --data, which has {numbers_of_data} numbers: give --queries "
                 f"{numbers_of_data}"
             )
         return queries(length, may_move=arguments.may_move or "all", direction=arguments.direction or "any")
@@ -172,7 +175,7 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
     given = [name for name in needing_records if getattr(arguments, name) not in (None, ())]
     if arguments.records is None:
         if given:
-            raise BadInput(f"--{given[0].replace('_', '-')} says more of --records: give --records FILE.csv too")
+            raise BadInput(f"--{given[0].replace('_', '-')} needs --records FILE.csv")
         return None
     frame = read_frame(arguments.records)
     domains = dict(zip(frame.columns, like(frame).fields.parts, strict=True))
@@ -200,7 +203,7 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
 
 
 def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
-    """The column of --unit as `records` takes it for a form. Raises `BadInput` for any other name."""
+    """The column of --unit, as `records` takes it for a form. Raises `BadInput` unless it is a column of the file."""
     if name is None:
         return None
     if name not in columns:
@@ -211,7 +214,7 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
 
 
 def _domain(item: str, values: str) -> object:
-    """The domain in a text: LOW:HIGH, integers if both are, or categories with the types of a file's column."""
+    """The domain in a text: LOW:HIGH, of integers if both are integers, or categories typed like a file's column."""
     low, colon, high = values.partition(":")
     if not colon and (ends := re.fullmatch(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)", values)):
         raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
@@ -229,7 +232,7 @@ def _domain(item: str, values: str) -> object:
 
 
 def _convert_to_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[object, object]:
-    """The base and the domain as `records` takes them for a form."""
+    """The base and the domain, as `records` takes them for a form."""
     if form not in ("list", "array", "xy"):
         return frame, domains
     if form == "list":

@@ -17,23 +17,23 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.options import REQUIRED, options_of
 from dpwitness.options import Option as Declared
 
-#: Parameters of a command: arguments and options.
+#: Parameters has the arguments and options of a command.
 Parameters = list[click.Parameter]
 
-#: The type of an option by its name; an option without one stays text.
+#: OPTION_TYPES has the types of options by name; other options are texts.
 OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
     "claim": CLAIM, "outcome": CODE,
 }  # fmt: skip
-#: The adjacencies by the text of --adjacency: with "either" the claim leaves the adjacency open.
+#: ADJACENCIES has the adjacencies by the texts of --adjacency; "either" leaves the claim's adjacency open.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
-#: The forms in which a mechanism may get the records of --records.
+#: FORMS has the forms in which a mechanism may get the records of --records.
 FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", "columns", "xy")
 
 
 def of_function(function: str) -> Parameters:
-    """The command line's options of a public function; an option that is not given is None."""
+    """The command-line options of a public function; an option that is not given is None."""
     found: Parameters = []
     for name, option in options_of(function).items():
         if name == "bits":
@@ -42,14 +42,14 @@ def of_function(function: str) -> Parameters:
             several = (function, name) == ("curve", "epsilon")
             found.append(_option(name, option, metavar=option.metavar, type=OPTION_TYPES.get(name), several=several))
         elif option.choices:
-            # Python's default is a choice too, to undo a setting of the project.
+            # Python's default is a choice too, for undoing a setting of the project.
             default = ("report",) if name == "bits" else ()
             found.append(_option(name, option, type=click.Choice((*default, *option.choices))))
     return found
 
 
 def common(*, max_time: float, workers: str | None = None) -> Parameters:
-    """The common options of an attack; `max_time`: the default in seconds; `workers`: the help."""
+    """The common options of an attack; `max_time`: its default in seconds; `workers`: the help of --workers."""
     check = options_of("check")
     own = {
         "seed": check["seed"],
@@ -64,7 +64,7 @@ def common(*, max_time: float, workers: str | None = None) -> Parameters:
 
 
 def _option(name: str, option: Declared, **settings: Any) -> Option:
-    """The option of the command line for an option that the table declares."""
+    """The command-line option for an option that `dpwitness.options` declares."""
     default = (
         ""
         if option.default in (None, REQUIRED) or isinstance(option.default, bool)
@@ -87,7 +87,7 @@ def _as_written(default: object) -> str:
 
 
 def require_one(arguments: SimpleNamespace, *names: str) -> None:
-    """Raise `InvalidParameter` where two of the named options are given."""
+    """Raise `InvalidParameter` if more than one of the named options is given."""
     given = [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name) not in (None, False)]
     if len(given) > 1:
         raise InvalidParameter(f"{' and '.join(given)} exclude each other: leave one out")
@@ -102,15 +102,15 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
     ]
 
 
-#: The option --plot; the file's name says the format.
+#: PLOT is the option --plot; the file's name gives the format.
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
-#: The option --details.
+#: DETAILS is the option --details.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
-#: The option --sarif.
+#: SARIF is the option --sarif.
 SARIF: Final = Option(
     "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )
-#: The argument TARGET and the option of its parameters.
+#: TARGET has the argument TARGET and the option of its parameters.
 TARGET: Final[Parameters] = [
     Argument(
         "target",
@@ -121,7 +121,7 @@ TARGET: Final[Parameters] = [
     ),
     Option("--set", metavar="NAME=VALUE", multiple=True, help="a parameter of the mechanism (repeatable)"),
 ]
-#: The option --import, whose modules register the kinds in a file: the file itself never decides which code runs.
+#: IMPORT is the option --import, whose modules register the kinds in a file: a file never decides which code runs.
 IMPORT: Final = Option(
     "--import",
     "imports",
@@ -131,7 +131,7 @@ IMPORT: Final = Option(
     help="package.module or path/file.py to import first: it registers your own events, relations or claims "
     "(repeatable)",
 )
-#: The argument WITNESS.json and the options of the mechanism that it is replayed against.
+#: WITNESS has the argument WITNESS.json and the options of the mechanism of a replay.
 WITNESS: Final[Parameters] = [
     Argument("witness", "WITNESS.json", "a witness, or a result written by --save (-: standard input)", type=READ_FILE),
     Option(
@@ -142,7 +142,7 @@ WITNESS: Final[Parameters] = [
     ),
     IMPORT,
 ]
-#: The options of a mechanism in another interpreter or in a program of any language.
+#: PROGRAMS has the options of a mechanism in another interpreter or in a program of any language.
 PROGRAMS: Final[Parameters] = [
     Option(
         "--python", type=READ_FILE, metavar="PATH", help="interpreter of another environment that runs the mechanism"

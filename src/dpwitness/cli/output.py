@@ -21,10 +21,10 @@ from dpwitness.results.verdict import Verdict, Violation
 
 
 def check_places(arguments: SimpleNamespace) -> None:
-    """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
+    """Raise `InvalidData`, before anything runs, for a file that cannot be written or that another argument names too.
 
-    It is raised too where several files to read are standard input, which can be read once, and where the working
-    folder is gone. Raises `InvalidParameter` for an unknown format of --plot.
+    It is also raised if several arguments read standard input, and if the working folder does not exist. Raises
+    `InvalidParameter` for an unknown format of --plot.
     """
     try:
         arguments.folder = os.getcwd()
@@ -66,10 +66,10 @@ def hand_over(
     last: Callable[[], object] | None = None,
     readable: bool = False,
 ) -> int:
-    """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
+    """Print a result as text or, with --json, as JSON, then write --save and --plot; return the code of `deliver`.
 
     `value` returns the result as JSON values, `report` as text, `plot` draws it into a file; `last` is called at the
-    end. `readable`: the file of --save must be one that can be read back as a result.
+    end. `readable`: whether the file of --save must be readable as a result.
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
@@ -78,8 +78,8 @@ def hand_over(
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
         steps.append(last)
-    with contextlib.suppress(OSError):  # it was removed meanwhile: the result is printed all the same
-        os.chdir(arguments.folder)  # a mechanism may have gone to another one
+    with contextlib.suppress(OSError):  # if the folder was removed, the result is printed all the same
+        os.chdir(arguments.folder)  # a mechanism may have changed the working folder
     return deliver(code, *steps)
 
 
@@ -91,11 +91,11 @@ def _print(arguments: SimpleNamespace, value: Callable[[], dict[str, object]], r
 
 
 def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
-    """Write a result. Raises `InvalidWitness` where it must be readable and its kinds have no known class."""
+    """Write a result. Raises `InvalidWitness` if it must be readable and holds a kind that no class registers."""
     write_json(path, value)
     if not readable:
         return
-    from dpwitness.results.saved import result_from_json  # with all kinds of results: only where something is saved
+    from dpwitness.results.saved import result_from_json  # imports all kinds of results
 
     try:
         result_from_json(value)
@@ -106,12 +106,12 @@ def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
 def mark_violation(
     arguments: SimpleNamespace, code: int, result: Verdict | Bound | Curve | Profile, mechanism: object
 ) -> None:
-    """Write --sarif, and on GitHub Actions let a violation mark the mechanism's line. Raises `InvalidData`."""
+    """Write --sarif, and on GitHub Actions mark the mechanism's line for a violation. Raises `InvalidData`."""
     path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()
     if path is None and not marked:
         return
     root, reference = Path(arguments.folder), None if result.witness is None else result.witness.mechanism
-    if mechanism is None and reference is not None:  # of a witness that names a bundled target, which has been run
+    if mechanism is None and reference is not None:  # a replay ran the bundled target that the witness names
         mechanism = load(reference)
     record = {
         **result.to_json(),
@@ -132,5 +132,5 @@ def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
     if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
         return VIOLATED
     if isinstance(result, Curve) and result.ended == "time":
-        return BAD_INPUT  # a line that was asked for is missing
+        return BAD_INPUT  # a requested line is missing
     return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)

@@ -1,4 +1,4 @@
-"""The command `sweep`: checks every claim in modules, each in a process of its own."""
+"""The command `sweep`: a check of every claim in modules, each in its own process."""
 
 from types import SimpleNamespace
 from typing import Final
@@ -10,7 +10,7 @@ from dpwitness.cli.values import number, seconds, threads, whole
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """List the cases, run them and print the table; the exit code is 1 where a claim is refuted."""
+    """List the cases, run them and print the table; the exit code is 1 if a claim is refuted."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.problem import Effort
     from dpwitness.sweeps.sweep import Sweep, text_of
@@ -42,7 +42,7 @@ def run(arguments: SimpleNamespace) -> int:
     )
 
 
-#: The command `sweep`.
+#: COMMAND is the command `sweep`.
 COMMAND: Final = Command(
     "sweep",
     summary="check everything in a module that claims privacy",

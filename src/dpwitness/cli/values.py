@@ -1,4 +1,4 @@
-"""Reads the texts of options: numbers, times, spans of numbers, NAME=VALUE and JSON."""
+"""The values in the texts of options: numbers, times, spans of numbers, NAME=VALUE and JSON."""
 
 import ast
 import json
@@ -13,11 +13,11 @@ from dpwitness.checks import json_value
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.options import MOST_WORKERS
 
-#: The longest time, in seconds: a lock cannot wait for much longer.
+#: LONGEST_TIME is the longest time in seconds: a lock cannot wait for much longer.
 LONGEST_TIME: Final = 1e9
-#: The largest number of values in a span: more tests would take days.
+#: MOST_SPAN_VALUES is the largest number of values in a span: more tests would take days.
 MOST_SPAN_VALUES: Final = 10_000
-#: The largest number of levels of nested lists in an input or a parameter: NumPy 1 allows 32 dimensions.
+#: MOST_LEVELS is the largest number of levels of nested lists in an input or a parameter: NumPy 1 allows 32 dimensions.
 MOST_LEVELS: Final = 32
 
 
@@ -44,7 +44,7 @@ def whole(text: str) -> int:
 
 
 def threads(text: str) -> int:
-    """The number of threads in a text."""
+    """The number of threads in a text, from 1 to `MOST_WORKERS`."""
     value = whole(text)
     if not 1 <= value <= MOST_WORKERS:
         raise click.BadParameter(f"{text!r} must be from 1 to {MOST_WORKERS}")
@@ -88,7 +88,7 @@ def settings(given: Sequence[str]) -> dict[str, object]:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
-        if value in ("inf", "-inf", "Infinity", "-Infinity"):  # which JSON does not have
+        if value in ("inf", "-inf", "Infinity", "-Infinity"):  # JSON has no infinities
             found[name] = float(value)
             continue
         try:
@@ -101,7 +101,7 @@ def settings(given: Sequence[str]) -> dict[str, object]:
 
 
 def require_each_once(option: str, given: Sequence[str]) -> None:
-    """Raise `InvalidParameter` where two texts NAME=VALUE have one name."""
+    """Raise `InvalidParameter` if two texts NAME=VALUE have the same name."""
     names = [item.partition("=")[0] for item in given]
     for name in names:
         if names.count(name) > 1:
@@ -116,7 +116,7 @@ def refuse(options: object, names: Sequence[str], reason: str) -> None:
 
 
 def _literal(text: str) -> object:
-    """The flag, None or tuple that a text is in Python; for any other text the text itself."""
+    """The flag, None or tuple that a text spells in Python; any other text itself."""
     if text not in ("True", "False", "None") and not (text.startswith("(") and text.count("(") <= MOST_LEVELS):
         return text
     try:
@@ -140,9 +140,9 @@ class NotJSON(Exception):
 
 
 def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
-    """The JSON value in a text: finite numbers, flags, texts, null and lists of them, and `objects` where allowed.
+    """The JSON value in a text: finite numbers, flags, texts, null and lists of them, with `objects` objects too.
 
-    Raises `NotJSON`, and `ValueError` for JSON of other things.
+    Raises `NotJSON`, and `ValueError` for other JSON.
     """
     try:
         value = json_value(
