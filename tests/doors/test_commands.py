@@ -105,7 +105,7 @@ def test_compare_calls_what_an_interrupted_session_lacks_not_run(verdicts):
     found = compare(report(passed, passed), cut_off)
     assert [change.kind for change in found.changes] == ["not run"]
     assert str(found).splitlines()[1:] == [
-        "the new session was interrupted: what it did not come to is not compared", "1 not run, 1 unchanged",
+        "the new session was interrupted: tests that did not run are not compared", "1 not run, 1 unchanged",
     ]  # fmt: skip
     assert found.to_json()["interrupted"]
     assert not compare(cut_off, report(passed)).interrupted

@@ -1,4 +1,4 @@
-"""The classes that the plugin `_dpwitness_pytest` imports with the first assertion; `Asserter` types its fixture."""
+"""The classes that the plugin `_dpwitness_pytest` imports at the first assertion; its fixture is an `Asserter`."""
 
 from dpwitness.plugin.asserter import Asserter, HealthCheckFailed, PrivacyViolation
 

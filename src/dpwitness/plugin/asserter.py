@@ -1,6 +1,7 @@
 """The callable behind the fixture `assert_private`, the errors of a failed test, and the witnesses of earlier sessions.
 
-A witness has one JSON file for each assertion (`Database`). It is replayed first, and kept when the mechanism is fixed.
+Each assertion has one JSON file for its witness (`Database`), which is replayed first, and kept when the mechanism is
+fixed.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ from dpwitness.runs import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFile:
-    """The database's file for an assertion; `witness` is None where no witness is to be replayed."""
+    """The database's file for an assertion; `witness` is None if there is nothing to replay."""
 
     path: Path | None = None
     value: Mapping[str, Any] | None = None
@@ -61,7 +62,7 @@ class SavedFile:
     note: str | None = None
 
     def replay(self, problem: Problem, effort: Effort) -> Verdict:
-        """The verdict on fresh runs of the saved event, at the claim of today. Raises `MechanismError`."""
+        """The verdict on the saved event by fresh runs, at today's claim. Raises `MechanismError`."""
         assert self.witness is not None
         needed = runs_needed(problem.claim, effort.alpha)
         runs = max(min(effort.runs, max(10 * self.witness.counts.runs, 100_000)), needed)
@@ -78,11 +79,11 @@ class SavedFile:
                 seed=effort.seed,
                 workers=effort.workers,
             )
-        finally:  # the check that follows uses the same mechanism, without the layout of an earlier file
+        finally:  # the next check uses the same mechanism, without the saved layout of outcomes
             problem.mechanism.begin(None, by_position=False)
 
     def open_question(self, replayed: NotRefuted) -> str | None:
-        """The reason why a replay that does not refute leaves open whether the mechanism is fixed; None without one."""
+        """The reason why a pass of the replay does not show that the mechanism is fixed; None if it does."""
         assert self.witness is not None
         witness, counts = self.witness, replayed.counts
         if replayed.claim != witness.claim:
@@ -96,7 +97,7 @@ class SavedFile:
 
 
 class Database:
-    """The files of one test; without a folder it saves and loads no file."""
+    """The witness files of one test; without a folder no file is saved or loaded."""
 
     def __init__(self, root: Path, folder: str | None, test: str) -> None:
         self._folder = None if folder is None else root / folder
@@ -104,7 +105,7 @@ class Database:
         self._test = test
 
     def shown(self, path: Path) -> str:
-        """The path from the project's root; for a path elsewhere, the whole path."""
+        """The path relative to the project's root; the whole path if it lies elsewhere."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def _path(self, assertion: int) -> Path | None:
@@ -116,7 +117,7 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
-        """The saved file of an assertion; its witness only if its inputs are neighbours by today's relation and data.
+        """The saved file of an assertion, with its witness only if today's relation calls the inputs neighbours.
 
         Raises `InvalidWitness` for a damaged file.
         """
@@ -148,7 +149,7 @@ class Database:
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Write a witness to its file, and return the path; None without a folder.
 
-        Raises `OSError` or `InvalidData` where it cannot be written, `InvalidWitness` where it could not be read back.
+        Raises `OSError` or `InvalidData` if it cannot be written, `InvalidWitness` if it could not be read back.
         """
         path = self._path(assertion)
         if path is None:
@@ -161,9 +162,9 @@ class Database:
         return path
 
     def mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a witness's present status, "refutes" or "fixed"; returns a note about a fixed one.
+        """Write a witness's status, "refutes" or "fixed"; returns a note about a fixed mechanism.
 
-        Raises `OSError` or `InvalidData` where it cannot be written.
+        Raises `OSError` or `InvalidData` if the file cannot be written.
         """
         if saved.path is None or saved.value is None:
             return None
@@ -194,7 +195,7 @@ def _fingerprint(relation: Relation, data: Data | None) -> str:
 
 
 class PrivacyViolation(AssertionError):
-    """The claim is refuted; the message is the witness in plain English, `verdict` the `Violation`."""
+    """A refuted claim; the message is the witness in plain English, `verdict` the `Violation`."""
 
     def __init__(self, text: str, verdict: Violation) -> None:
         super().__init__(text)
@@ -202,7 +203,7 @@ class PrivacyViolation(AssertionError):
 
 
 class HealthCheckFailed(DPWitnessError):
-    """The assertion would be worthless or wrong; `name` is the health check that failed."""
+    """An assertion that would be worthless or wrong; `name` is the health check that failed."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}; if this is intended, pass suppress=[{name!r}]")
@@ -210,7 +211,7 @@ class HealthCheckFailed(DPWitnessError):
 
 
 for _failure in (PrivacyViolation, HealthCheckFailed):
-    _failure.__module__ = "dpwitness.plugin"  # as users import it, and shorter in the output
+    _failure.__module__ = "dpwitness.plugin"  # the module from which users import it
 
 
 class Asserter:
@@ -242,7 +243,7 @@ class Asserter:
             self._record_error(str(failure), called)
         except KeyboardInterrupt:  # no verdict: the report says that the session was interrupted
             raise
-        except BaseException as error:  # of the user's code, of pytest.skip or pytest-timeout, or our own
+        except BaseException as error:  # raised by the user's code, pytest.skip, pytest-timeout or dpwitness
             self._record_error(on_one_line(error), called)
             raise
         else:
@@ -252,7 +253,7 @@ class Asserter:
             if isinstance(verdict, NotRefuted):
                 return verdict
             failure = PrivacyViolation(self._text(verdict, note, replayed), verdict)
-        # Our own frames would only hide the user's; an error of the user's code is shown from its frame on.
+        # Frames of dpwitness would only hide the user's frames: an error of the user's code starts at the user's frame.
         cause = failure.__cause__ if isinstance(failure, MechanismRaised) else None
         if cause is not None and cause.__traceback__ is not None:
             cause = cause.with_traceback(cause.__traceback__.tb_next)
@@ -260,16 +261,16 @@ class Asserter:
 
     @property
     def _alpha(self) -> float:
-        """The α of the test's k-th assertion: 6/(π²k²) of the test's share, for any number of assertions."""
+        """The α of the test's k-th assertion, 6/(π²k²) of the test's share: all assertions sum to the share."""
         return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
 
     def _seed(self, role: str) -> int:
-        """A seed from the session's seed, the test, the assertion and a role, independent of the order of tests."""
+        """The seed of a role in this assertion, from the session's seed and the test, for any order of tests."""
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
     def _all_settings(self, settings: Mapping[str, object]) -> dict[str, object]:
-        """The settings of the session, of the markers from the outermost, and of the call; later ones win."""
+        """The settings of the session, the markers (the outermost first) and the call; later settings win."""
         session = self._session
         merged: dict[str, Any] = {
             name: getattr(session, name) for name in ("runs", "max_time", "detectable_ratio", "bits")
@@ -287,7 +288,7 @@ class Asserter:
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """The verdict of the replay, else of a check; a note for people; and whether the verdict is of the replay."""
+        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's."""
         suppressed = settings.get("suppress") or ()
         if not isinstance(suppressed, Collection):
             raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
@@ -298,7 +299,7 @@ class Asserter:
         effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
         with warnings.catch_warnings():
-            # The health checks report a mechanism that is too slow.
+            # The health checks report a mechanism that is too slow, so its warning is not needed.
             warnings.simplefilter("ignore", SlowMechanism)
             return work_on(
                 statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
@@ -319,12 +320,12 @@ class Asserter:
             saved = self._drop_witness(saved, 'was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
-            effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for the check
+            effort = replace(effort, alpha=effort.alpha / 2)  # half for the replay, half for the check
             assert saved.path is not None
             place = self._database.shown(saved.path)
             try:
                 replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
-            except MechanismError as error:  # the check that follows shows whether the mechanism works
+            except MechanismError as error:  # the check below shows whether the mechanism works
                 note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
@@ -341,7 +342,7 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            self._save(problem, verdict)  # now, as a time limit of the test may end the process while it shrinks
+            self._save(problem, verdict)  # before shrinking, as a time limit of the test may end the process
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
@@ -353,29 +354,29 @@ class Asserter:
         return verdict, note, False
 
     def _drop_witness(self, saved: SavedFile, why: str) -> SavedFile:
-        """The saved file without its witness, which today's settings leave out, and with a note."""
+        """The saved file without its witness, and with a note that gives the reason `why`."""
         assert saved.path is not None
         return replace(saved, witness=None, note=f"{self._database.shown(saved.path)} {why}")
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
-        """Save a witness and return a note about it. The violation stands, even if the file cannot be written."""
+        """Save a witness and return a note about its file, also if it cannot be written: the violation stands."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # a proved violation is not lost to any other error
+        except BaseException as error:  # no other error must lose a proved violation
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
     def _mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a saved witness's status and return a note about it, or about the file that cannot be written."""
+        """Write a saved witness's status; returns a note about it, or about a file that cannot be written."""
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
-        """Record a verdict; where it cannot be written, as a class of the user's fails, record the error."""
+        """Record a verdict, or the error if it has no JSON, for example if a class of the user's fails."""
         try:
             record = {
                 **verdict.to_json(),
@@ -400,7 +401,7 @@ class Asserter:
         self._record({"verdict": kind, "reason": reason, "claim": None, "place": called})
 
     def _record(self, record: dict[str, Any]) -> None:
-        """Add a record to the test's report, for the ledger and for the test's properties in JUnit files."""
+        """Add a record to the session's ledger and to the test's properties in JUnit files."""
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
         properties = {"claim": record["claim"], "verdict": record["verdict"], "shown": shown(entry)}
@@ -411,7 +412,7 @@ class Asserter:
         self._item.user_properties += [(f"dpwitness{number}.{key}", text) for key, text in properties.items() if text]
 
     def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
-        """The witness in plain English, and the command that repeats it with the session's α, which ends the runs."""
+        """The witness in plain English, and the command that repeats the test with the session's α and options."""
         session = self._session
         seed = [f"--dp-seed={session.seed}"] if verdict.reproducible else []
         again = ["pytest", self._item.nodeid, *seed, *session.options]
@@ -427,13 +428,13 @@ class Asserter:
 
 
 def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
-    """The violation with a smaller witness if one is found; if shrinking fails, the violation as it was, and a note."""
+    """The violation with a smaller witness, if one is found; the same violation and a note if shrinking fails."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
-    except BaseException as error:  # a proved violation is not lost to any error, such as pytest-timeout
+    except BaseException as error:  # no error, such as pytest-timeout's, must lose a proved violation
         return found, f"the witness could not be made smaller: {on_one_line(error)}"
 
 

@@ -1,4 +1,4 @@
-"""The summary of a session: its assertions, the α that they spent, and the parameters that they would have caught."""
+"""The ledger of a session: its assertions, the α that they spent, and the parameters that they would have caught."""
 
 import math
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def lines(session: Session) -> list[str]:
 
 
 def _group_alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
-    """The records in groups of one line each: passes of one test and one claim, without a note, share a line."""
+    """The records in groups of one line each: passes of one test and claim share a line, unless they have a note."""
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
         plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
@@ -65,7 +65,7 @@ def _group_alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]
 
 
 def _range_text(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
-    """The text of a parameter's lower bounds, from the least to the largest; None is a value without a bound."""
+    """The text of a parameter's lower bounds, from the smallest to the largest; None is a missing bound."""
     found = [value for value in values if value is not None]
     if not found:
         return "nothing"
@@ -73,16 +73,16 @@ def _range_text(parameter: str, values: list[float | None], shown: Callable[[flo
 
 
 def annotations(session: Session, root: Path) -> list[str]:
-    """The lines by which GitHub Actions marks violations; empty elsewhere."""
+    """The workflow commands that mark violations on GitHub Actions; empty elsewhere."""
     if not github.runs_here():
         return []
     return [github.annotation(record, root) for record in session.records if record["verdict"] == "violated"]
 
 
 def write_files(session: Session) -> bool:
-    """Write the requested files, and the summary of a step of GitHub Actions; returns whether a requested file failed.
+    """Write the requested files and the summary for GitHub Actions; returns whether a requested file failed.
 
-    The reasons are added to `session.unwritten`.
+    The reasons of failures are added to `session.unwritten`.
     """
     failed = False
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
@@ -105,7 +105,7 @@ def write_files(session: Session) -> bool:
 
 
 def write(session: Session, path: str, *, html: bool = False) -> None:
-    """Write all verdicts as JSON, or as a page, whole or not at all."""
+    """Write all records as JSON, or as an HTML page. The file is written whole or not at all."""
     value = {
         "format": github.REPORT_FORMAT,
         "profile": session.profile,

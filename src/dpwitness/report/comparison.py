@@ -14,9 +14,9 @@ from dpwitness.results.profile import Profile
 from dpwitness.results.saved import reader_of
 from dpwitness.results.text import at_least, at_most, named
 
-#: The kind of a result that is a report of the pytest plugin, in messages.
+#: REPORT_KIND is the name of the pytest plugin's reports in messages.
 REPORT_KIND: Final = "report of pytest"
-#: The kinds of changes, the most important first.
+#: CHANGE_KINDS has the kinds of changes, the most important first.
 CHANGE_KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
                 "now with a verdict", "other claim or mechanism", "added", "removed", "not run",
                 "other values")  # fmt: skip
@@ -26,9 +26,9 @@ CHANGE_KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer
 class Finding:
     """The finding of a result about one mechanism and claim.
 
-    `refuted` is None where there is no verdict, as for a bound or a check that failed. `bounds`: the lower bounds by
-    parameter. `caught`: the parameter that a pass would have caught, and its least value. `by_bits`: the lower bound
-    that the last bits of a pass show, as text; empty where they refute nothing.
+    `refuted` is None without a verdict, as for a bound or a check that failed. `bounds`: the lower bounds by parameter.
+    `caught`: the parameter that a pass would have caught, and its smallest value. `by_bits`: the lower bound that the
+    last bits of a pass show, as text; empty if they refute nothing.
     """
 
     mechanism: str
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference: its kind, the name of its test or line, and its details in words."""
+    """One difference: its kind, the name of its test or line, and its details as texts."""
 
     kind: str
     name: str
@@ -53,7 +53,7 @@ class Change:
 class Comparison:
     """All differences between two results, and the number of findings that are the same.
 
-    `interrupted`: the new result is the report of an interrupted session, so that missing tests were not run.
+    `interrupted`: whether the new result reports an interrupted session, whose missing tests were not run.
     """
 
     changes: tuple[Change, ...]
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def newly_refuted(self) -> bool:
-        """Whether the new result refutes a claim that the old one did not refute."""
+        """Whether the new result refutes a claim that the old result does not refute."""
         return any(change.kind == CHANGE_KINDS[0] for change in self.changes)
 
     def to_json(self) -> dict[str, Any]:
@@ -77,16 +77,16 @@ class Comparison:
         ]
         kinds = [change.kind for change in self.changes]
         counts = [f"{kinds.count(kind)} {kind}" for kind in CHANGE_KINDS if kind in kinds]
-        cut_off = ["the new session was interrupted: what it did not come to is not compared"] * self.interrupted
+        cut_off = ["the new session was interrupted: tests that did not run are not compared"] * self.interrupted
         return "\n".join([*lines, *cut_off, ", ".join([*counts, f"{self.unchanged} unchanged"])])
 
 
 def compare(old: object, new: object) -> Comparison:
-    """Compare two results, given as unchecked JSON, of one kind. Raises `InvalidWitness`."""
+    """Compare two results of the same kind, given as unchecked JSON. Raises `InvalidWitness`."""
     (kind, before), (other, after) = findings_of("the old result", old), findings_of("the new result", new)
     if kind != other:
         raise InvalidWitness(f"a {kind} and a {other} cannot be compared: give two of one kind")
-    if len(before) == len(after) == 1:  # two single results are compared whatever their names are
+    if len(before) == len(after) == 1:  # two single results are compared under any names
         before, after = {"": next(iter(before.values()))}, {"": next(iter(after.values()))}
     changes, unchanged = [], 0
     interrupted = isinstance(new, Mapping) and kind == REPORT_KIND and bool(new.get("interrupted"))
@@ -98,7 +98,7 @@ def compare(old: object, new: object) -> Comparison:
 
 
 def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
-    """The kind of a result, and its findings by name. Raises `InvalidWitness` for anything else."""
+    """The kind of a result, and its findings by name. Raises `InvalidWitness` for other JSON."""
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
     match reader_of(value, what)(value):
@@ -156,7 +156,7 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
 
 
 def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str) -> Change | None:
-    """The change of one finding; None for the same finding. `missing`: the kind where the new result lacks it."""
+    """The change of one finding; None without a change. `missing`: the kind of a change if the new result lacks it."""
     shown = name or (new or old or Finding(mechanism="", claim="")).mechanism
     if new is None:
         return Change(kind=missing, name=shown)
@@ -189,7 +189,7 @@ def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str
 
 
 def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
-    """The lower bounds that differ, as texts from old to new."""
+    """The texts of lower bounds that differ, from old to new."""
     return [
         f"{name} ≥ {at_least(old[name])} → {at_least(value)}" if name in old else f"{name} ≥ {at_least(value)}"
         for name, value in new.items()
@@ -198,7 +198,7 @@ def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Seque
 
 
 def _compare_caught(old: tuple[str, float] | None, new: tuple[str, float] | None) -> Sequence[str]:
-    """The values of one parameter that passes would have caught, if they differ, and whether the new one is better."""
+    """The text of the parameters that two passes would have caught, if they differ, and whether the new is better."""
     if old is None or new is None or old[0] != new[0] or _is_close(old[1], new[1]):
         return []
     texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for name, least in (old, new)]

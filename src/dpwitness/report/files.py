@@ -1,4 +1,4 @@
-"""Saved results for a page: files of `--save`, and the report of a pytest session."""
+"""Pages of saved results: files of `--save`, and the report of a pytest session."""
 
 import math
 import shlex
@@ -17,7 +17,7 @@ from dpwitness.results.verdict import verdict_from_json
 
 
 def report(paths: Sequence[str | Path]) -> str:
-    """The page of saved results. Raises `InvalidData` or `InvalidWitness`, which name the file without a result."""
+    """The page of saved results. Raises `InvalidData` or `InvalidWitness`, which name the file that has no result."""
     entries: list[Entry] = []
     facts: list[tuple[str, str]] = []
     for path in paths:
@@ -33,7 +33,7 @@ def report(paths: Sequence[str | Path]) -> str:
             result = read(value)
         except InvalidWitness as error:
             raise InvalidWitness(f"{where}: {error}") from error
-        file = "RESULT.json" if str(path) == STDIN else str(path)  # a name for the command that replays it
+        file = "RESULT.json" if str(path) == STDIN else str(path)  # the name in the command that replays the result
         replay = "" if result.witness is None else replay_line(result.witness, file)
         entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", where),)))
     return page(entries, facts=facts)
@@ -62,7 +62,7 @@ def _read_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[
 
 
 def _read_record(record: Mapping[str, Any], seed: str) -> Entry:
-    """The entry of an assertion's record; claim and α of the verdict come from the witness, not from the record."""
+    """The entry of an assertion's record; the verdict's claim and α are those of the witness, not of the record."""
     name = name_of(record)
     facts = [("Test", name), ("Share of the session's α", f"{float(record['alpha']):.3g}")]
     facts += [("Note", str(record["note"]))] if record.get("note") else []

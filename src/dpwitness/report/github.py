@@ -1,6 +1,6 @@
 """Output for GitHub Actions: an annotation for each refuted claim, and a table in the summary of the step.
 
-Records are verdicts as JSON, with the `claim` as text, and where known the `place` of the assertion and the `source` of
+Records are verdicts as JSON, with the `claim` as text, and if known the `place` of the assertion and the `source` of
 the mechanism (see `report.source`).
 """
 
@@ -13,17 +13,17 @@ from typing import Any, Final
 from dpwitness.report.source import Place, below_root
 from dpwitness.results.text import at_most
 
-#: A verdict as JSON.
+#: Record is a verdict as JSON.
 Record = Mapping[str, Any]
-#: The escapes in the message of a workflow command; the one for percent comes first.
+#: MESSAGE_ESCAPES has the escapes in the message of a workflow command; "%" comes first, as all escapes hold it.
 MESSAGE_ESCAPES: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
-#: The escapes in the properties of a workflow command.
+#: PROPERTY_ESCAPES has the escapes in the properties of a workflow command.
 PROPERTY_ESCAPES: Final = (*MESSAGE_ESCAPES, (":", "%3A"), (",", "%2C"))
-#: The characters that are markup in Markdown; an underscore within a word is not.
+#: MARKUP matches the characters that are markup in Markdown; an underscore within a word is not markup.
 MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
-#: The format of a session's report.
+#: REPORT_FORMAT is the name of the format of a session's report.
 REPORT_FORMAT: Final = "dpwitness-report/1"
-#: The head of the table in the summary of a step.
+#: TABLE_HEAD is the head of the table in the summary of a step.
 TABLE_HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 
@@ -35,7 +35,7 @@ def runs_here() -> bool:
 def annotation(record: Record, root: Path) -> str:
     """The workflow command that marks the line of a refuted claim: the assertion's line, else the mechanism's.
 
-    The record's places are relative to `root`, the command's to the checkout, as GitHub requires.
+    The record's places are relative to `root`, the command's place to the checkout, as GitHub requires.
     """
     at: Place | None = next(filter(below_root, (record.get("place"), record.get("source"))), None)
     properties = {} if at is None else {"file": _from_checkout(root / str(at["file"]), root), "line": str(at["line"])}
@@ -66,7 +66,7 @@ def table(records: Sequence[Record], headline: str) -> str:
 
 
 def name_of(record: Record) -> str:
-    """The test of a record, and the number of the assertion in it, unless it is the first."""
+    """The test of a record, with the number of the assertion in the test unless it is the first."""
     number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
     return f"{record['test']}{number}"
 
@@ -93,7 +93,7 @@ def shown(record: Record) -> str:
 
 
 def bits_refuted(record: Record) -> Record | None:
-    """The finding by the last bits, of the first adjacency with one; None without one."""
+    """The finding by the last bits, for the first adjacency that has such a finding; None without one."""
     each = (record, *record.get("others", ()))
     return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
 
@@ -104,7 +104,7 @@ def _cell(text: str) -> str:
 
 
 def append_summary(text: str) -> str | None:
-    """Append a text to the step's summary, if there is one; return the reason why it cannot be written, or None."""
+    """Append a text to the step's summary, if it has one; return the reason why it cannot be written, or None."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return None

@@ -1,4 +1,4 @@
-"""The fields of evaluation in NIST SP 800-226 (2025), filled in by a result as far as it can."""
+"""The fields of evaluation in NIST SP 800-226 (2025), filled in from a result as far as possible."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from dpwitness.results.saved import Shown
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import NotRefuted, Violation
 
-#: The fields that running a mechanism cannot fill in.
+#: OTHER_FIELDS names the fields that running a mechanism cannot fill in.
 OTHER_FIELDS: Final = (
     "Side channels: time, memory and power used by a run. Composition with other releases from the same data. Utility. "
     "Bias: systemic, human and statistical. Trust model: central, local or distributed. Query model: who may ask, and "
@@ -24,7 +24,7 @@ def fields(result: Shown) -> list[tuple[str, str]]:
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
-        else f"Neighbouring inputs are those of {relation.described:.200}. {_unit(relation)}"
+        else f"Neighbouring inputs: {relation.described:.200}. {_unit(relation)}"
     )
     return [
         ("Privacy parameter", _parameter(result)),
@@ -40,7 +40,7 @@ def fields(result: Shown) -> list[tuple[str, str]]:
 def _unit(relation: Relation) -> str:
     if relation.unit is not None:
         return f"They differ in all records of one {relation.unit if isinstance(relation.unit, str) else 'unit'}."
-    return "Whom or what one record stands for (a person, a household, an event) is not known."
+    return "The unit that one record stands for (a person, a household, an event) is not known."
 
 
 def _parameter(result: Shown) -> str:

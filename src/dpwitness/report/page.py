@@ -1,7 +1,6 @@
-"""A result, or several, as one HTML page that needs nothing else: no network, no script, figures within it.
+"""An HTML page of results that needs no network, no script and no other file.
 
-This module makes the content of the page: texts, tables and figures; `page.html.j2` lays it out and escapes every
-text.
+This module makes the content of the page: texts, tables and figures; `page.html.j2` lays it out and escapes all texts.
 """
 
 import json
@@ -35,20 +34,20 @@ from dpwitness.results.witness import Witness
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A part of a text, after the name of its element: "mark", "code", or "" without an element.
+#: Span is the name of an element ("mark", "code", or "" for none) and a part of a text in it.
 Span = tuple[str, str]
-#: A cell of a table.
+#: Cell is the content of a cell of a table.
 Cell = str | Sequence[Span]
-#: A piece of a page, as the template takes it: a dict with a key for the kind of piece.
+#: Piece is a piece of a page for the template, a dict with a key for the kind of piece.
 Piece = dict[str, Any]
 
-#: The largest number of characters of a text that are shown.
+#: TEXT_CHARACTERS is the largest number of characters of a text that are shown.
 TEXT_CHARACTERS: Final = 1_500
-#: The largest number of characters of a name in a heading or a sentence.
+#: NAME_CHARACTERS is the largest number of characters of a name in a heading or a sentence.
 NAME_CHARACTERS: Final = 160
-#: The outcomes in the order in which the title counts them.
+#: OUTCOMES has the outcomes of results in the order in which the title counts them.
 OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
-#: The text for each reason why runs ended.
+#: END_TEXTS has the text for each reason why runs ended.
 END_TEXTS: Final = {
     "refuted": "the claim was refuted",
     "runs": "all runs that were asked for were made",
@@ -60,13 +59,13 @@ END_TEXTS: Final = {
 def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
     """The text with invisible characters escaped as in JSON: control characters, surrogates, marks of direction.
 
-    A long text is cut; the number of its characters is added.
+    A long text is cut, and its number of characters is added.
     """
     cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
 
 
-#: The templates of pages and blocks: every text is escaped, and is `readable`.
+#: ENVIRONMENT has the templates of pages and blocks, which escape every text and make it `readable`.
 ENVIRONMENT: Final = Environment(
     loader=PackageLoader("dpwitness", "report"),
     autoescape=True,
@@ -80,9 +79,10 @@ ENVIRONMENT.filters["name"] = lambda text: readable(text, NAME_CHARACTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A result on a page; `result` None: there is no result, for `reason`. `facts`: more facts, such as the test.
+    """A result on a page, or None and the `reason` for its absence; `facts`: more facts, such as the test.
 
-    `replay`: the command that counts its event again, of a pass whose last bits leak theirs; empty: nothing is saved.
+    `replay`: the command that counts the event again (for a pass that leaks by last bits, their event); empty if no
+    file holds the result.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Entry:
 
 
 def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> str:
-    """The page of several results, with `facts` about all of them, as the text of an HTML file."""
+    """The HTML page of several results, with `facts` about all results."""
     found = [_outcome(entry.result).lower() for entry in entries]
     tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=OUTCOMES.index))
     title = f"Privacy tests: {tally or 'none'}"
@@ -116,7 +116,7 @@ def block(result: Shown) -> str:
 
 
 def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
-    """A table whose first cells are names; an empty list if there are no rows. `look`: its class in the style sheet."""
+    """A table whose first cells are names; an empty list without rows. `look`: the table's class in the style sheet."""
     return [{"caption": caption, "rows": rows, "head": head, "look": look}] if rows else []
 
 
@@ -137,7 +137,7 @@ def _outcome(result: Shown | None) -> str:
 
 
 def _article(entry: Entry, place: str) -> Piece:
-    """The article of a result, its sections in the order of an audit; `place` identifies its element."""
+    """The article of a result, with sections in the order of an audit; `place` is the identifier of its element."""
     result = entry.result
     about = {"name": entry.name, "place": place}
     if result is None:
@@ -147,7 +147,7 @@ def _article(entry: Entry, place: str) -> Piece:
     sections: list[tuple[str, str, list[Piece]]] = [
         ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
         ("Search", "Search", _table("What was searched", _search_rows(result))),
-        ("Bounds", "Bounds", _table("What was shown, and what would have been", _bounds(result))),
+        ("Bounds", "Bounds", _table("The bound shown, and the parameter that would have been caught", _bounds(result))),
         ("Outputs", plotted, [*_figures(result), *_plotted_numbers(result)]),
         ("Evidence", "Evidence", _evidence(result)),
         ("Inputs", "The two inputs", _inputs(result)),
@@ -170,7 +170,7 @@ def _article(entry: Entry, place: str) -> Piece:
 
 
 def _verdict(result: Shown) -> Piece:
-    """The verdict: the outcome, warnings, and a sentence in three parts around the call of the mechanism."""
+    """The verdict: outcome, warnings, and a sentence split at the call of the mechanism."""
     sentence = _sentence(result).partition(result.call)
     return {"outcome": _outcome(result), "warnings": _warnings(result), "sentence": sentence}
 
@@ -208,7 +208,7 @@ def _warnings(result: Shown) -> list[str]:
     if isinstance(result, NotRefuted) and result.floating_point is not None:
         texts.append(
             f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
-            "verdict below is that in real arithmetic."
+            "verdict below holds in real arithmetic."
         )
     if result.ended in EARLY_ENDS:
         texts.append(f"The runs ended early: {EARLY_ENDS[result.ended]}. What was counted until then is valid.")
@@ -244,7 +244,7 @@ def _facts(result: Shown) -> list[tuple[str, Cell]]:
 
 
 def _alpha(result: Verdict | Bound | Profile) -> str:
-    """The probability α of a false alarm, for each part of the result."""
+    """The text of the probability α of a false alarm, for each part of the result."""
     spent = [f"α = {result.alpha:g} for this result"]
     if isinstance(result, NotRefuted) and result.floating_point is not None:
         spent.append(f"{result.floating_point.alpha:g} for the last bits")
@@ -274,7 +274,7 @@ def _search_rows(result: Shown) -> list[tuple[str, Cell]]:
 
 
 def _course_text(course: Course) -> str:
-    """The extent of the search, in words."""
+    """The text of the extent of the search."""
     if not course.pairs:
         return "nothing: pair and event were given"
     pairs = "1 pair of inputs" if course.pairs == 1 else f"{course.pairs:,} pairs of inputs"
@@ -283,7 +283,7 @@ def _course_text(course: Course) -> str:
 
 
 def _bounds(result: Shown) -> list[tuple[str, Cell]]:
-    """The rows of lower bounds, and of the parameter that would have been caught."""
+    """The rows of the lower bound and of the parameter that would have been caught."""
     rows: list[tuple[str, Cell]] = []
     if isinstance(result, Verdict | Bound):
         least = f"{result.parameter} ≥ {at_least(result.lower_bound)}"
@@ -299,9 +299,9 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 def _figure(
     draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str, **points: float
 ) -> list[Piece]:
-    """A figure with a caption, and with a title and a description for readers who cannot see it.
+    """A figure with a caption, and with a title and a description (`said`) for readers who cannot see it.
 
-    `points`: the height of the figure and its margins, as `plots.svg` takes them.
+    `points`: the height of the figure and its margins in points, as `plots.svg` takes them.
     """
     return [{"figure": plots.svg(draw, shown, title, said, **points), "caption": caption}]
 
@@ -419,9 +419,9 @@ def _inputs(result: Shown) -> list[Piece]:
 
 
 def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Both inputs as text; the entries that differ are marked if both are short, else the difference is described."""
+    """Both inputs as text; differing entries are marked if both inputs are short, else the difference is described."""
     texts = both(pair.data, pair.neighbour)
-    # Entries, and the characters between them.
+    # The entries, and the characters between entries.
     entries = [re.findall(r"(?s)[^\s,\[\](){}]+|\s+|.", text) for text in texts]
     if (summary(pair.data), summary(pair.neighbour)) != texts or max(map(len, entries)) > 400:
         return [("", texts[0])], [("", texts[1])]
@@ -434,9 +434,10 @@ def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
 
 
 def _witness(result: Shown, replay: str | None, part: str = "") -> list[Piece]:
-    """The witness in words, and the command that counts it on fresh runs.
+    """The witness in words, and the command that counts its event on fresh runs.
 
-    `replay`: the command; empty: the witness, that of the result's `part`, is saved first; None: no command is shown.
+    `replay`: the command; if empty, the witness of the result's attribute `part` must be saved first; None shows no
+    command.
     """
     witness = result.witness
     if witness is None:
@@ -472,7 +473,7 @@ def replay_line(witness: Witness, file: str) -> str:
 
 
 def _bits(result: Shown, replay: str) -> list[Piece]:
-    """The finding of a pass by the last bits of its outcomes; no piece without one."""
+    """The finding of a pass by the last bits of its outcomes; empty without such a finding."""
     by_bits = result.floating_point if isinstance(result, NotRefuted) else None
     if by_bits is None:
         return []

@@ -1,4 +1,4 @@
-"""Figures of results by matplotlib: into axes, into a file, written whole or not at all, or as SVG within a page."""
+"""Figures of results by matplotlib: in given axes, in a file, or as SVG within a page."""
 
 import io
 from collections.abc import Callable
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: The number of points of a drawn line.
+#: LINE_POINTS is the number of points of a drawn line.
 LINE_POINTS: Final = 241
-#: The log-odds (nats) of the false positive rates at which a claim's largest power is computed.
+#: LOG_ODDS has the log-odds (nats) of the false positive rates at which a claim's largest power is computed.
 LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)
-#: The smallest δ that is drawn.
+#: LEAST_DELTA is the smallest δ that is drawn.
 LEAST_DELTA: Final = 1e-6
-#: The width of a figure of a page, in points.
+#: PAGE_WIDTH is the width of a page's figure in points.
 PAGE_WIDTH: Final = 360.0
-#: The style of a figure of a page. A mark on an axis is a copy of an element that style sheets do not reach, and would
-#: stay black on a dark page.
+#: PAGE_STYLE is the style of a page's figure, without ticks: they are copies of an element that style sheets do not
+#: reach, and would stay black on a dark page.
 PAGE_STYLE: Final = {
     **dict.fromkeys(("xtick.bottom", "ytick.left", "axes.spines.top", "axes.spines.right"), False),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
     **{"svg.fonttype": "none", "font.size": 9, "legend.frameon": False},
 }
-#: The colour of D; a page replaces it.
+#: DATA_COLOUR is the colour of D, which a page replaces.
 DATA_COLOUR: Final = "C0"
-#: The colour of D′.
+#: NEIGHBOUR_COLOUR is the colour of D′.
 NEIGHBOUR_COLOUR: Final = "0.6"
-#: The colour of the claim; a page replaces it.
+#: CLAIM_COLOUR is the colour of the claim, which a page replaces.
 CLAIM_COLOUR: Final = "C3"
 
 
 def plot_format(path: str | Path) -> str:
-    """The format that a file's name asks for. Raises `InvalidParameter` for any other than svg, png, pdf."""
+    """The format that a file's name asks for: svg, png or pdf. Raises `InvalidParameter` for other names."""
     suffix = Path(path).suffix.removeprefix(".").lower()
     if suffix not in ("svg", "png", "pdf"):
         raise InvalidParameter(f"cannot plot to {path}: the name must end in .svg, .png or .pdf")
@@ -60,9 +60,9 @@ def plot_format(path: str | Path) -> str:
 
 
 def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) -> "Axes":
-    """Draw a result into axes, by default into those of a new figure of pyplot, and return them."""
+    """Draw a result into axes, by default the axes of a new pyplot figure, and return them."""
     if axes is None:
-        from matplotlib import pyplot  # which notebooks show
+        from matplotlib import pyplot  # notebooks show pyplot's figures
 
         axes = pyplot.subplots(layout="constrained")[1]
     match result:
@@ -78,7 +78,7 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
 def interval(hits: int, runs: int) -> tuple[float, float]:
     """The exact 95 % confidence interval of a probability. Clopper & Pearson 1934, Biometrika 26.
 
-    It holds for a number of runs that was fixed beforehand, so it is for figures only; verdicts rest on e-values.
+    It holds for a number of runs that was fixed beforehand, so only figures use it; verdicts rest on e-values.
     """
     from scipy.special import betaincinv  # only figures need it
 
@@ -103,7 +103,7 @@ def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
     texts = [
         f"{name}: {share:.4g}\n{number:,} runs" for name, share, number in zip(("D", "D′"), shares, hits, strict=True)
     ]
-    # The space below the bars is for the legend.
+    # The space below the bars holds the legend.
     axes.set(yticks=[0, 1], yticklabels=texts, ylim=(2.2 if result.tested else 1.6, -0.6), xlim=(0, None))
     axes.set(xlabel="share of runs in the event")
     title = f"{_label(result.call)}, {counts.runs:,} runs on each input\n{_label(result.witness.description)}"
@@ -134,15 +134,15 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         axes.set_xticks(edges[1:] - 0.5, list(texts))
         return
     edges = np.array(shown.edges)
-    if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # no axis is so long: bins of one width, without values
+    if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # too long for an axis: bins of one width, without values
         edges = np.arange(float(len(edges)))
-    # Heights are shares divided by widths, so that an area is a probability. Much narrower bins would hide all others.
+    # Heights are shares divided by widths, so that areas are probabilities; very narrow bins would hide all others.
     widths = np.diff(edges)
     heights = shares / np.maximum(widths / np.median(widths), 0.25)
     *_, second, highest = 0.0, *np.sort(heights.max(axis=0))
     _draw_bins(axes, edges, heights, inside)
     axes.set(yticks=[], ylabel="density")
-    if 0 < 3 * second < highest:  # a value that comes back, such as the end of a range, is cut off
+    if 0 < 3 * second < highest:  # the bin of an atom, such as the end of a clipped range, is cut off
         axes.set_ylim(0, 1.5 * second)
         bin_ = int(np.argmax(heights.max(axis=0)))
         side = "right" if edges[bin_] > (edges[0] + edges[-1]) / 2 else "left"
@@ -166,19 +166,19 @@ def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: NDArray[np.
 
 
 def _draw_columns(axes: "Axes", left: Floats, widths: Floats, heights: Floats, **look: Any) -> None:
-    """Draw columns as one artist: many bars take long."""
+    """Draw columns as one artist, as many bars take long."""
     if len(left):  # an event may lie between the drawn bins
-        tops = np.column_stack([heights, np.full(len(heights), np.nan)])  # no top between two columns
+        tops = np.column_stack([heights, np.full(len(heights), np.nan)])  # NaN leaves the space between columns empty
         axes.stairs(tops.ravel()[:-1], np.column_stack([left, left + widths]).ravel(), fill=True, **look)
 
 
 def values_fit(shown: Outputs) -> bool:
-    """Whether the values of bins fit below them; otherwise the figure has their numbers."""
+    """Whether the values of bins fit below the bins; otherwise the figure numbers the bins."""
     return len(shown.values) * max(map(len, shown.values), default=0) <= 44  # characters
 
 
 def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
-    """Write dates below both ends of a histogram, and below the ends of the event that lie far enough from these."""
+    """Write dates below both ends of a histogram, and below ends of the event at a sufficient distance from them."""
     edges, span = shown.edges, shown.edges[-1] - shown.edges[0]
     ticks = [edges[0], edges[-1]]
     for edge, before, after in zip(edges[1:], shown.inside, shown.inside[1:], strict=False):
@@ -202,8 +202,8 @@ def draw_evidence(axes: "Axes", verdict: Verdict) -> None:
 
 
 def page_axes(left: float, bottom: float, height: float) -> "tuple[Figure, Axes]":
-    """A figure of a page, `height` points high, and its axes with margins in points: a layout would be drawn twice."""
-    from matplotlib.figure import Figure  # 0.3 s
+    """A page's figure, `height` points high, and its axes, with margins in points: a layout engine would draw twice."""
+    from matplotlib.figure import Figure  # takes 0.3 s to import
 
     figure = Figure(figsize=(PAGE_WIDTH / 72, height / 72))
     size = (PAGE_WIDTH - left - 30, height - bottom - 12)
@@ -226,13 +226,13 @@ def svg(
 ) -> str:
     """The figure that `draw_into` draws of a value, as an SVG element of a page, whose style sheet sets the colours.
 
-    Texts stay texts, and no element has an identifier that another figure of the page has. `left` and `bottom` are the
-    points that the labels of the axes take.
+    Texts stay texts, and no element has an identifier that another figure on the page may have. `left` and `bottom` are
+    the margins for the labels of the axes, in points.
     """
     from matplotlib import style
 
     with style.context(["default", PAGE_STYLE]), catch_warnings():
-        simplefilter("ignore")  # a font without a glyph: the reader's browser has others
+        simplefilter("ignore")  # about glyphs that the font lacks: the reader's browser has other fonts
         figure, axes = page_axes(left, bottom, height)
         draw_into(axes, shown)
         axes.set_title("")
@@ -244,7 +244,7 @@ def svg(
     for group in drawing.getElementsByTagName("g"):
         if group.hasAttribute("id"):
             group.removeAttribute("id")
-    drawing.removeChild(drawing.getElementsByTagName("defs")[0])  # style rules, which would be those of the whole page
+    drawing.removeChild(drawing.getElementsByTagName("defs")[0])  # style rules, which would apply to the whole page
     drawing.setAttribute("role", "img")
     drawing.setAttribute("aria-label", title)
     for tag, text in (("desc", description), ("title", title)):
@@ -261,7 +261,7 @@ def draw_curve(axes: "Axes", result: Curve) -> None:
         axes.plot(
             line.test_epsilons, line.p_values, marker="os^Dv"[k % 5], ms=4, color=colour, label=f"ε₀ = {line.epsilon:g}"
         )
-        if result.claim is None:  # the mechanism's ε is no value of another parameter
+        if result.claim is None:  # else the axis has the claim's parameter, not the mechanism's ε
             axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6, label=f"test ε = {line.epsilon:g}")
     axes.axhline(0.05, color="0.4", lw=0.8, ls="--", label="p = 0.05")
     axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03))
@@ -271,13 +271,13 @@ def draw_curve(axes: "Axes", result: Curve) -> None:
 
 
 def _label(text: str) -> str:
-    """At most 60 characters of a text, with those escaped or replaced that matplotlib would misread or cannot draw."""
+    """At most 60 characters of a text, without characters that matplotlib cannot draw or would read as mathematics."""
     short = text if len(text) <= 60 else f"{text[:59]}…"
     return "".join(c if c.isprintable() else "�" for c in short).replace("$", r"\$")
 
 
 def plot_curve(result: Curve, path: str | Path) -> None:
-    """Draw the p-values of a curve."""
+    """Draw the p-values of a curve into a file. Raises `InvalidParameter` for an unknown format."""
     figure, axes = new_figure()
     draw_curve(axes, result)
     write_figure(figure, path)
@@ -285,7 +285,7 @@ def plot_curve(result: Curve, path: str | Path) -> None:
 
 def new_figure() -> "tuple[Figure, Axes]":
     """A figure for a file, with one pair of axes."""
-    from matplotlib.figure import Figure  # 0.3 s
+    from matplotlib.figure import Figure  # takes 0.3 s to import
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     return figure, figure.add_subplot()
@@ -299,9 +299,9 @@ def write_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
-    """The δ that a claim allows at each ε: the largest G(q) − e^ε·q. It is for figures, not for evidence.
+    """The δ that a claim allows at each ε, the largest G(q) − e^ε·q, for figures.
 
-    The δ is never too small: exact where G is a polygon, and less than 0.5 % too large where G is smooth.
+    The δ is never too small: it is exact if G is a polygon, and less than 0.5 % too large if G is smooth.
     """
     q, p = claimed_powers(claim)
     return np.asarray(np.max(p - np.exp(epsilons)[:, None] * q, axis=1))
@@ -310,28 +310,28 @@ def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
 def claimed_powers(claim: Claim) -> tuple[Floats, Floats]:
     """Rising rates q and powers whose polygon lies nowhere below the largest powers G(q) of tests.
 
-    Between two points of the grid a concave G lies below the lines through the two points before and the two behind;
-    where these meet is a point too.
+    Between two points of the grid a concave G lies below the lines through the two points before and the two points
+    behind; the meeting point of these lines is added.
     """
     q = np.concatenate([[0.0], 1 / (1 + np.exp(-LOG_ODDS)), [1.0]])
     p = np.array([claimed_power(claim, float(rate)) for rate in q])
-    at, lower = meeting_points(q, -p, -np.diff(p) / np.diff(q))  # of −G, which is convex
+    at, lower = meeting_points(q, -p, -np.diff(p) / np.diff(q))  # for −G, which is convex
     p, q = np.append(p, np.minimum(-lower, 1.0)), np.append(q, at)
     order = np.argsort(q, kind="stable")
     return q[order], p[order]
 
 
 def claimed_power(claim: Claim, rate: float) -> float:
-    """The largest power that a claim allows a test, by the bounds of either direction of a pair.
+    """The largest power that a claim allows a test of size `rate`, by both directions of a pair.
 
-    With p ≤ G(q), also 1 − q ≤ G(1 − p): that is the same event's complement with D and D′ exchanged.
+    Besides p ≤ G(q) the claim allows only 1 − q ≤ G(1 − p), for the event's complement with D and D′ exchanged.
     """
     return min(claim.largest(rate), 1 - claim.smallest(1 - rate, claim.parameter))
 
 
 def plot_profile(result: Profile, path: str | Path) -> None:
-    """Draw the lower band of δ(ε), logarithmic, and beside it the upper band of the trade-off function."""
-    from matplotlib.figure import Figure  # 0.3 s
+    """Draw the lower band of δ(ε), logarithmic, and beside it the upper band of the trade-off function, into a file."""
+    from matplotlib.figure import Figure  # takes 0.3 s to import
 
     figure = Figure(figsize=(10.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)

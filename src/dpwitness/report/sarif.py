@@ -1,7 +1,7 @@
 """SARIF 2.1.0: refuted claims as results, with the place of the mechanism, for code scanning and editors.
 
-OASIS Standard, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020. Records are as in
-`report.github`.
+OASIS Standard, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020. `report.github` describes
+records.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from urllib.parse import quote
 
 from dpwitness.report.source import Place, below_root
 
-#: A verdict as JSON.
+#: Record is a verdict as JSON.
 Record = Mapping[str, Any]
-#: The address of the schema of SARIF 2.1.0.
+#: SCHEMA is the address of the schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
 def log(records: Sequence[Record]) -> dict[str, object]:
-    """A log with one run: a rule for each kind of claim that was tested, a result for each that was refuted."""
+    """A log of one run, with a rule for each kind of claim that was tested and a result for each refuted claim."""
     tested = [record for record in records if "witness" in record]
     kinds = sorted({_kind(record) for record in tested})
     driver = {"name": "dpwitness", "version": version("dpwitness"), "rules": [_rule(kind) for kind in kinds]}
@@ -69,7 +69,7 @@ def _result(record: Record, rule: int) -> dict[str, object]:
 
 
 def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
-    """The line at which runs on D and on D′ diverge, where it is known and in the same file."""
+    """The line at which runs on D and on D′ part, if it is known and in the same file."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
         return {}

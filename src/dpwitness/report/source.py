@@ -1,4 +1,4 @@
-"""The place of a mechanism's code: file and line, for annotations and reports of other tools."""
+"""The place of a mechanism's code (file and line), for annotations and for other tools' reports."""
 
 import ast
 import functools
@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-#: A place of code in a record: the file, as people and tools read it, and the line, from 1.
+#: Place is a place of code in a record: "file", a path for people and tools, and "line", from 1.
 Place = Mapping[str, Any]
 
 
 def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
-    """The place of a mechanism: of the function itself, else of the object that its reference "file.py:name" names.
+    """The place of a mechanism's function, else of the object that its reference "file.py:name" names.
 
-    The place is None where it is not known, as for a function that was typed in or is not Python.
+    None if the place is unknown, as for a function from an interactive session, or in another language.
     """
-    # A function of another interpreter has its file as its module.
+    # The module of a function in another interpreter is its file.
     named = f"{getattr(mechanism, '__module__', '')}:{getattr(mechanism, '__name__', '')}"
     found = _of_function(mechanism) or _of_reference(named) or _of_reference(reference)
     return None if found is None else place(*found, root)
 
 
 def place(file: str, line: int, root: Path) -> dict[str, object]:
-    """The place of a file and a line in a record.
+    """A file and a line as the place of a record.
 
-    The file is relative to `root`, with slashes, if it is below and not installed there; else it is the whole path.
+    The path has slashes, and is relative to `root` if the file lies below and is not installed there, else absolute.
     """
     path = Path(os.path.realpath(file))
     base = Path(os.path.realpath(root))
@@ -36,16 +36,16 @@ def place(file: str, line: int, root: Path) -> dict[str, object]:
 
 
 def below_root(found: Place | None) -> bool:
-    """Whether a place lies in the project, so that the project's tools can show it."""
+    """Whether a place lies in the project, where the project's tools can show it."""
     return found is not None and not Path(str(found["file"])).is_absolute()
 
 
 def _of_function(mechanism: object) -> tuple[str, int] | None:
-    """The file and line of a callable; for an object of the user's class those of the class."""
+    """The file and line of a callable; for an instance of the user's class, of the class."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func
     mechanism = inspect.unwrap(mechanism) if callable(mechanism) else mechanism
-    mechanism = getattr(mechanism, "py_func", mechanism)  # of a function that numba has compiled
+    mechanism = getattr(mechanism, "py_func", mechanism)  # the source of a function that numba has compiled
     mechanism = getattr(mechanism, "__func__", mechanism)
     code = getattr(mechanism, "__code__", None)
     if code is not None:
