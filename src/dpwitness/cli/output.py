@@ -71,7 +71,9 @@ def hand_over(
     `value` returns the result as JSON values, `report` as text, `plot` draws it into a file; `last` is called at the
     end. `readable`: whether the file of --save must be readable as a result.
     """
-    steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
+    steps: list[Callable[[], object]] = [
+        lambda: show(json_text(value()) if arguments.json else report(), wrap=not arguments.json)
+    ]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: _save(save, value(), readable=readable))
     if plot is not None and arguments.plot is not None:
@@ -81,13 +83,6 @@ def hand_over(
     with contextlib.suppress(OSError):  # if the folder was removed, the result is printed all the same
         os.chdir(arguments.folder)  # a mechanism may have changed the working folder
     return deliver(code, *steps)
-
-
-def _print(arguments: SimpleNamespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
-    if arguments.json:
-        show(json_text(value()))
-    else:
-        show(report(), wrap=True)
 
 
 def _save(path: str, value: dict[str, object], *, readable: bool) -> None:

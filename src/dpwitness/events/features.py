@@ -188,11 +188,6 @@ def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
     return places
 
 
-def _range(entries: Rows, number: float) -> Rows:
-    columns = _columns(entries)
-    return _largest(columns) - _smallest(columns)
-
-
 def _sort_numbers(entries: Rows) -> Rows:
     """The numbers of each row in rising order, NaN last."""
     return np.sort(numbers(entries), axis=1)
@@ -221,16 +216,6 @@ def _above(entries: Rows, number: float) -> Rows:
         entries = numbers(entries)
     # A matrix product is five times as fast as a count along the few entries of a row; float32 is exact below 2^24.
     return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
-
-
-def _place_of_largest(entries: Rows, number: float) -> Rows:
-    columns = _columns(entries)
-    return _place(columns, _largest(columns))
-
-
-def _place_of_smallest(entries: Rows, number: float) -> Rows:
-    columns = _columns(entries)
-    return _place(columns, _smallest(columns))
 
 
 def _different(entries: Rows, number: float) -> Rows:
@@ -269,7 +254,7 @@ FEATURES: Final[dict[str, Kind]] = {
     "sum": Kind("sum of {all}", None, lambda e, number: _total(_columns(e))),
     "largest": Kind("largest of {all}", None, lambda e, number: _largest(_columns(e))),
     "smallest": Kind("smallest of {all}", None, lambda e, number: _smallest(_columns(e))),
-    "range": Kind("largest minus smallest of {all}", None, _range),
+    "range": Kind("largest minus smallest of {all}", None, lambda e, number: _largest(c := _columns(e)) - _smallest(c)),
     "order statistic": Kind(
         "{rank} smallest of {all}", None, lambda e, number: _sort_numbers(e)[:, int(number) - 1], "place"
     ),
@@ -284,8 +269,12 @@ FEATURES: Final[dict[str, Kind]] = {
     ),
     **_kinds_of_rises("difference", "{all}", _differences),
     **_kinds_of_rises("step", "0 and {all}", _steps),
-    "place of largest": Kind("place of the largest of {all}", None, _place_of_largest, whole=True),
-    "place of smallest": Kind("place of the smallest of {all}", None, _place_of_smallest, whole=True),
+    "place of largest": Kind(
+        "place of the largest of {all}", None, lambda e, number: _place(c := _columns(e), _largest(c)), whole=True
+    ),
+    "place of smallest": Kind(
+        "place of the smallest of {all}", None, lambda e, number: _place(c := _columns(e), _smallest(c)), whole=True
+    ),
     "length": Kind(
         "number of {all} present", None, lambda e, number: np.count_nonzero(~np.isnan(e), axis=1) * 1.0, whole=True
     ),

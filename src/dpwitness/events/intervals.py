@@ -30,6 +30,7 @@ from dpwitness.events.event import (
     read_end,
     register_event,
     text_at,
+    widen,
 )
 
 
@@ -88,7 +89,7 @@ class Interval(Event):
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
             key=self.coordinate,
-            value=lambda rows: _entries(rows, self.coordinate),
+            value=lambda rows: widen(rows, self.width)[:, self.coordinate],
             describe=lambda noun, label: self._place(noun),
             low=low,
             high=high,
@@ -181,11 +182,6 @@ def _length(end: float) -> int:
     return math.floor((end / NESTED - 1) * 2**32)
 
 
-def _entries(rows: Rows, coordinate: int) -> NDArray[np.float64]:
-    """The entry of every row at a coordinate, NaN if the rows are narrower; shape (n,)."""
-    return rows[:, coordinate] if coordinate < rows.shape[1] else np.full(len(rows), np.nan)
-
-
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside(Event):
@@ -260,10 +256,7 @@ class Box(Event):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        inside = self.sides[0].contains(rows)
-        for side in self.sides[1:]:
-            inside &= side.contains(rows)
-        return inside
+        return np.asarray(np.logical_and.reduce([side.contains(rows) for side in self.sides]))
 
     def simpler(self) -> Sequence[Event]:
         """The sides, each alone."""

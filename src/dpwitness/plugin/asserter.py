@@ -317,7 +317,9 @@ class Asserter:
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
-            saved = self._drop_witness(saved, 'was saved with bits="strict" and was not replayed')
+            assert saved.path is not None
+            unread = f'{self._database.shown(saved.path)} was saved with bits="strict" and was not replayed'
+            saved = replace(saved, witness=None, note=unread)
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the replay, half for the check
@@ -352,11 +354,6 @@ class Asserter:
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
-
-    def _drop_witness(self, saved: SavedFile, why: str) -> SavedFile:
-        """The saved file without its witness, and with a note that gives the reason `why`."""
-        assert saved.path is not None
-        return replace(saved, witness=None, note=f"{self._database.shown(saved.path)} {why}")
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Save a witness and return a note about its file, also if it cannot be written: the violation stands."""
