@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 
-#: ClaimClass is the class that `register_claim` receives and returns.
 ClaimClass = TypeVar("ClaimClass", bound=type)
 #: _FAMILY has the kinds of claims that files may name.
 _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)

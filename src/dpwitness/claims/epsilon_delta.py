@@ -27,8 +27,7 @@ class ApproxDP(JsonFields, Claim):
     Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. The claim is tested directly, without a conversion.
     Refuted means that some event has a probability on D that exceeds e^ε times its probability on D′ plus δ. A
     refutation at δ says nothing about larger δ. It also refutes the claim from which (ε, δ) was converted, such as a ρ
-    or a μ. The family's parameter is ε, at a fixed δ. Raises `InvalidClaim` unless both are numbers, 0 ≤ ε ≤ 700 and 0
-    ≤ δ < 1.
+    or a μ. The family's parameter is ε, at a fixed δ. Raises `InvalidClaim` unless 0 ≤ ε ≤ 700 and 0 ≤ δ < 1.
     """
 
     kind: ClassVar[str] = "approx-dp"

@@ -49,8 +49,8 @@ class Boundary:
         """The index of the contact whose half-plane an estimate (p, q) exceeds most clearly. Broadcasts.
 
         For an estimate outside the region this is the boundary's point (p₀, q₀) of the least KL(p ‖ p₀) + KL(q ‖ q₀),
-        the allowed law of two independent sides that is hardest to refute. As KL is convex, the sum has one minimum,
-        between q and the boundary's q₀ at p; bisection by the sign of the derivative finds it.
+        the allowed law of two independent sides that is hardest to tell from the estimate. As KL is convex, the sum has
+        one minimum, between q and the boundary's q₀ at p; bisection by the sign of the derivative finds it.
         """
         at, slopes = self.contacts, self.planes.slope
         last = len(at.q) - 1
@@ -153,7 +153,7 @@ def boundary_of(claim: CurvedClaim) -> Boundary:
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """The root p in [low, high] of a rising function of a probability; both p and 1 − p are exact to 10⁻¹²."""
+    """The root p in [low, high] of a rising function of a probability, to a relative 10⁻¹² of both p and 1 − p."""
     from scipy.optimize import brentq  # takes 0.2 s to import, and few claims need it
 
     if high > 0.5 and rising(0.5) < 0:  # the unknown is log(1 − p) in the upper half, else log p

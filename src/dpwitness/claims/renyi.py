@@ -9,7 +9,7 @@ h is jointly convex, so its tangent plane at any point (p₀, q₀) lies below h
     α(r^(α−1) − r̄^(α−1))·p ≤ (α−1)(r^α − r̄^α)·q + e^((α−1)ε) − α·r̄^(α−1) + (α−1)·r̄^α,
 whatever r and r̄ are: the accuracy of a contact decides power, never validity.
 
-Cells. Let P and Q be the laws of the cell, of k, that M(D) and M(D′) fall into. Rényi divergences are jointly
+Cells. Let P and Q be the laws of M(D) and M(D′) over the k cells of a partition. Rényi divergences are jointly
 quasi-convex and fall under data processing (van Erven & Harremoës 2014, Theorems 13 and 9), so a bound of
 D_α(M(D) ‖ M(D′)) allows a convex region of pairs (P, Q). For an order α > 1
     Σ P_i^α·Q_i^(1−α) ≤ e^((α−1)·D_α),

@@ -234,9 +234,7 @@ CHECKS: Final = [
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]
-#: VERSION is the option --version.
 VERSION: Final = text_option(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
-#: TARGETS is the command `list`.
 TARGETS: Final = Command(
     "list",
     summary="list the bundled targets, their claims, their true ε",
@@ -244,7 +242,6 @@ TARGETS: Final = Command(
     parameters=[Option("--json", is_flag=True, help="print JSON")],
     examples=("list", "list --json"),
 )
-#: PAGE is the command `report`.
 PAGE: Final = Command(
     "report",
     summary="draw saved results as one HTML page",
@@ -265,7 +262,6 @@ PAGE: Final = Command(
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
 )
-#: COMPLETION is the command `completion`.
 COMPLETION: Final = Command(
     "completion",
     summary="print a script that completes commands and options in a shell",

@@ -136,7 +136,6 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     )
 
 
-#: COMMAND is the command `init`.
 COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",

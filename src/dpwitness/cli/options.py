@@ -102,11 +102,8 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
     ]
 
 
-#: PLOT is the option --plot; the file's name gives the format.
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
-#: DETAILS is the option --details.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
-#: SARIF is the option --sarif.
 SARIF: Final = Option(
     "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )

@@ -42,7 +42,6 @@ def run(arguments: SimpleNamespace) -> int:
     )
 
 
-#: COMMAND is the command `sweep`.
 COMMAND: Final = Command(
     "sweep",
     summary="check everything in a module that claims privacy",

@@ -1,4 +1,4 @@
-"""Membership of outcomes in many events at once, counts of paired runs by it, and bins of numbers between edges."""
+"""Membership of outcomes in many events at once, counts of paired runs in events, and bins of numbers between edges."""
 
 import math
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ The entry of a number is the number itself. Other values, and numbers that a flo
 
 ========================  =====================================================================================
 ``True``, ``False``       `TRUE`, `FALSE`: next to 1 and 0, so that cuts between the two work as for numbers
-``-0.0``                  `NEGATIVE_ZERO`, the largest number below 0 that is not subnormal
+``-0.0``                  `NEGATIVE_ZERO`, next to 0
 NaN                       `NOT_A_NUMBER`; a NaN in a row marks an absent entry
 ``None``                  `NONE`
 a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits
@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief
 from dpwitness.codec import Codec
 
-#: TRUE is the entry of True, the float after 1, so that cuts between 0 and 1 work for flags as for numbers.
+#: TRUE is the entry of True, the float after 1.
 TRUE: Final = float(np.nextafter(1.0, 2.0))
-#: FALSE is the entry of False, the smallest normal float, which lies next to 0.
+#: FALSE is the entry of False, the smallest float above 0 that is not subnormal.
 FALSE: Final = float(np.finfo(np.float64).tiny)
-#: NEGATIVE_ZERO is the entry of −0.0, the largest number below 0 that is not subnormal.
+#: NEGATIVE_ZERO is the entry of −0.0, the largest float below 0 that is not subnormal.
 NEGATIVE_ZERO: Final = -FALSE
 #: NOT_A_NUMBER is the entry of a NaN that a mechanism returned, below every finite number that mechanisms return.
 NOT_A_NUMBER: Final = -1.75e308
@@ -49,7 +49,7 @@ SYMBOL: Final = -1.57e308
 EXCEPTION: Final = -1.63e308
 #: CODE_STEP is the distance between neighbouring codes, one unit in the last place of floats of this size.
 CODE_STEP: Final = 2.0**971
-#: LEAST_NUMBER lies above the codes of this file and below every finite number that mechanisms return.
+#: LEAST_NUMBER lies below every finite number that mechanisms return, above NaN, None, all codes and list lengths.
 LEAST_NUMBER: Final = -1.1e308
 #: EXACT_INTEGER_LIMIT bounds the integers that a float holds exactly; larger integers take two entries.
 EXACT_INTEGER_LIMIT: Final = 2**53
@@ -158,7 +158,7 @@ def is_exception(entries: Any) -> Any:
 
 
 def is_no_number(entries: Rows) -> NDArray[np.bool_]:
-    """Whether each entry stands for NaN, None, a text, a symbol or an exception."""
+    """Whether each entry stands for NaN, None, a text, a symbol, an exception or a list's length."""
     return (entries < LEAST_NUMBER) & (entries > -math.inf)
 
 

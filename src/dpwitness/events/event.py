@@ -375,7 +375,6 @@ def outcomes_of(event: Event) -> Rows | None:
     return getattr(event, "rows", None)
 
 
-#: EventClass is the class that a decorator receives and returns.
 EventClass = TypeVar("EventClass", bound=type[Event])
 
 #: _FAMILY has the kinds of events that files may name.

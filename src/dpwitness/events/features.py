@@ -59,8 +59,8 @@ class Kind:
 
 
 def numbers(entries: Rows) -> Rows:
-    """The entries for arithmetic, in the same shape: flags become 1 and 0, codes NaN."""
-    # Codes and lengths are at most NESTED, as is −∞. Most columns hold neither codes nor flags and need no copy.
+    """The entries for arithmetic, in the same shape: flags become 1 and 0, entries of other values NaN."""
+    # Entries of other values are at most NESTED, as is −∞. Most columns hold numbers alone and need no copy.
     codes = (entries <= NESTED) & (entries > -np.inf)
     if codes.any():
         entries = np.where(codes, np.nan, entries)
@@ -84,7 +84,7 @@ def _difference(entries: Rows, number: float) -> Rows:
 
 
 def _order(entries: Rows, number: float) -> Rows:
-    # Compared as entries, not as numbers: codes can be equal too.
+    # Compared as entries, not as numbers: texts and other values can be equal too.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
@@ -211,7 +211,7 @@ def _rank(entries: Rows, number: float) -> Rows:
 
 
 def _above(entries: Rows, number: float) -> Rows:
-    # Codes lie below all numbers and flags next to 0 and 1: at other thresholds the entries compare as numbers do.
+    # Entries of other values lie below all numbers, flags next to 0 and 1: at other thresholds they need no conversion.
     if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
         entries = numbers(entries)
     # A matrix product is five times as fast as a count along the few entries of a row; float32 is exact below 2^24.
@@ -428,7 +428,7 @@ class FeatureEvent(Event):
         return [FeatureEvent(feature=self.feature, within=part) for part in parts]
 
     def rounded(self) -> Iterator[Event]:
-        """Events with bounds of 1, 2 and 3 digits."""
+        """Events with bounds of 1, 2 and 3 significant digits."""
         for part in self.within.rounded():
             if isinstance(part, Interval):
                 yield FeatureEvent(feature=self.feature, within=part)

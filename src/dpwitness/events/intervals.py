@@ -69,7 +69,7 @@ class Interval(Event):
 
     @property
     def _single_code(self) -> bool:
-        """Whether the interval holds a single code, such as a text or None."""
+        """Whether the interval holds a single code, such as one text."""
         return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
     @override

@@ -361,8 +361,8 @@ class Bet:
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
         """The logarithms of the e-values against `claim.at(x)` for every x of an array, one after the other.
 
-        The bets are those against the claim `against` where its half-plane has no smaller slope and intercept: there
-        they are admissible against x, and no run pays less than it does against `against`.
+        Where the half-plane of `against` has no smaller slope and intercept than that of x, the bets are those against
+        `against`: they are admissible against x, and no run pays less against x than it does against `against`.
         """
         # In 20 pieces: a lower bound reads the e-values up to the first failure only.
         for piece in np.array_split(parameters, min(20, len(parameters)) or 1):

@@ -1,4 +1,4 @@
-"""p-values for a number of runs that was fixed beforehand, with independent sides."""
+"""p-values of claims, exact or by a score test, and Holm's adjustment."""
 
 import math
 from collections.abc import Sequence

@@ -221,8 +221,8 @@ class Comparison:
     def seldom_alike(self) -> bool:
         """Whether a mechanism that keeps the claim rarely returns one value in all runs on D, another in all on D′.
 
-        Randomised response at ε = 4 does in every second check: one answer in twenty runs, the other in twenty runs of
-        the neighbour.
+        Randomised response at ε = 4 often does: in every second check, all of twenty runs on D give one answer and all
+        runs on D′ the other.
         """
         rates = (1 - np.geomspace(1e-6, 0.5, 60)).tolist()
         most = max(p * (1 - self.claim.smallest(p, self.claim.parameter)) for p in rates)
@@ -359,7 +359,7 @@ class Comparison:
         return self._explain_at("exact", places.pop(), text, *on) if len(places) == 1 else None
 
     def _columns(self) -> list[Column]:
-        """The numbers that all runs draw in the same order, by place in that order."""
+        """The numbers that all runs draw, in their common order; empty if the runs draw in different orders."""
         runs = [run for side in self.sides for run in side]
         columns: list[Column] = []
         if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED_VALUES:
@@ -487,7 +487,7 @@ class Branch:
 
     @property
     def of_loop(self) -> bool:
-        """Whether the line is the head of a loop, which may run once a record, or cannot be read."""
+        """Whether the line is the head of a loop, which may run once for each record, or cannot be read."""
         return re.match(r".*\b(for|while)\b", linecache.getline(*self.place) or "for") is not None
 
     @property

@@ -167,7 +167,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
     for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
-        if not _is_plain(value):  # an `OutsideFunction` is sent data alone
+        if not _is_plain(value):  # unlike here, an `OutsideFunction` gets nothing but data
             raise CannotLoad(f"parameter {name!r} is {type(value).__name__}, which may hold memory of this process")
     return Request(
         kind=type(mechanism),

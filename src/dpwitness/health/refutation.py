@@ -38,7 +38,6 @@ from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator, stack
 
-#: T is the type of the value that a call returns.
 T = TypeVar("T")
 
 #: Answers has the answers about D and about D′ of each new process.

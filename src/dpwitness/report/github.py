@@ -23,7 +23,6 @@ PROPERTY_ESCAPES: Final = (*MESSAGE_ESCAPES, (":", "%3A"), (",", "%2C"))
 MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
 #: REPORT_FORMAT is the name of the format of a session's report.
 REPORT_FORMAT: Final = "dpwitness-report/1"
-#: TABLE_HEAD is the head of the table in the summary of a step.
 TABLE_HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 #: Span is the name of an element ("mark", "code", or "" for none) and a part of a text in it.
 Span = tuple[str, str]
-#: Cell is the content of a cell of a table.
 Cell = str | Sequence[Span]
 #: Piece is a piece of a page for the template, a dict with a key for the kind of piece.
 Piece = dict[str, Any]
@@ -47,7 +46,6 @@ TEXT_CHARACTERS: Final = 1_500
 NAME_CHARACTERS: Final = 160
 #: OUTCOMES has the outcomes of results in the order in which the title counts them.
 OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
-#: END_TEXTS has the text for each reason why runs ended.
 END_TEXTS: Final = {
     "refuted": "the claim was refuted",
     "runs": "all runs that were asked for were made",

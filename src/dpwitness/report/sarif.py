@@ -16,7 +16,6 @@ from dpwitness.report.source import Place, below_root
 
 #: Record is a verdict as JSON.
 Record = Mapping[str, Any]
-#: SCHEMA is the address of the schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
