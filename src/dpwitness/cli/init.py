@@ -68,7 +68,6 @@ def _function(target: str) -> tuple[Path, ast.FunctionDef]:
 
 
 def _names(function: ast.FunctionDef) -> list[str]:
-    """The names of a function's parameters."""
     given = function.args
     return [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 

@@ -215,7 +215,7 @@ for _failure in (PrivacyViolation, HealthCheckFailed):
 
 
 class Asserter:
-    """Checks claims for one test, within its share of the session's false-alarm budget."""
+    """The value of the fixture: a callable that checks claims within one test's share of the session's α."""
 
     def __init__(self, session: Session, item: pytest.Item) -> None:
         self._session = session

@@ -323,7 +323,7 @@ def claimed_powers(claim: Claim) -> tuple[Floats, Floats]:
 def claimed_power(claim: Claim, rate: float) -> float:
     """The largest power that a claim allows a test of size `rate`, by both directions of a pair.
 
-    Besides p ≤ G(q) the claim allows only 1 − q ≤ G(1 − p), for the event's complement with D and D′ exchanged.
+    Beside p ≤ G(q) it demands 1 − q ≤ G(1 − p), for the event's complement with D and D′ exchanged.
     """
     return min(claim.largest(rate), 1 - claim.smallest(1 - rate, claim.parameter))
 
