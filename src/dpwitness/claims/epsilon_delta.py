@@ -1,7 +1,4 @@
-"""(ε, δ)-differential privacy (Dwork & Roth 2014, Definition 2.4), its case δ = 0, and privacy profiles.
-
-A profile claims many pairs (ε, δ) at once (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019).
-"""
+"""(ε, δ)-differential privacy (Dwork & Roth 2014, Definition 2.4), its case δ = 0, and profiles of pairs (ε, δ)."""
 
 import math
 import numbers

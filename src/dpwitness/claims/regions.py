@@ -113,10 +113,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
         return _root(lambda q: parameter - float(self.reached(p, q)), LEAST_PROBABILITY, p)
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The half-plane that an estimate exceeds most clearly (`Boundary.nearest`); without one, `Boundary.usual`.
-
-        Broadcasts; independent sides are assumed.
-        """
+        """The half-plane of `Boundary.nearest`, for independent sides, or of `Boundary.usual` without an estimate."""
         boundary = boundary_of(self)
         place = boundary.usual() if p is None or q is None else boundary.nearest(p, q)
         slope, intercept = boundary.planes.slope[place], boundary.planes.intercept[place]

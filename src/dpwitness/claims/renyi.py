@@ -59,10 +59,7 @@ def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats,
 
 
 def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[Floats, Floats, Floats]:
-    """Contacts of the boundary D_α(p ‖ q) = ε: p, log log(p/q) and log −log((1−p)/(1−q)) at each q.
-
-    Every eighth contact and the last are computed, the others are interpolated.
-    """
+    """Contacts D_α(p ‖ q) = ε at each q: p, log log(p/q), log −log((1−p)/(1−q)); seven of eight are interpolated."""
     coarse = np.unique(np.append(np.arange(0, len(q_log_odds), 8), len(q_log_odds) - 1))
     at, order, epsilon = (np.broadcast_to(part, q_log_odds.shape)[coarse] for part in (q_log_odds, order, epsilon))
     log_q, log_not_q = -np.logaddexp(0, -at), -np.logaddexp(0, at)
@@ -123,10 +120,7 @@ class DivergenceClaim(Claim, Protocol):
         """The orders α ≥ 1 of the divergences to try against the claim."""
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite without a bound.
-
-        The bound must not fall in the parameter.
-        """
+        """The largest D_order (nats) that `at(parameter)` allows, not falling in it; infinite without a bound."""
 
 
 def bounds_divergences(claim: Claim) -> TypeGuard[DivergenceClaim]:
@@ -153,10 +147,7 @@ class Hyperplane:
             raise ValueError("a hyperplane needs finite logarithms of ratios for at least two cells")
 
     def sides(self) -> tuple[Floats, Floats]:
-        """The payoffs a_i of a run by the cell of M(D), and the costs b_i by the cell of M(D′); shape (k,) each.
-
-        The a_i are rounded downwards, the b_i upwards, so that the hyperplane stays valid.
-        """
+        """Payoffs a_i by the cell of M(D), costs b_i by the cell of M(D′), shape (k,), rounded to the safe side."""
         less, logs = self.order - 1, np.asarray(self.log_ratios, np.float64)
         if less == 0:
             lost = 1e-15 * (8 + np.abs(logs))

@@ -1,7 +1,4 @@
-"""The commands with their options and functions.
-
-Slow imports are made when a command runs, so that help, and errors in options, come at once.
-"""
+"""The commands with their options; slow imports are made when a command runs, so that help comes at once."""
 
 import shutil
 from collections.abc import Sequence

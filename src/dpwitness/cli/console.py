@@ -51,10 +51,7 @@ class NoResult(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended the command.
-
-    After a plain `KeyboardInterrupt` CPython ends a process by SIGINT, whatever its exit code.
-    """
+    """Ctrl-C or SIGTERM; after a plain `KeyboardInterrupt` CPython ends by SIGINT, whatever the exit code."""
 
 
 class Session:
@@ -129,10 +126,7 @@ def session() -> Session:
 
 
 def printable(text: str) -> str:
-    """The text with unprintable characters other than line ends escaped as in JSON.
-
-    A terminal would obey control characters in the texts of a witness file.
-    """
+    """The text with unprintable characters, which a terminal might obey, escaped as in JSON; line ends stay."""
     return escaped(text, "\n".__eq__)
 
 

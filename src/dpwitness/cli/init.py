@@ -80,10 +80,7 @@ def _data_of(parameters: Sequence[str]) -> str:
 
 
 def _find_module(file: Path) -> tuple[Path, str]:
-    """The folder from which a source is imported, and its dotted name there.
-
-    Raises `UnknownTarget` for a name that no import can have.
-    """
+    """The folder from which a source is imported, and its dotted name. Raises `UnknownTarget` for impossible names."""
     folder, parts = file.resolve().parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)

@@ -28,10 +28,7 @@ from dpwitness.targets import target_of
 
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Set options that were not given from the settings of the project, and `settings` to their names.
-
-    Raises `BadInput` for an invalid setting.
-    """
+    """Set options that were not given from the project's settings, and `settings` to their names. Raises `BadInput`."""
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster not in (None, "local"):
         defaults.pop("workers", None)  # a cluster has workers of its own
@@ -131,10 +128,7 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 
 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
-    """The relation that the options describe; None leaves it to the target. Raises `BadInput`.
-
-    `numbers_of_data`: how many numbers --data has, None without --data.
-    """
+    """The relation of the options, for `numbers_of_data` numbers in --data; None without one. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
     if of_records is not None:

@@ -1,7 +1,4 @@
-"""The options of commands: those of the public functions, and those that only a command line has.
-
-An option with the name of a parameter takes the values that the parameter takes.
-"""
+"""The options of commands: those of the public functions, which take the same values, and those of the command line."""
 
 import re
 from collections.abc import Callable

@@ -140,10 +140,7 @@ class NotJSON(Exception):
 
 
 def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
-    """The JSON value in a text: finite numbers, flags, texts, null and lists of them, with `objects` objects too.
-
-    Raises `NotJSON`, and `ValueError` for other JSON.
-    """
+    """The JSON value in a text, with or without objects. Raises `NotJSON`, and `ValueError` for other JSON."""
     try:
         value = json_value(
             text, MOST_LEVELS, parse_int=parse_int, parse_float=_parse_finite, parse_constant=_refuse_constant

@@ -54,10 +54,7 @@ class Counted(Protocol):
         """The number of columns that decide membership; later columns matter at most by being present."""
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each outcome lies in the set, shape (n,).
-
-        `rows` has the shape (n, any width); entries beyond the last column are absent.
-        """
+        """Whether each of the rows (n, any width) lies in the set, shape (n,); entries of missing columns are NaN."""
 
 
 class Partition(Counted, Protocol):

@@ -1,7 +1,4 @@
-"""Events of a learned score of the entries: outcomes above a threshold, and cells between several cuts of the score.
-
-Counts in cells show more of a Rényi divergence than counts in one event.
-"""
+"""Events of a learned score of the entries: outcomes above a threshold, and cells between several cuts of the score."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final

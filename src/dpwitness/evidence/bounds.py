@@ -232,8 +232,5 @@ def _bet_at_rate(rate: float, runs: int, claim: Claim) -> Bet:
 
 
 def rare_event(counts: Counts) -> bool:
-    """Whether D fell into the event in fewer than 1 % of the runs or fewer than 100 times.
-
-    A pass on a rare event concerns a tail of the outcomes, not most of them.
-    """
+    """Whether D fell into the event in under 1 % of the runs or under 100 times: a pass then concerns only a tail."""
     return counts.hits < max(0.01 * counts.runs, 100)

@@ -86,10 +86,7 @@ def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values of several claims tested in one run: Holm's step-down method, any dependence.
-
-    Holm (1979), Scand. J. Stat. 6(2). Not statsmodels' version, which takes 0.6 s to import.
-    """
+    """p-values adjusted by Holm's step-down method (1979), for any dependence; statsmodels takes 0.6 s to import."""
     values = np.asarray(p_values, np.float64)
     order = np.argsort(values)
     adjusted = np.empty(len(values))

@@ -92,10 +92,7 @@ class Epoch:
 
 
 def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None = None) -> Floats:
-    """The logarithm of the factor by which each epoch multiplies the wealth, 0.0 without bets; shape (epochs,).
-
-    `against`: as in `Bet.log_e_values`.
-    """
+    """The log factor by which each epoch multiplies the wealth, shape (epochs,); `against` as in `Bet.log_e_values`."""
     found = np.array([_graded_growth(epoch.stakes, epoch.flags, claim, against) for epoch in epochs])
     staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts) and epoch.flags is None]
     if not staked:

@@ -111,10 +111,7 @@ class BandLine:
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
 
     def outside(self, claim: Claim) -> float:
-        """A lower bound of p − s·q − t for a half-plane p ≤ s·q + t of the claim; the claim is refuted if positive.
-
-        Every half-plane contains the claim's region, so a point outside one half-plane refutes the claim.
-        """
+        """A lower bound of p − s·q − t for a half-plane p ≤ s·q + t of the claim; if positive, the claim is refuted."""
         q = np.array([self.q_low, (self.q_low + self.q_high) / 2, self.q_high])
         p = np.clip(self.slope * q + self.difference, 0.0, 1.0)
         plane = claim.half_plane(p, q)
@@ -133,10 +130,7 @@ class ProfileBand:
         return np.maximum(self._at_slopes(slopes, False), self._at_slopes(slopes, True))[()]
 
     def power(self, rate: ArrayLike) -> Any:
-        """The lower band of the largest true positive rate of tests with the false positive rate `rate`. Broadcasts.
-
-        The pair is taken in its better direction. The band is 0 at rate 0.
-        """
+        """The lower band of tests' true positive rate at a false positive rate, in the better direction. Broadcasts."""
         rates, grid = np.asarray(rate, np.float64), np.exp(np.linspace(-18.0, 18.0, 12_001))
         found = np.maximum(rates, 0.0)
         for swapped in (False, True):
@@ -213,10 +207,7 @@ def expected_cells(estimate: Estimate, runs: int) -> Floats:
 
 
 def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
-    """The difference p − s·q, and the expected distance of its lower bound below it; shape (k,) each.
-
-    `expected` are expected counts of the four cells, shape (k, 4); `slopes` has the shape (k,).
-    """
+    """The difference p − s·q and the expected distance of its lower bound, shape (k,) each; `expected` has (k, 4)."""
     values = _payoffs(slopes)[0]
     runs = expected.sum(axis=1)
     means = (expected * values).sum(axis=1) / runs

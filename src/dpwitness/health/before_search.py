@@ -62,10 +62,7 @@ def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Report before the runs that a check has no time to refute anything; its verdict repeats this afterwards.
-
-    This is no error: times measured in a few runs may be wrong, and every check ends with a verdict.
-    """
+    """Report before the runs that a check has no time to refute anything; no error, as measured times may be wrong."""
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
 
@@ -201,10 +198,7 @@ def _find_ignored_input(problem: Problem, runner: Runner) -> Finding | None:
 
 
 def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
-    """Return a note if all coupled runs of a check gave the same outcome on both inputs.
-
-    `outcomes`: for each pair the rows of D and of D′, equally many.
-    """
+    """Return a note if all coupled runs gave equal outcomes on both inputs; `outcomes`: rows of D and of D′ by pair."""
     both = list(outcomes)
     runs = sum(len(left) for left, _ in both)
     same = all(np.array_equal(left, right, equal_nan=True) for left, right in both)
@@ -212,10 +206,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
 
 
 def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
-    """Return a note if all runs of a check on the same input returned the same outcome, for every input.
-
-    `outcomes`: inputs and the rows of their runs; an input may occur several times.
-    """
+    """Return a note if all runs on the same input returned the same outcome, for every input in `outcomes`."""
     by_input: dict[Hashable, list[Rows]] = {}
     for data, rows in outcomes:
         if len(rows):

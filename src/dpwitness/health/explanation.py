@@ -128,10 +128,7 @@ def _package(function: object) -> str | None:
 
 
 def shown_file(file: str) -> str:
-    """The path of a file relative to the working folder or the folder of installed packages, else its name.
-
-    Code from an interactive session keeps its name, such as "<stdin>".
-    """
+    """The path of a file from the working folder or that of installed packages, else its name, such as "<stdin>"."""
     if file.startswith("<"):
         return file
     path = Path(os.path.realpath(file))
@@ -144,10 +141,7 @@ def shown_file(file: str) -> str:
 
 
 def entries_of(output: object) -> tuple[object, ...]:
-    """The entries of an output, numbers and texts, with the keys of dicts; every NaN is `math.nan`.
-
-    Raises `CannotRecord` for other outputs, and for more than `MOST_ENTRIES` entries.
-    """
+    """The numbers, texts and keys of an output, every NaN as `math.nan`. Raises `CannotRecord` for other outputs."""
     found: list[Any] = []
     waiting = [output]
     while waiting:

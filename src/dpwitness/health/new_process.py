@@ -111,10 +111,7 @@ def _module(name: str, file: str | None) -> ModuleType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to a new process: the mechanism, both inputs, and the events to count.
-
-    `number`: the number of the process, which selects its random streams.
-    """
+    """A request to a new process: the mechanism, both inputs, the events to count, and the number of the process."""
 
     kind: type[Any]  # the class of the mechanism
     function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # the last two hold places
@@ -148,10 +145,7 @@ class Further:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Runs on one input: their number, the hits of each event, and the outcome if all runs returned the same one.
-
-    `outcomes`: the `outcome_keys` of the first runs; empty for a further process.
-    """
+    """Runs on one input; `always`: their outcome if all agree; `outcomes`: keys of outcomes of the first process."""
 
     runs: int
     hits: tuple[int, ...]
@@ -160,10 +154,7 @@ class Answer:
 
 
 def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int) -> Request:
-    """The request to count a mechanism's events in a new process.
-
-    Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may keep state.
-    """
+    """The request to count events in a new process. Raises `CannotLoad` for code or parameters that it cannot load."""
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
     for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
@@ -207,10 +198,7 @@ def _is_plain(value: object) -> bool:
 
 
 def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
-    """The answers of a new process, then of the further processes that answered.
-
-    Raises `CannotLoad` if the first process fails or does not answer in time; failures of the others are ignored.
-    """
+    """The answers of a new process, and of further processes that answer. Raises `CannotLoad` if the first fails."""
     return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
 
 
@@ -303,10 +291,7 @@ def _answer_of(question: Path, further: Further, number: int) -> object:
 
 
 def answer(question: Request | Place, further: Further | None = None) -> object:
-    """The answer to a question: the counts of a function's runs on both inputs, or the constants of a `Place`.
-
-    `further`: the limits of a further process, which makes fewer runs.
-    """
+    """The counts of a mechanism's runs on both inputs, fewer in a `further` process, or the constants of a `Place`."""
     if isinstance(question, Place):
         return constants(load(question))
     signature = Signature.of(_map_functions(question.function, load), question.parameters)

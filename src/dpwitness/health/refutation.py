@@ -161,10 +161,7 @@ def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, call
 def _make_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
-    """Further calls on both inputs, or the reason why they failed.
-
-    `proved`: whether the calls check a refutation, which is kept even if the mechanism ends the process; a pass is not.
-    """
+    """Further calls on both inputs, or why they failed; to keep a `proved` violation, only interrupts are raised."""
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except INTERRUPTS:
@@ -285,10 +282,7 @@ def _compare_processes(
 
 
 def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
-    """The notes if no new process answered.
-
-    Raises `DependentRuns` if outcomes vary on neither input, and the noise may have been drawn once.
-    """
+    """The notes if no new process answered. Raises `DependentRuns` if no outcome varied and noise may be remembered."""
     never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
     signature = runner.mechanism.signature
     if len(never) == len(SIDE_NAMES) and may_remember(signature.given_function):

@@ -117,10 +117,7 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
-        """The saved file of an assertion, with its witness only if today's relation calls the inputs neighbours.
-
-        Raises `InvalidWitness` for a damaged file.
-        """
+        """The saved file, with its witness if today's relation calls the inputs neighbours. Raises `InvalidWitness`."""
         path = self._path(assertion)
         if path is None or not path.exists():
             return SavedFile()

@@ -80,10 +80,7 @@ def annotations(session: Session, root: Path) -> list[str]:
 
 
 def write_files(session: Session) -> bool:
-    """Write the requested files and the summary for GitHub Actions; returns whether a requested file failed.
-
-    The reasons of failures are added to `session.unwritten`.
-    """
+    """Write the requested files and GitHub's summary, errors to `session.unwritten`; returns whether a file failed."""
     failed = False
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
         ("report", session.report, lambda path: write(session, path)),

@@ -1,7 +1,4 @@
-"""An HTML page of results that needs no network, no script and no other file.
-
-This module makes the content of the page: texts, tables and figures; `page.html.j2` lays it out and escapes all texts.
-"""
+"""An HTML page of results without network, scripts or other files: its content, which `page.html.j2` lays out."""
 
 import json
 import math
@@ -55,10 +52,7 @@ END_TEXTS: Final = {
 
 
 def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
-    """The text with invisible characters escaped as in JSON: control characters, surrogates, marks of direction.
-
-    A long text is cut, and its number of characters is added.
-    """
+    """The text, cut if it is long, with control characters, surrogates and marks of direction escaped as in JSON."""
     cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
 
@@ -297,10 +291,7 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 def _figure(
     draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str, **points: float
 ) -> list[Piece]:
-    """A figure with a caption, and with a title and a description (`said`) for readers who cannot see it.
-
-    `points`: the height of the figure and its margins in points, as `plots.svg` takes them.
-    """
+    """A figure with a caption, and `title` and `said` for readers who cannot see it; `points` as in `plots.svg`."""
     return [{"figure": plots.svg(draw, shown, title, said, **points), "caption": caption}]
 
 
@@ -434,8 +425,7 @@ def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
 def _witness(result: Shown, replay: str | None, part: str = "") -> list[Piece]:
     """The witness in words, and the command that counts its event on fresh runs.
 
-    `replay`: the command; if empty, the witness of the result's attribute `part` must be saved first; None shows no
-    command.
+    `replay`: the command; if empty, the witness of the result's `part` is saved first; None shows no command.
     """
     witness = result.witness
     if witness is None:

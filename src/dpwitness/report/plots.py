@@ -75,10 +75,7 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
 
 
 def interval(hits: int, runs: int) -> tuple[float, float]:
-    """The exact 95 % confidence interval of a probability. Clopper & Pearson 1934, Biometrika 26.
-
-    It holds for a number of runs that was fixed beforehand, so only figures use it; verdicts rest on e-values.
-    """
+    """The exact 95 % interval of a probability for a fixed number of runs (Clopper & Pearson 1934), for figures."""
     from scipy.special import betaincinv  # only figures need it
 
     low = betaincinv(hits, runs - hits + 1, 0.025) if hits else 0.0
@@ -298,10 +295,7 @@ def write_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
-    """The δ that a claim allows at each ε, the largest G(q) − e^ε·q, for figures.
-
-    The δ is never too small: it is exact if G is a polygon, and less than 0.5 % too large if G is smooth.
-    """
+    """The δ that a claim allows at each ε, the largest G(q) − e^ε·q; exact for polygons, else up to 0.5 % too large."""
     q, p = claimed_powers(claim)
     return np.asarray(np.max(p - np.exp(epsilons)[:, None] * q, axis=1))
 

@@ -13,10 +13,7 @@ Place = Mapping[str, Any]
 
 
 def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
-    """The place of a mechanism's function, else of the object that its reference "file.py:name" names.
-
-    None if the place is unknown, as for a function from an interactive session, or in another language.
-    """
+    """The place of a mechanism's function, or of the object that "file.py:name" names; None for code without a file."""
     # The module of a function in another interpreter is its file.
     named = f"{getattr(mechanism, '__module__', '')}:{getattr(mechanism, '__name__', '')}"
     found = _of_function(mechanism) or _of_reference(named) or _of_reference(reference)
@@ -24,10 +21,7 @@ def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, 
 
 
 def place(file: str, line: int, root: Path) -> dict[str, object]:
-    """A file and a line as the place of a record.
-
-    The path has slashes, and is relative to `root` if the file lies below and is not installed there, else absolute.
-    """
+    """The place of a file and a line; the path is relative to `root` if it lies below and is not installed there."""
     path = Path(os.path.realpath(file))
     base = Path(os.path.realpath(root))
     installed = {"site-packages", "dist-packages"} & set(path.parts)
