@@ -98,10 +98,6 @@ class ScoreThreshold(Event):
         """The same score with another threshold."""
         return ScoreThreshold(self.coordinates, self.edges, self.weights, threshold)
 
-    def opposite(self) -> "ScoreThreshold":
-        """The event {−score > −threshold}."""
-        return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -self.threshold)
-
     def statistic(self) -> Statistic:
         """The score; the event is the range from just above the threshold."""
         low = float(np.nextafter(self.threshold, np.inf))
@@ -118,7 +114,7 @@ class ScoreThreshold(Event):
     def between(self, low: float, high: float) -> "ScoreThreshold":
         """The event {score < high} if `high` is finite, else {score ≥ low}."""
         if high < np.inf:
-            return self.opposite().exceeding(-high)
+            return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -high)
         return self.exceeding(float(np.nextafter(low, -np.inf)))
 
     @override

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.claims import Claim
+from dpwitness.claims.claim import Floats
 from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import date_text, is_partition
@@ -25,8 +26,6 @@ from dpwitness.results.witness import Witness
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 LINE_POINTS: Final = 241
 #: LOG_ODDS has the log-odds (nats) of the false positive rates at which a claim's largest power is computed.

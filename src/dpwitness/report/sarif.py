@@ -9,13 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
+from dpwitness.report.github import Record
 from dpwitness.report.source import Place, below_root
 
-#: Record is a verdict as JSON.
-Record = Mapping[str, Any]
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
