@@ -35,9 +35,9 @@ def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absen
 
 
 def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
-    """The numbers of paired runs whose outcomes on (D, D′) lie in each event: rows (1,0), (1,1), (0,1), (0,0).
+    """The numbers of paired runs (rows i of x and y) with (D, D′) in each event as (1,0), (1,1), (0,1), (0,0).
 
-    The result has the shape (4, events); `x` and `y` have the shapes (n, any width), and their rows i are paired run i.
+    The result has the shape (4, events); `x` and `y` have the shapes (n, any width).
     """
     total = np.zeros((4, len(events)), np.int64)
     if not events:

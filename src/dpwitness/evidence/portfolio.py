@@ -32,17 +32,11 @@ COARSE_PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stakes:
-    """Stakes on k events: estimates of their probabilities, and shares of the wealth; each of shape (k,).
+    """Stakes on k events, each of shape (k,): estimated probabilities on D, on D′, and on both sides of one run.
 
-    Attributes
-    ----------
-    p, q, both
-        Estimated probabilities on D, on D′, and on both sides of one run.
-    log_shares
-        Logarithms of the events' shares; the shares add up to at most 1.
-    fractions
-        For a bet of all wealth on the graded event that the k events make up: fractions of the largest bet on each
-        event, which add up to at most 1. None if each event has its own share.
+    `log_shares`: logarithms of the events' shares of the wealth, which add up to at most 1. `fractions`: for a bet of
+    all wealth on the graded event that the k events make up, fractions of the largest bet on each event, which add up
+    to at most 1; None if each event has its own share.
     """
 
     p: Floats
@@ -140,14 +134,9 @@ def _graded_growth(stakes: Stakes, flags: Flags | None, claim: Claim, against: C
 class Wealth:
     """The wealth of a check after its epochs so far, an e-value at any time.
 
-    Attributes
-    ----------
-    accounts
-        The epochs of each account in their order; all accounts began with equal shares of the wealth.
-    unused
-        The number of further equal shares, which were never bet.
-    last
-        The final bet of all wealth, on one event or on cells; None before it is made.
+    `accounts`: the epochs of each account in their order; all accounts began with equal shares of the wealth. `unused`:
+    the number of further equal shares, which were never bet. `last`: the final bet of all wealth, on one event or on
+    cells; None before it is made.
     """
 
     accounts: tuple[tuple[Epoch, ...], ...]

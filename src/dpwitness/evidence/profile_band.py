@@ -43,11 +43,7 @@ LEVEL_SHARES: Final = (0.9, 0.05, 0.05)
 
 
 def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Floats:
-    """The bets that maximise the lower bounds if the cells have their expected counts; shape (k,).
-
-    `expected` are the expected counts of the four cells and `values` the cells' payoffs, shape (k, 4);
-    `log_thresholds` are log(1/α), shape (k,).
-    """
+    """The bets of the largest lower bounds if the cells have their expected counts; arguments as in `lower_means`."""
     bets = LARGEST_BET * np.exp(-0.1 * np.arange(120)) / np.ptp(values, axis=1)[:, None]
     tried = bets.shape[1]
     found = _lower_means(

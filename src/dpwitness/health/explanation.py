@@ -215,8 +215,7 @@ class Comparison:
     def seldom_alike(self) -> bool:
         """Whether a mechanism that keeps the claim rarely returns one value in all runs on D, another in all on D′.
 
-        Randomised response at ε = 4 often does: in every second check, all of twenty runs on D give one answer and all
-        runs on D′ the other.
+        Randomised response at ε = 4 does so in every second check of twenty pairs of runs.
         """
         rates = (1 - np.geomspace(1e-6, 0.5, 60)).tolist()
         most = max(p * (1 - self.claim.smallest(p, self.claim.parameter)) for p in rates)
