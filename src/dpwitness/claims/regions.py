@@ -74,7 +74,7 @@ class Boundary:
         slope, intercept = self.planes.slope[place], self.planes.intercept[place]
         return np.asarray((p - slope * q - intercept) / np.sqrt(p * (1 - p) + slope**2 * q * (1 - q)))
 
-    def usual(self) -> int:
+    def central(self) -> int:
         """The index of the contact where p + q is nearest to 1, for bets without an estimate."""
         return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
 
@@ -113,9 +113,9 @@ class CurvedClaim(JsonFields, Claim, ABC):
         return _root(lambda q: parameter - float(self.reached(p, q)), LEAST_PROBABILITY, p)
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The half-plane of `Boundary.nearest`, for independent sides, or of `Boundary.usual` without an estimate."""
+        """The half-plane of `Boundary.nearest`, for independent sides, or of `Boundary.central` without an estimate."""
         boundary = boundary_of(self)
-        place = boundary.usual() if p is None or q is None else boundary.nearest(p, q)
+        place = boundary.central() if p is None or q is None else boundary.nearest(p, q)
         slope, intercept = boundary.planes.slope[place], boundary.planes.intercept[place]
         if np.ndim(slope) == 0:
             return HalfPlane(float(slope), float(intercept))
@@ -133,7 +133,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
         chosen = []
         for node in nodes:
             boundary = boundary_of(self.at(float(node)))
-            place = boundary.usual() if p is None or q is None else int(boundary.nearest(p, q))
+            place = boundary.central() if p is None or q is None else int(boundary.nearest(p, q))
             chosen.append(boundary.contacts.hints[:, place])
         at = np.log(np.maximum(values, low))
         hints = np.array([np.interp(at, np.log(nodes), row) for row in np.array(chosen).T])

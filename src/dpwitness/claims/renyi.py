@@ -90,16 +90,16 @@ def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPla
         steps = -np.expm1(less * (y - x))  # 1 − (r̄/r)^(α−1)
         slope = less / order * np.exp(x) * -np.expm1(order * (y - x)) / steps
         # The intercept's terms e^((α−1)ε) − 1 and 1 − α·r̄^(α−1) + (α−1)·r̄^α ≥ 0, each over r^(α−1).
-        risen = np.where(
+        allowance = np.where(
             less * epsilon < 30, np.expm1(less * epsilon) * np.exp(-less * x), np.exp(less * (epsilon - x))
         )
-        bent = -order * np.expm1(less * y) + less * np.expm1(order * y)
-        intercept = (risen + np.maximum(bent, 0.0) * np.exp(-less * x)) / (order * steps)
-        # The error of an exponential grows with its exponent; the difference `bent` keeps the errors of its terms.
-        size = 1e-15 * (8 + order * (x - y) + less * epsilon)
+        offset = -order * np.expm1(less * y) + less * np.expm1(order * y)
+        intercept = (allowance + np.maximum(offset, 0.0) * np.exp(-less * x)) / (order * steps)
+        # The error of an exponential grows with its exponent; `lost` has the errors of the terms of `offset`.
+        relative = 1e-15 * (8 + order * (x - y) + less * epsilon)
         lost = 1e-15 * order * less * np.minimum(-y, 1 / np.maximum(less, 1e-300)) * np.exp(-less * x) / (order * steps)
-    intercept = intercept * (1 + size) + lost
-    slope = slope * (1 + size)
+    intercept = intercept * (1 + relative) + lost
+    slope = slope * (1 + relative)
     trivial = epsilon <= 0
     # Beyond the largest double the half-plane is p ≤ q + 1, which contains all pairs.
     everything = ~trivial & ~(np.isfinite(slope) & np.isfinite(intercept))
@@ -150,23 +150,23 @@ class Hyperplane:
         """Payoffs a_i by the cell of M(D), costs b_i by the cell of M(D′), shape (k,), rounded to the safe side."""
         less, logs = self.order - 1, np.asarray(self.log_ratios, np.float64)
         if less == 0:
-            lost = 1e-15 * (8 + np.abs(logs))
-            return 1 + logs - lost, np.exp(np.minimum(logs, 700.0)) * (1 + lost)
+            error = 1e-15 * (8 + np.abs(logs))
+            return 1 + logs - error, np.exp(np.minimum(logs, 700.0)) * (1 + error)
         # Any ratio is valid: large ratios are made smaller, so that no exponent overflows.
         logs = np.minimum(logs, (600 + less * self.scale) / self.order)
-        lost = 1e-15 * (8 + self.order * (np.abs(logs) + self.scale))
+        error = 1e-15 * (8 + self.order * (np.abs(logs) + self.scale))
         pays = self.order * np.exp(less * (logs - self.scale))
         costs = less * np.exp(self.order * logs - less * self.scale)
-        return np.where(pays > TINY_WEIGHT, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY_WEIGHT
+        return np.where(pays > TINY_WEIGHT, pays * (1 - error), 0.0), costs * (1 + error) + TINY_WEIGHT
 
     def allowed(self, epsilon: Numbers) -> Numbers:
         """The largest mean c of payoff minus cost for a divergence of at most ε, rounded upwards. Broadcasts."""
         epsilon = np.asarray(epsilon, np.float64)
-        lost = 1e-15 * (8 + self.order * (epsilon + self.scale))
+        error = 1e-15 * (8 + self.order * (epsilon + self.scale))
         if self.order == 1:
-            return (epsilon * (1 + lost))[()]
+            return (epsilon * (1 + error))[()]
         with np.errstate(over="ignore"):
-            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + lost) + TINY_WEIGHT)[()]
+            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + error) + TINY_WEIGHT)[()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,8 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
         if name in omitted or value is None or value is False or value == ():
             continue
         # Limits and the project's settings are repeated even if they equal the defaults.
-        said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
-        if not said and name in known and value == known[name].default:
+        always = name in ("runs", "max_time", *settings) or isinstance(value, bool)
+        if not always and name in known and value == known[name].default:
             continue
         option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         if isinstance(value, bool):

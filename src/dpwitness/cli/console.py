@@ -71,16 +71,16 @@ class Session:
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
         """Take Ctrl-C and SIGTERM in the main thread, unless another handler is set or the signal is ignored."""
-        usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        defaults: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         here = threading.current_thread() is threading.main_thread()
-        taken = [number for number, handler in usual.items() if here and signal.getsignal(number) is handler]
+        taken = [number for number, handler in defaults.items() if here and signal.getsignal(number) is handler]
         for number in taken:
             signal.signal(number, self._handle)
         try:
             yield
         finally:
             for number in taken:
-                signal.signal(number, usual[number])
+                signal.signal(number, defaults[number])
 
     def _handle(self, number: int, frame: object) -> None:
         if self.signal is None:

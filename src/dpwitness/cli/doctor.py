@@ -33,10 +33,10 @@ def diagnosis() -> dict[str, Any]:
     from dpwitness.results.witness import versions
     from dpwitness.runs import default_workers
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         folder = cache_folder()
-    refused, sizes = [str(one.message) for one in said], [file.stat().st_size for file in folder.rglob("*")]
+    refused, sizes = [str(one.message) for one in warned], [file.stat().st_size for file in folder.rglob("*")]
     error, seconds = _compiler()
     slow = [f"mechanisms run as plain Python, hundreds of times slower: numba {error}"] if error else []
     if seconds > 5:

@@ -142,8 +142,8 @@ class OutcomeSet(Event):
     def _join(self, texts: Sequence[str], between: str) -> str:
         """The first texts, joined to about 70 characters, at least one text; "…" marks further outcomes."""
         ends = accumulate(len(text) + len(between) for text in texts)
-        few = texts[: max(1, sum(end <= 70 for end in ends))]
-        return between.join([*few, *(["…"] if len(few) < len(self.rows) else [])])
+        first = texts[: max(1, sum(end <= 70 for end in ends))]
+        return between.join([*first, *(["…"] if len(first) < len(self.rows) else [])])
 
     def texts(self, noun: str = "value", label: Label | None = None) -> list[str]:
         """The first `LISTED_ITEMS` outcomes, each in plain English."""

@@ -60,8 +60,8 @@ class CountsTable:
 
     def plus(self, earlier: "CountsTable", places: NDArray[np.int64]) -> "CountsTable":
         """These counts plus those of earlier runs; `places`: each event's number in `earlier`, −1 for a new event."""
-        none = np.zeros((4, 1), np.int64)
-        return CountsTable(self.cells + np.hstack([earlier.cells, none])[:, places])
+        zeros = np.zeros((4, 1), np.int64)
+        return CountsTable(self.cells + np.hstack([earlier.cells, zeros])[:, places])
 
 
 #: NO_COUNTS is the table without events.

@@ -258,9 +258,9 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
             else:
                 left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
         except MechanismRaised as error:
-            told = error if mechanism.cost.compiled else describe_both_inputs(mechanism.fill, pair, error)
-            if not told.on_both_inputs:
-                raise told from error.__cause__
+            raised = error if mechanism.cost.compiled else describe_both_inputs(mechanism.fill, pair, error)
+            if not raised.on_both_inputs:
+                raise raised from error.__cause__
             return 0  # the search reports the error and leaves out the pair
         width = max(left.shape[1], right.shape[1])
         if not np.array_equal(widen(left, width), widen(right, width), equal_nan=True):

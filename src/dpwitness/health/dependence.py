@@ -235,8 +235,8 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
         if repeats_p_value(outcomes, one.places) < level:
             order = np.argsort(outcomes, kind="stable")
             distances = np.diff(one.places[order])[np.diff(outcomes[order]) == 0]
-            usual = int(np.bincount(distances).argmax())
-            later = f"{usual} {'run' if usual == 1 else 'runs'} later"
+            distance = int(np.bincount(distances).argmax())
+            later = f"{distance} {'run' if distance == 1 else 'runs'} later"
             raise _dependent_runs(
                 name, f"on {shown(one.data)} the same outcome came again {later}, more often than by chance"
             )

@@ -229,10 +229,10 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
         _RUNNING.add(child)
         request = json.dumps({"path": path, "question": file.name, "further": asdict(further)}).encode() + b"\n"
         try:
-            (said,) = child.ask(request, 1, further.limit)
-            if isinstance(said, list):
-                return [value_from_json(answer) for answer in said]
-            kind, text = said["raised"][2:4]  # type: ignore[index]  # another type raises
+            (reply,) = child.ask(request, 1, further.limit)
+            if isinstance(reply, list):
+                return [value_from_json(answer) for answer in reply]
+            kind, text = reply["raised"][2:4]  # type: ignore[index]  # another type raises
             raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
         except MechanismTimeout as error:
             late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"

@@ -63,8 +63,8 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         return _check_compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
     question = _value_or_reason(partial(new_process.request, mechanism, pair, asked, runner.seed))
-    with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds in this process and in the new one
-        answers = beside.submit(_ask_processes, question, Further(), runner)
+    with ThreadPoolExecutor(1) as thread:  # a slow mechanism takes seconds in this process and in the new one
+        answers = thread.submit(_ask_processes, question, Further(), runner)
         try:
             calls = _make_calls(runner, pair, asked)
         except BaseException:  # such as Ctrl-C: the answers are no longer needed
@@ -255,19 +255,19 @@ def _compare_processes(
     """Notes from a comparison with new processes. Raises `DependentRuns` if noise or a setting differs there."""
     if isinstance(answers, str):
         return _notes_without_processes(runner, answers, sides)
-    mechanism, usual, processes = runner.mechanism, Further(), 1
+    mechanism, limits, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
     if not any(here.varied for here in sides) and may_remember(mechanism.signature.given_function):
         # Remembered noise may be the same by chance in few processes, or in few runs of each.
-        if len(answers) <= usual.processes or any(there.runs < usual.runs for one in answers for there in one):
-            patient = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
-            more = _ask_processes(question, patient, runner)
+        if len(answers) <= limits.processes or any(there.runs < limits.runs for one in answers for there in one):
+            unlimited = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
+            more = _ask_processes(question, unlimited, runner)
             answers = answers if isinstance(more, str) else more
             _refuse_other_processes(mechanism.name, sides, answers)
         processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
-        if processes <= usual.processes / 2:
-            few = f"{processes} of {1 + usual.processes} new processes answered in time: give a larger max_time"
-            return _notes_without_processes(runner, few, sides)
+        if processes <= limits.processes / 2:
+            reason = f"{processes} of {1 + limits.processes} new processes answered in time: give a larger max_time"
+            return _notes_without_processes(runner, reason, sides)
     notes = []
     for here, there in zip(sides, answers[0], strict=True):
         if here.always is None:

@@ -172,17 +172,17 @@ def _sentence(result: Shown) -> str:
     match result:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
-            sure = confidence(result.alpha)
-            return f"{call} is not {result.claim.short}{by}: {result.exceeded} with confidence {sure}."
+            level = confidence(result.alpha)
+            return f"{call} is not {result.claim.short}{by}: {result.exceeded} with confidence {level}."
         case NotRefuted():
-            said = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
-            return f"{call} was tested against the claim {result.claim}. {said}"
+            verdict = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
+            return f"{call} was tested against the claim {result.claim}. {verdict}"
         case Bound():
             least = f"{result.parameter} ≥ {at_least(result.lower_bound)}{result.condition}"
             return f"{call} has {least} with confidence {confidence(result.alpha)}."
         case Profile(claim=None):
-            sure = confidence(result.alpha)
-            return f"δ(ε) of {call} is at least the band, at all ε at once, with confidence {sure}."
+            level = confidence(result.alpha)
+            return f"δ(ε) of {call} is at least the band, at all ε at once, with confidence {level}."
         case Profile():
             if result.claim is not None and result.refuted:
                 above = f"its profile lies above the claim's, with confidence {confidence(result.alpha)}"
@@ -213,8 +213,8 @@ def _warnings(result: Shown) -> list[str]:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
         own_randomness = "The mechanism draws its own randomness: a seed cannot reproduce these counts"
-        said = own_randomness if result.witness is None else result.witness.not_reproducible
-        texts.append(f"{said[0].upper()}{said[1:]}.")
+        reason = own_randomness if result.witness is None else result.witness.not_reproducible
+        texts.append(f"{reason[0].upper()}{reason[1:]}.")
     return [*texts, *result.notes]
 
 
@@ -289,25 +289,25 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 
 
 def _figure(
-    draw: "Callable[[Axes, Any], None]", shown: object, title: str, said: str, caption: str, **points: float
+    draw: "Callable[[Axes, Any], None]", shown: object, title: str, description: str, caption: str, **points: float
 ) -> list[Piece]:
-    """A figure with a caption, and `title` and `said` for readers who cannot see it; `points` as in `plots.svg`."""
-    return [{"figure": plots.svg(draw, shown, title, said, **points), "caption": caption}]
+    """A figure with a caption; `title` and `description` are for screen readers; `points` are those of `plots.svg`."""
+    return [{"figure": plots.svg(draw, shown, title, description, **points), "caption": caption}]
 
 
 def _figures(result: Shown) -> list[Piece]:
     """The figures of a result."""
-    said = "The tables have its numbers."
+    description = "The tables have its numbers."
     match result:
         case Curve():
             text = "p-value against the tested value, a line an ε of the mechanism; below 0.05 the value is doubtful."
-            return _figure(plots.draw_curve, result, text, said, text, height=260)
+            return _figure(plots.draw_curve, result, text, description, text, height=260)
         case Profile():
             band = "Lower band of the privacy profile δ(ε); the shaded part is excluded."
             power = "Upper band of the trade-off function of tests; the shaded part is excluded."
             return [
-                *_figure(plots.draw_profile, result, band, said, band, height=260),
-                *_figure(plots.draw_trade_off, result, power, said, power, height=260),
+                *_figure(plots.draw_profile, result, band, description, band, height=260),
+                *_figure(plots.draw_trade_off, result, power, description, power, height=260),
             ]
         case _:
             return [*_rates(result), *_outputs(result)]
@@ -333,9 +333,9 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     if is_partition(event):
         if not result.counts.cells:
             return []
-        said = f"The event is made of {sum(event.inside)} of {len(event.inside)} cells, which are shaded."
+        description = f"The event is made of {sum(event.inside)} of {len(event.inside)} cells, which are shaded."
         return _figure(
-            plots.draw_cells, result.witness, "Both output distributions over the cells", said, legend, bottom=20
+            plots.draw_cells, result.witness, "Both output distributions over the cells", description, legend, bottom=20
         )
     if course is None:
         return []
@@ -348,13 +348,13 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
     runs = f"{shown.runs:,} runs on each input, drawn for illustration; the verdict does not use them."
     shares = [sum(n for n, one in zip(side, shown.inside, strict=True) if one) / shown.runs for side in sides]
-    said = (
+    description = (
         f"Of {shown.runs:,} runs on each input {shares[0]:.3g} on D and {shares[1]:.3g} on D′ lie in bins of the "
         f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
     )
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
     points = {"left": 50 if shown.values else 32, "bottom": 44 if shown.date_unit else 32}
-    figure = _figure(plots.draw_outputs, shown, title, said, f"{legend} {runs}{others}", **points)
+    figure = _figure(plots.draw_outputs, shown, title, description, f"{legend} {runs}{others}", **points)
     if plots.values_fit(shown):
         return figure
     rows = [
@@ -389,11 +389,11 @@ def _evidence(result: Shown) -> list[Piece]:
     needed, last = math.log(1 / result.alpha), f"{result.log_e_value:.1f}".replace("-", "−")
     drawn_over_runs = result.course is not None and bool(result.course.evidence)
     title = "Evidence against runs" if drawn_over_runs else "Evidence against the claim"
-    said = f"The log e-value is {last} at the end of the runs; {needed:.1f} refutes the claim."
+    description = f"The log e-value is {last} at the end of the runs; {needed:.1f} refutes the claim."
     over = "Log e-value over the runs, in nats" if drawn_over_runs else "Log e-value at the end of the runs, in nats"
     least = at_most(result.p_value, 3) if result.p_value else "1e-300"
     caption = f"{over}; in the end p ≤ {least}, valid however the runs were stopped."
-    return _figure(plots.draw_evidence, result, title, said, caption)
+    return _figure(plots.draw_evidence, result, title, description, caption)
 
 
 def _inputs(result: Shown) -> list[Piece]:
