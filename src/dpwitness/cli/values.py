@@ -154,7 +154,7 @@ def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = F
 def _check_levels(value: object, levels: int, *, objects: bool) -> None:
     if isinstance(value, dict):
         if not objects:
-            raise ValueError("an object must be a number, a text, true, false, null or a list of such")
+            raise ValueError("an object must be a number, a text, true, false, null or a list of these")
         value = [*value.values()]
     if isinstance(value, list):
         if not levels:

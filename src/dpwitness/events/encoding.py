@@ -39,7 +39,7 @@ NEGATIVE_ZERO: Final = -FALSE
 NOT_A_NUMBER: Final = -1.75e308
 #: NONE is the entry of None, below every finite number that mechanisms return.
 NONE: Final = -1.70e308
-#: NESTED is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer ones.
+#: NESTED is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer sequences.
 NESTED: Final = -1.2e308
 #: TEXT is the highest of the 2^48 codes of texts, all of them between `SYMBOL` and the entries of nested sequences.
 TEXT: Final = -1.51e308

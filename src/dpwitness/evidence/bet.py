@@ -382,7 +382,7 @@ class Bet:
         """A function of x that is positive if runs of a mechanism with the parameter x would refute; None if never.
 
         The runs refute if the mean log e-value, less `margin` standard deviations, exceeds log(1/alpha). Of several
-        parts the one that detects more decides, at the level alpha times its share.
+        parts the part that detects more decides, at the level alpha times its share.
         """
         found = [part.excess(self.counts, claim, alpha * part.weight, margin) for part in self.parts]
         usable = [excess for excess in found if excess is not None]

@@ -128,7 +128,7 @@ def _package(function: object) -> str | None:
 
 
 def shown_file(file: str) -> str:
-    """The path of a file from the working folder or that of installed packages, else its name, such as "<stdin>"."""
+    """The path of a file from the working folder or the packages' folder, else its name, such as "<stdin>"."""
     if file.startswith("<"):
         return file
     path = Path(os.path.realpath(file))

@@ -52,7 +52,7 @@ def _read_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[
         spent = math.fsum(float(str(record["alpha"])) for record in records)
         facts = [
             ("Session", f"pytest, profile {value['profile']}, seed {value['seed']}"),
-            ("False alarms", f"α = {value['alpha']:g} for the whole session, of which {spent:.3g} was spent"),
+            ("False alarms", f"α = {value['alpha']:g} for the whole session; {spent:.3g} was spent"),
         ]
         if value.get("interrupted"):
             facts.append(("End", "interrupted: tests that were still to come are left out"))
