@@ -113,6 +113,12 @@ class PairedCounts:
         """The number of runs with M(D′) in the event."""
         return self.n01 + self.n11
 
+    def swapped(self) -> Self:
+        """The counts of the same runs with D and D′ exchanged."""
+        k = math.isqrt(len(self.cells))
+        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
+        return replace(self, n10=self.n01, n01=self.n10, cells=cells)
+
     def __add__(self, other: Self) -> Self:
         cells = self.cells or other.cells
         if self.cells and other.cells:
@@ -136,13 +142,6 @@ class Tally(PairedCounts):
         table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
         p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
         return Estimate(p=int(p) / n, q=int(q) / n, both=int(both) / n)
-
-    @property
-    def swapped(self) -> "Tally":
-        """The counts of the same runs with D and D′ exchanged."""
-        k = math.isqrt(len(self.cells))
-        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
-        return replace(self, n10=self.n01, n01=self.n10, cells=cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -450,7 +450,10 @@ def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
     assert cases["test_good"].find("failure") is None
     assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    for name, verdict, shown in (("good", "not-refuted", "its event would have caught ε ≥ "), ("bad", "violated", "ε ≥ ")):
+    for name, verdict, shown in (
+        ("good", "not-refuted", "its event would have caught ε ≥ "),
+        ("bad", "violated", "ε ≥ "),
+    ):
         told = {one.get("name"): one.get("value") for one in cases[f"test_{name}"].iter("property")}
         assert (told["dpwitness.verdict"], told["dpwitness.claim"]) == (verdict, "ε = 1")
         assert told["dpwitness.shown"].startswith(shown)

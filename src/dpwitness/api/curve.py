@@ -223,7 +223,7 @@ def _line(
     # Search runs that chose no event, and are the same for all events.
     tallies = runner.tallies(pair, [found.event for found in pool], again, Role.ESTIMATE)
     pool = [
-        replace(found, estimate=(tally.swapped if found.swapped else tally).estimate)
+        replace(found, estimate=(tally.swapped() if found.swapped else tally).estimate)
         for found, tally in zip(pool, tallies, strict=True)
     ]
     planned = runs or runs_to_exclude(pool[0].estimate, again, scale, tests.family.largest(0.0))

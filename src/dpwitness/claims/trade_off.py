@@ -215,8 +215,8 @@ def _polygon_below(f: Callable[[float], float]) -> Points:
     if np.any(np.diff(y) > CURVE_ROUNDING):
         raise InvalidClaim("f rises somewhere between 0 and 1: a trade-off function falls")
     slopes = np.minimum(np.diff(y) / np.diff(a), 0.0)
-    error = DIFFERENCE_ERROR / np.diff(a)
-    if np.any(np.diff(slopes) < -CURVE_ROUNDING * (1 + np.abs(slopes[1:])) - error[1:] - error[:-1]):
+    slope_error = DIFFERENCE_ERROR / np.diff(a)
+    if np.any(np.diff(slopes) < -CURVE_ROUNDING * (1 + np.abs(slopes[1:])) - slope_error[1:] - slope_error[:-1]):
         raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
     return _lower_hull(_corners(a, y, slopes))
 

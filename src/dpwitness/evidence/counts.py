@@ -30,10 +30,6 @@ class Counts(PairedCounts):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must not be negative")
 
-    def swapped(self) -> "Counts":
-        """The counts of the same runs with D and D′ exchanged."""
-        return self._exchanged()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountsTable:

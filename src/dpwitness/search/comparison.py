@@ -109,7 +109,7 @@ class _Comparison:
         self.spent += n
         self.turns[first] += 1
         for number, entry, tally in zip(numbers, entries, tallies, strict=True):
-            self._revalue(number, tally.swapped if entry.found.swapped else tally)
+            self._revalue(number, tally.swapped() if entry.found.swapped else tally)
 
     def _revalue(self, number: int, tally: Tally) -> None:
         """Value an entry by its counts in more runs, D first."""
