@@ -17,7 +17,9 @@ from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Compa
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
-LEAST_DEVIATION: Final = 1e-6
+LEAST_DEVIATION: Final = 1e-7
+#: The largest count of the first cell, in the unit of all cells, that is tried: larger ones are within rounding errors.
+LARGEST_UNIT: Final = 1 << 20
 
 
 def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs, Floats]:
@@ -30,7 +32,7 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     sums = codes @ values[completed]
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
-    partial = rng.integers(-1, 2, (256 if len(free) else 1, len(free)), np.int8)
+    partial = rng.integers(-1, 2, (4096 if len(free) else 1, len(free)), np.int8)
     # Sums near 0 of nearly equal cells have about as many +1 as −1, and do not show counts that are all too large by
     # the same number. Sums of large cells minus small cells need more −1, and show them.
     against = rng.random(len(partial)) < 0.5
@@ -129,14 +131,15 @@ class Posterior:
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
         mean, deviation = self.mean[:-1], np.sqrt(np.maximum(np.diag(self.covariance)[:-1], 0))
-        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), 20_000))  # the number of tried units
-        units = np.arange(1, most + 1)[:, None]
-        scaled = units * mean
-        counts = np.rint(scaled)
-        misfit = np.mean(((scaled - counts) / (units * deviation + 0.05)) ** 2, axis=1)
-        good = np.flatnonzero((misfit < 3) & (counts > 0).all(axis=1))
-        for k in good[:20]:
-            found = counts[k].astype(np.int64)
+        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT))  # the number of tried units
+        units, misfit = np.arange(1.0, most + 1), np.zeros(most)
+        for cell in np.argsort(deviation, kind="stable"):  # few units are left after the first few cells
+            scaled = units * mean[cell]
+            misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
+            kept = (misfit < 3 * len(mean)) & (scaled > 0.5)
+            units, misfit = units[kept], misfit[kept]
+        for unit in units[:20]:
+            found = np.rint(unit * mean).astype(np.int64)
             if limits := answers.limits_of_gap(found):
                 return found, limits
         return None
@@ -169,7 +172,7 @@ def find_reference_cells(
         deviation = np.append(0.7 + 0.1 * guess, 0.6) / guess[0]
         posterior = Posterior(np.append(guess / guess[0], 0.5 / guess[0]), deviation)
     together = min(comparison.oracle.together, k)
-    for asked in range(together, 36 * k + 200, together):
+    for asked in range(together, 60 * k + 200, together):
         signs = posterior.questions(rng, together)
         posterior.update(signs, answers.ask(signs))
         if asked % 16 < together:  # whole numbers are sought every 16 queries
