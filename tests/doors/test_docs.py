@@ -59,17 +59,6 @@ NOT_RUN = {
         "needs a cluster, for a day"
     ),
     **dict.fromkeys(
-        (
-            ("command.md", "# clinic.py"),
-            (
-                "command.md",
-                "$ dpwitness check clinic.py:noisy_count --python smartnoise/bin/python --epsilon 1 "
-                "--pair '[[1, 30], [7, 30], [7, 45], [7, 60]]' '[[1, 30]]' --runs 1000 --seed 1",
-            ),
-        ),
-        "needs smartnoise-sql in an environment of its own, and half a minute",
-    ),
-    **dict.fromkeys(
         (("command.md", "# clinic_test.py"), ("command.md", "connection.execute(")),
         "needs another database; test_databases.py does the same",
     ),
