@@ -1,1 +1,1 @@
-"""Which pair and which event: two searches, `pairs` for fast mechanisms and `epochs` for slow ones. Never evidence."""
+"""The search of a pair and an event on it: `pairs` where runs are nearly free, `epochs` where they are expensive."""

@@ -1,6 +1,6 @@
-"""Cells for a candidate: a partition by a learned score, where its table shows more of a divergence than one event.
+"""Cells for a candidate: a partition by a learned score, used where it shows more of a divergence than one event.
 
-Everything here comes from search runs and is never evidence. One sample gives the score and the cuts; another gives the
+All of it comes from search runs and is never evidence. One sample gives the score and the cuts; another gives the
 table that chooses the order, the hyperplane and the bet.
 """
 
@@ -24,7 +24,7 @@ from dpwitness.search.samples import score_of, telling_entries
 
 Floats = NDArray[np.float64]
 
-#: Halvings of the range of parameters: a double has no more bits.
+#: Bisections of the range of parameters, about as many as a double has bits.
 STEPS: Final = 50
 #: The largest number of cells.
 MOST_CELLS: Final = 24
@@ -38,22 +38,22 @@ BIN_SHARES: Final = np.unique(np.concatenate([TAIL_SHARES, np.arange(1, 128) / 1
 SINGLE_VALUES: Final = 256
 #: Bins of each entry where several entries tell D from D′.
 COARSE_BINS: Final = 32
-#: Learning runs of either side in the first and in the last cell, at least.
+#: The least number of learning runs of D′ in the first cell, and of D in the last cell.
 LEAST_HITS: Final = 30
-#: Learning runs of either side, at least.
+#: The least number of paired learning runs.
 LEAST_LEARNING_RUNS: Final = 200
-#: The value of cells, in that of an event, below which the event stays: an event says more to people.
+#: The least ratio of the value of cells to that of the event: people understand an event better.
 LEAST_RATIO: Final = 1.05
-#: The share of the wealth that is bet on an event beside the cells: of rare cells the growth is overestimated.
+#: The share of the wealth that is bet on the event beside the cells, since the growth of rare cells is overestimated.
 EVENT_SHARE: Final = 0.25
-#: Limits of the log-ratios of cells. The large ratio of a rare cell makes the largest loss of a run larger, and so all
-#: bets smaller, by more than its few runs gain.
+#: Limits (nats) at which the log-ratios of cells are clipped. The large ratio of a rare cell increases the largest loss
+#: of a run, and so decreases all bets, by more than its few runs gain.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """The aim of cells: evidence against the claim's own parameter, or a lower bound from `planned` runs.
+    """The aim of cells: a lower bound from `planned` runs (`of_bound`), or evidence against the claim's parameter.
 
     `log_threshold` is log(1/α).
     """
@@ -67,8 +67,8 @@ class Aim:
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
     """The candidate, or its pair with cells if these look better; and the paired search runs spent, about `budget`.
 
-    `objective`: the objective that chose the candidate, in the unit of the aim's values. If the time is over, or the
-    candidate reaches the stop value, it stays as it is.
+    `objective`: the objective that chose the candidate, in the unit of the aim's values. The candidate stays if the
+    time is over, or if it reaches the stop value.
     """
     promised = _promised(candidate, objective)
     if promised >= objective.stop_value:
@@ -85,8 +85,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
-    # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some
-    # of them hit it.
+    # The event was the best of many, so it is overestimated: its rates come from fresh runs if any of these hit it.
     seen = tally_of_rows(candidate.event, x, y)
     fresh = candidate.seen(seen) if seen.hits else candidate
     found = _chosen(fresh, event, tally, aim, objective)
@@ -94,7 +93,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
 
 
 def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
-    """The candidate, or its pair with cells if these look better by given outcomes of D and of D′, D first.
+    """The candidate, or its pair with cells if these look better in given outcomes of D (`x`) and of D′ (`y`).
 
     Row i of `x` and of `y` is one paired run; shapes (n, any width). The first half of the runs gives the cells, the
     second half their rates.
@@ -111,20 +110,20 @@ def _promised(candidate: Candidate, objective: Objective) -> float:
     """The value of the candidate's event alone."""
     estimate = candidate.estimate
     assert estimate is not None  # of a search
-    return value_of(estimate, objective, 1 << 40)
+    return value_of(estimate, objective, 1 << 40)  # so many runs that no error is deducted
 
 
 def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objective: Objective) -> Candidate:
     """The candidate with cells and the best bet on them by a table, where its value is larger; else the candidate.
 
-    A share of the wealth stays on the best event that is made of them.
+    A share of the wealth stays on the best event that is a union of cells.
     """
     promised = _promised(candidate, objective)
     bet, promise = _best(tally, aim)
     if bet is None and not aim.of_bound:
-        # No evidence grows: what would show most of the parameter would have detected most.
+        # No bet gains: the bet that would show the largest parameter would detect the smallest excess.
         bet, shown = _best(tally, replace(aim, of_bound=True))
-        bet = replace(bet, against=aim.claim.parameter) if bet and _in_reach(bet, aim.claim) else None
+        bet = replace(bet, against=aim.claim.parameter) if bet and _can_gain(bet, aim.claim) else None
         promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * LEAST_RATIO, promised):
         return candidate
@@ -134,15 +133,15 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objectiv
 
 
 def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, Estimate]:
-    """The cut of the event of largest value, which holds all cells above it, and the rates of that event."""
+    """The cut for which the event of all cells above it has the largest value, and the rates of that event."""
     cells = np.arange(event.cells)
     above = [tally.estimate_of(cells > number) for number in range(len(event.cuts))]
     best = int(np.argmax([value_of(one, objective, tally.runs) for one in above]))
     return float(event.cuts[best]), above[best]
 
 
-def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
-    """Whether runs in cells that were seen can pay against the claim at all."""
+def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
+    """Whether any run like those seen gains evidence against the claim."""
     plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
     pays, costs = plane.sides()
     seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
@@ -151,7 +150,7 @@ def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
-    """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
+    """Cells of a score learned from two samples, shapes (n, any width); None where no entry tells D from D′."""
     x, y = of_one_width(x, y)
     telling = telling_entries(x, y, BIN_SHARES, few=SINGLE_VALUES)
     if len(telling) > 1:
@@ -170,7 +169,10 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
-    """Cuts of sorted scores of D and of D′, evenly spread between ends that enough runs of both lie behind."""
+    """Cuts of sorted scores of D and of D′: between all values if few differ, else evenly spread between the tails.
+
+    `LEAST_HITS` runs of D′ lie below the lowest cut, and as many of D above the highest.
+    """
     both = np.sort(np.concatenate([first, second]), kind="stable")
     different: Floats = both[np.append(True, both[1:] != both[:-1])]
     if len(different) <= MOST_CELLS:
@@ -178,7 +180,7 @@ def _cuts(first: Floats, second: Floats) -> Floats:
     least = min(LEAST_HITS, len(first) // 4)
     low, high = second[least], first[-1 - least]
     cuts = np.unique(np.linspace(low, high, MOST_CELLS - 1))
-    # A cut between neighbouring scores that occur: cells without runs tell nothing.
+    # Cuts move to scores that occur, as cells without runs tell nothing.
     places = np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)
     kept: Floats = different[np.unique(places)]
     return kept
@@ -217,7 +219,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
     mean = float(joint @ values)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = math.sqrt(max(float(joint @ (values - mean) ** 2), 1e-300))
-    if not math.isfinite(spread):  # of orders of hundreds: no number of runs would do
+    if not math.isfinite(spread):  # orders in the hundreds, which no number of runs could show
         return 0.0, claim.parameter
     lower = mean - spread / math.sqrt(n)
     if not aim.of_bound:
@@ -227,7 +229,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
         shifted = values - (mean - lower)
         bet = best_cell_bet(joint, shifted - allowed, 0.999 * largest_cell_bet(pays, costs, allowed + mean - lower))
         return float(joint @ np.log1p(bet * (shifted - allowed))), claim.parameter
-    threshold = aim.log_threshold + math.log(2)  # half of the wealth is bet so
+    threshold = aim.log_threshold + math.log(2)  # as half of the wealth is bet on the estimate
     bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * largest_cell_bet(pays, costs, max(mean, 0.0)))
     shown = lower - threshold / (aim.planned * bet) - bet * spread**2 / 2
     parameter = _parameter_of(plane, claim, shown)

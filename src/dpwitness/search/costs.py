@@ -1,9 +1,8 @@
-"""The cost of a run on each pair: pairs and events compete by the evidence of a second, not by that of a run.
+"""The cost of a run on each pair, since pairs and events compete by evidence per second, not per run.
 
-A seed should give the same choices each time, and measured seconds vary. So inputs of about the same size are taken to
-cost the same and are not timed. For others the least seconds of several timed calls decide, in classes: a pair costs
-1, 2, 4, 8, … times as much as the first one, or a half, a quarter, …, and what is less than twice the price is the same
-price. Where all inputs are of one size, no measured time decides which pair is chosen.
+A seed should give the same choices each time, but measured seconds vary. So pairs of one class of input size cost the
+same, and only one pair of each class is timed, by the least seconds of several calls. Its cost, in runs of the first
+pair, is rounded towards 1 to a power of two. Where all inputs are of one class, no measured time affects a choice.
 """
 
 import math
@@ -17,20 +16,20 @@ from dpwitness.problem import Problem
 from dpwitness.runs import Runner, Threads
 from dpwitness.search.objectives import Objective
 
-#: Inputs whose numbers of entries differ by less than this factor are of about the same size.
-SIZES_ALIKE: Final = 4
+#: The ratio of neighbouring classes of input size, in entries.
+SIZE_CLASS_RATIO: Final = 4
 #: Levels of nested lists, tuples and dicts whose entries are counted.
 ENTRY_LEVELS: Final = 3
-#: The share of the time that timing of pairs takes at most.
+#: The share of `max_time` after which no further pair is timed.
 TIMING_SHARE: Final = 0.05
 #: The cost, in runs of the first pair, of a run that does not end in time.
 UNENDED_COST: Final = 2.0**20
 
 
 def entries(data: object, depth: int = ENTRY_LEVELS) -> int:
-    """The number of entries of an input: numbers, cells of a table, fields of all records, letters; at least 1.
+    """The number of entries of an input: numbers, cells of a table, fields of all records, characters; at least 1.
 
-    A list of records has as many times the entries of its first record, so that long lists need not be read.
+    Every record of a list counts as its first one, so that long lists need not be read.
     """
     size = getattr(data, "size", None)  # arrays, DataFrames, Series
     if isinstance(size, int):
@@ -53,17 +52,17 @@ def entries_of(pair: Pair) -> int:
 class Costs:
     """The costs of paired runs of the pairs of one search.
 
-    `affordable`: the paired confirm runs of the first pair that there is time for. `timing`: whether runs may be made
-    to be timed; else all pairs cost the same.
+    `affordable`: the number of paired confirm runs of the first pair that fit in the time. `timing`: whether pairs are
+    timed; else all cost the same.
     """
 
     runner: Runner
     affordable: float = math.inf
     timing: bool = True
     _first: Pair | None = None
-    _classes: dict[int, float] = field(default_factory=dict)  # by size, in powers of `SIZES_ALIKE`
-    _seconds: float | None = None  # of the first pair, once another one is compared with it
-    _spent: float = 0.0  # seconds on timing
+    _classes: dict[int, float] = field(default_factory=dict)  # the cost in each size class
+    _seconds: float | None = None  # of a run of the first pair, timed once another class comes
+    _spent: float = 0.0  # seconds spent on timing
 
     def of(self, pair: Pair) -> float:
         """The cost of a paired run of this pair, in paired runs of the first pair: a power of two.
@@ -72,7 +71,7 @@ class Costs:
         """
         if not self.timing:
             return 1.0
-        place = int(math.log(entries_of(pair), SIZES_ALIKE) + 1e-9)
+        place = int(math.log(entries_of(pair), SIZE_CLASS_RATIO) + 1e-9)
         if self._first is None:
             self._first = pair
             self._classes[place] = 1.0
@@ -83,7 +82,7 @@ class Costs:
         return self._classes[place]
 
     def priced(self, objective: Objective, pair: Pair) -> Objective:
-        """The objective by which events of a pair compete with those of pairs that cost more or less."""
+        """The objective by which events of this pair compete with events of pairs of another cost."""
         return objective.priced(self.of(pair), self.affordable)
 
     def _class_of(self, seconds: float) -> float:
@@ -92,12 +91,12 @@ class Costs:
         first = self._seconds
         if not first or not seconds or math.isinf(first):  # nothing was measured
             return 1.0
-        return 2.0 ** int(math.log2(seconds / first))  # towards 0: less than twice as much is the same
+        return 2.0 ** int(math.log2(seconds / first))  # `int` rounds towards 0, a cost of 1
 
     def _timed(self, pair: Pair) -> float:
         """Seconds of a run on this pair; infinite where it did not end in time, 0 where the mechanism rejects it.
 
-        0, too, once timing took too long: on a busy machine it may take all of the time that there is to search.
+        It is 0 also once timing has taken `TIMING_SHARE`, since a busy machine could spend all search time on it.
         """
         if self._spent > self.runner.max_time * TIMING_SHARE:
             return 0.0
@@ -106,7 +105,7 @@ class Costs:
         def seconds() -> tuple[float]:
             try:
                 return (self.runner.mechanism.timed(pair)[0],)
-            except MechanismError:  # it is raised where the pair is run
+            except MechanismError:  # the search raises it when it runs the pair
                 return (0.0,)
 
         # On a thread, which can be left behind at the deadline.
@@ -116,10 +115,9 @@ class Costs:
 
 
 def affordable_runs(problem: Problem, runner: Runner) -> float:
-    """Paired confirm runs that there is time for, by the measured cost of a run; infinite where it was not measured.
+    """The number of paired confirm runs that fit in half of the time on one worker; infinite if no cost was measured.
 
-    A power of ten, so that a small change of speed changes nothing, and for one worker, since what is chosen must not
-    depend on their number.
+    It is a power of ten, so that small changes of speed and the number of workers change no choice.
     """
     seconds = 2 * problem.mechanism.cost.seconds_per_run
     if not seconds:

@@ -1,7 +1,6 @@
-"""Samples of search runs for learners of events: half to learn from, the other half to compare events on.
+"""Samples of search runs: events are learned from one half of the runs and compared on the other.
 
-If outcomes repeat, a table of them holds everything: memory grows with the different outcomes, not with the runs. Else
-the rows themselves are kept.
+Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; others as rows.
 """
 
 from abc import ABC, abstractmethod
@@ -20,22 +19,22 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 T = TypeVar("T")
 
-#: The most different outcomes of a table.
+#: The largest number of different outcomes of a table.
 MOST_OUTCOMES = 1 << 16
-#: Runs for each different outcome, at least, for which outcomes count as repeating.
+#: The least ratio of runs to different outcomes at which outcomes count as repeating.
 RUNS_PER_OUTCOME = 4
-#: Repeating outcomes up to which sets of whole outcomes show everything.
-FEW_OUTCOMES = 64
-#: Standard errors by which a bin of an entry that tells D from D′ stands out.
+#: The largest number of different outcomes for which sets of whole outcomes are the only events tried.
+OUTCOMES_FOR_SETS_ALONE = 64
+#: The least difference, in standard errors, between the counts of an informative bin on D and on D′.
 STANDARD_ERRORS = 4
 
 
 class OutcomeCounter:
-    """Numbers outcomes by first appearance, and counts the numbers."""
+    """A numbering of different outcomes by first appearance."""
 
     def __init__(self, width: int, runs: int) -> None:
         """A counter for at most `runs` paired runs whose outcomes have `width` entries."""
-        #: The number of different outcomes above which they do not count as repeating.
+        #: The largest number of different outcomes at which outcomes count as repeating.
         self.most = min(max(runs // (2 * RUNS_PER_OUTCOME), 64), MOST_OUTCOMES)
         places = 1 << (2 * self.most - 1).bit_length()
         self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
@@ -43,19 +42,19 @@ class OutcomeCounter:
         #: The number of different outcomes so far.
         self.distinct = 0
         self._parts: list[Rows] = [np.empty((0, width))]
-        #: Once outcomes were too many, the number of runs among which they may count as repeating.
+        #: The number of runs among which outcomes may count as repeating, set once they did not.
         self.worth_counting_from = 0
         self._rows, self._full = 0, False
 
     @property
     def outcomes(self) -> Rows:
-        """The different outcomes so far, by number; shape (k, width)."""
+        """The different outcomes so far, in the order of their numbers; shape (k, width)."""
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after.
+        """The number of each row's outcome, shape (n,); None once more than `most` outcomes differ.
 
-        The table of hashes has room for twice `most` outcomes, and must never be full.
+        The table of hashes has at least 2·`most` places, since a look-up ends at a free place.
         """
         if self._full:
             return None
@@ -65,7 +64,7 @@ class OutcomeCounter:
         codes, before = np.empty(len(rows), np.int64), self.distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
-            # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
+            # Birthday problem: r repeats in m rows suggest m²/2r equally likely outcomes; half of that is assumed.
             runs = self._rows + int(self._first[-1]) + 1
             self._full = True
             self.worth_counting_from = RUNS_PER_OUTCOME * runs**2 // (2 * max(runs - self.most, 1))
@@ -76,12 +75,12 @@ class OutcomeCounter:
 
 
 def _times(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """The counts of `outcomes` outcomes among the numbers of D, and of D′; shape (2, k)."""
+    """The counts of each outcome on D and on D′, by the numbers `a` and `b` of their outcomes; shape (2, outcomes)."""
     return np.stack([np.bincount(codes, minlength=outcomes) for codes in (a, b)])
 
 
 def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """The pairs of numbers of D and of D′ that occur in one run, and their counts; shape (3, m)."""
+    """The outcome numbers of D and of D′ that occur in one run, and the count of each such pair; shape (3, m)."""
     keys = a * outcomes + b
     if outcomes**2 <= 8 * len(keys):
         times = np.bincount(keys)
@@ -93,9 +92,9 @@ def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
 
 
 class SortedColumn(NamedTuple):
-    """The values of one entry of the outcomes on one input, sorted, without absent ones; shape (m,).
+    """The present values of one entry of the outcomes on one input, sorted; shape (m,).
 
-    `cumulative[k]` is the number of runs that the first k values stand for; shape (m + 1,).
+    `cumulative[k]` is the number of runs with one of the first k values; shape (m + 1,).
     """
 
     values: Floats
@@ -105,7 +104,7 @@ class SortedColumn(NamedTuple):
 class Sample(ABC):
     """Paired runs of one pair (D, D′): `training_runs` to learn from, `test_runs` to compare events on.
 
-    `width` is the number of columns of an outcome.
+    `width` is the number of entries of an outcome.
     """
 
     #: Whether outcomes repeat, so that each is held once, with its count.
@@ -124,8 +123,8 @@ class Sample(ABC):
 
     @property
     def few_outcomes(self) -> bool:
-        """Whether outcomes repeat and are few: no event is better than a set of whole outcomes, and all are tried."""
-        return self.repeats and len(self.outcomes) <= FEW_OUTCOMES
+        """Whether so few outcomes differ that no other event is better than the sets of whole outcomes tried."""
+        return self.repeats and len(self.outcomes) <= OUTCOMES_FOR_SETS_ALONE
 
     @property
     @abstractmethod
@@ -134,28 +133,28 @@ class Sample(ABC):
 
     @abstractmethod
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        """All columns of D and of D′ in the training runs, or in those training runs that lie in an event."""
+        """The columns of D and of D′ in all training runs, or in the training runs that lie in `event`."""
 
-    def forget_columns(self) -> None:  # noqa: B027  # where they take no room there is nothing to do
-        """Give back the memory that sorted columns take."""
+    def forget_columns(self) -> None:  # noqa: B027  # a sample that keeps no columns has nothing to free
+        """Free the memory of the sorted columns."""
 
     @abstractmethod
     def some(self, most: int) -> tuple[Rows, Whole]:
         """Outcomes of at most `most` training runs of each input, and their counts, like `times`.
 
-        Where outcomes repeat: the first 2·`most` outcomes, with their counts in all training runs.
+        A table gives its first 2·`most` outcomes, with their counts in all training runs.
         """
 
     @abstractmethod
     def training_rates(self, event: Event) -> tuple[float, float]:
-        """The share of the event in the training runs of D, and of D′."""
+        """The shares of the training runs of D, and of D′, that lie in the event."""
 
     @abstractmethod
     def test_rates(self, event: Event) -> tuple[float, float, float]:
-        """The share of the event in the test runs: of D, of D′, of both at once."""
+        """The shares of the test runs in which the outcome of D, that of D′, and both lie in the event."""
 
     def once(self, compute: Callable[..., T], *settings: Hashable) -> T:
-        """`compute(self, *settings)`, computed the first time and kept: learners serve many objectives."""
+        """The value of `compute(self, *settings)`, kept from the first call for all later objectives."""
         key = (compute, *settings)
         if key not in self._computed:
             self._computed[key] = compute(self, *settings)
@@ -163,7 +162,7 @@ class Sample(ABC):
 
 
 class RowSample(Sample):
-    """All rows of both inputs, in parts of shape (any number, width); the first half to learn from."""
+    """All outcomes as rows, in parts of shape (any number, width); the first half of the runs is for training."""
 
     repeats = False
 
@@ -196,14 +195,14 @@ class RowSample(Sample):
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         if event is not None:
             return self._within(event, 0), self._within(event, 1)
-        columns = self._columns  # which another thread may forget
+        columns = self._columns  # read once, as another thread may call `forget_columns`
         if columns is None:
             x, y = (np.concatenate([part[side].T for part in self._training], axis=1) for side in (0, 1))
             columns = self._columns = _sorted(x), _sorted(y)
         return columns
 
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
-        """The columns of one side among the runs in an event."""
+        """The columns of one side in its training runs that lie in an event."""
         rows = [part[side] for part in self._training]
         return _sorted(np.concatenate([part.T.compress(event.contains(part), axis=1) for part in rows], axis=1))
 
@@ -228,7 +227,7 @@ class RowSample(Sample):
 
 
 def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple[float, float, float]:
-    """The shares of an event in `runs` runs: of D, of D′, of both at once."""
+    """The shares of `runs` runs in which the outcome of D, that of D′, and both lie in an event."""
     counts = np.zeros(3, np.int64)
     for x, y in parts:
         a, b = event.contains(x), event.contains(y)
@@ -237,20 +236,17 @@ def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple
     return p, q, both
 
 
-#: Rows that are turned into columns at a time, so that they stay in the processor's cache.
-ROWS_TURNED = 1 << 10
+#: The number of rows transposed at a time, so that they stay in the processor's cache.
+TRANSPOSED_ROWS = 1 << 10
 
 
 def _by_column(rows: Rows) -> Rows:
-    """Rows with the entries of a column next to each other in memory.
-
-    Learners look at one column at a time, which takes an eighth of the time so.
-    """
+    """The rows in column-major order, in which learners read one column in an eighth of the time."""
     if rows.strides[0] == rows.itemsize:
         return rows
     columns = np.empty(rows.shape[::-1])
-    for first in range(0, len(rows), ROWS_TURNED):
-        part = rows[first : first + ROWS_TURNED]
+    for first in range(0, len(rows), TRANSPOSED_ROWS):
+        part = rows[first : first + TRANSPOSED_ROWS]
         columns[:, first : first + len(part)] = part.T
     return columns.T
 
@@ -267,10 +263,10 @@ def _sorted(columns: Rows) -> list[SortedColumn]:
 
 
 class Table(Sample):
-    """Outcomes that repeat, each once.
+    """Repeating outcomes, each kept once; shape (k, width).
 
-    `outcomes` has the shape (k, width); `times`, of shape (2, k), counts each in the training runs of D and of D′.
-    `pairs`, of shape (3, m), are the test runs: the number of the outcome of D, of that of D′, and the count of both.
+    `times`, of shape (2, k): the count of each outcome in the training runs of D and of D′. `pairs`, of shape (3, m):
+    the outcome numbers of D and of D′ in the test runs, and the count of each such pair.
     """
 
     repeats = True
@@ -295,7 +291,7 @@ class Table(Sample):
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         inside = slice(None) if event is None else event.contains(self.outcomes)
         columns = np.ascontiguousarray(self.outcomes[inside].T)
-        order = np.argsort(columns, axis=1)  # of equal values the order does not count
+        order = np.argsort(columns, axis=1)  # not stable: the order of equal values does not matter
         columns = np.take_along_axis(columns, order, axis=1)
         present = columns.shape[1] - np.isnan(columns).sum(axis=1)
         before = np.zeros((len(columns), 1), np.int64)
@@ -326,18 +322,15 @@ class Table(Sample):
 
 
 def sample_of(x: Rows, y: Rows) -> Sample:
-    """Outcomes of D and of D′ as a sample, the first half of the runs to learn from: a table where outcomes repeat.
-
-    `x` and `y` have the shapes (n, any width): row i of both is one paired run.
-    """
+    """The sample of outcomes of D and of D′, shapes (n, any width); row i of `x` and of `y` is one paired run."""
     return SeenOutcomes().plus(x, y).sample
 
 
 class SeenOutcomes:
-    """Outcomes of D and of D′ so far, run by run; more of them make another such object, and this one stays as it is.
+    """The outcomes of D and of D′ so far, run by run; immutable.
 
-    Where they repeat, each run has the number of its outcome; else they lie column by column. Both are done once, as
-    outcomes come: doing it anew for each sample makes checks of wide outcomes a quarter slower.
+    Repeating outcomes are kept as one number a run, others in column-major order. Each is done once, when outcomes
+    come: doing it anew for each sample makes checks of wide outcomes a quarter slower.
     """
 
     def __init__(self) -> None:
@@ -346,19 +339,19 @@ class SeenOutcomes:
         self._outcomes: Rows | None = np.empty((0, 1))
         self._numbers: list[tuple[Whole, Whole]] = []
         self._parts: list[tuple[Rows, Rows]] = []
-        #: The number of runs from which numbering outcomes that did not repeat is tried again.
+        #: The number of runs from which outcomes that did not repeat are numbered again.
         self._numbered_from = 0
 
     def plus(self, x: Rows, y: Rows) -> "SeenOutcomes":
-        """The outcomes so far and those of more paired runs; shapes (n, any width)."""
+        """A new object that also holds the outcomes of more paired runs; shapes (n, any width)."""
         more = SeenOutcomes()
         sides = of_one_width(x, y, self.width)
         more.runs, more.width = self.runs + len(x), sides[0].shape[1]
         if self._outcomes is not None:
             numbered = more._number(self._outcomes, self._numbers, sides)
-        elif more.runs >= self._numbered_from:  # perhaps they repeat, among so many
+        elif more.runs >= self._numbered_from:
             alone = OutcomeCounter(more.width, more.runs)
-            if alone.codes(sides[0]) is None:  # these few are too many, so that all of them are
+            if alone.codes(sides[0]) is None:  # the new runs alone have too many different outcomes
                 numbered, more._numbered_from = False, alone.worth_counting_from
             else:
                 before = [np.ascontiguousarray(widen(rows, more.width)) for rows in self.rows]
@@ -374,7 +367,7 @@ class SeenOutcomes:
         return more
 
     def _number(self, outcomes: Rows, numbers: Sequence[tuple[Whole, Whole]], sides: tuple[Rows, Rows]) -> bool:
-        """Number the outcomes of more runs, where they repeat; `outcomes`, `numbers`: of the runs before."""
+        """Number the outcomes of more runs after the earlier ones; False if they do not repeat."""
         counter = OutcomeCounter(self.width, self.runs)
         counter.codes(widen(outcomes, self.width))
         a = counter.codes(sides[0])
@@ -401,13 +394,13 @@ class SeenOutcomes:
 
     @cached_property
     def sample(self) -> Sample:
-        """The sample of the outcomes so far, as `sample_of` makes it."""
+        """The sample of the outcomes so far: a `Table` where outcomes repeat."""
         if self._outcomes is None:
             return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)
         x, y = (np.concatenate(both) for both in self._by_side(self._numbers))
         numbers = np.concatenate([x[:half], y[:half], x[half:], y[half:]])
-        # Numbered by first appearance, in this order; of several values for one place the last one stays.
+        # Outcomes are renumbered by their first place in `numbers`; NumPy keeps the last of repeated assignments.
         first = np.empty(known, np.int64)
         first[numbers[::-1]] = np.arange(len(numbers))[::-1]
         order = np.argsort(first)
@@ -418,9 +411,9 @@ class SeenOutcomes:
 
 
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
-    """The table of `runs` paired runs that come in parts, in turn to learn from and to compare on.
+    """The table of `runs` paired runs in parts, by turns for training and for tests; memory does not grow with `runs`.
 
-    Memory does not grow with their number. None where outcomes do not repeat, or are longer than `width`.
+    None where outcomes do not repeat, or have more than `width` entries.
     """
     counter = OutcomeCounter(width, runs)
     times, pairs = np.zeros((2, 0), np.int64), np.zeros((3, 0), np.int64)
@@ -432,7 +425,7 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
             return None
         if turn % 2:
             pairs = np.hstack([pairs, _together(a, b, counter.distinct)])
-            a, b = a[:0], b[:0]  # to learn from, these runs add outcomes only
+            a, b = a[:0], b[:0]  # test runs add new outcomes to `times`, with counts of 0
         more = _times(a, b, counter.distinct)
         more[:, : times.shape[1]] += times
         times = more
@@ -440,7 +433,7 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
 
 
 def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
-    """Logarithms of `hits` / `others`, pulled towards 0 by as much as they are noise (empirical Bayes); same shape."""
+    """log(`hits` / `others`), shrunken towards 0 in proportion to its noise (empirical Bayes); same shape."""
     ratio = np.log((hits + 0.5) / (others + 0.5))
     noise = 1 / (hits + 0.5) + 1 / (others + 0.5)
     weight = 1 / noise
@@ -451,16 +444,16 @@ def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
 def informative_bins(
     sides: Sequence[Floats], shares: Floats, runs: int, *, few: int = 0
 ) -> tuple[Floats, Floats] | None:
-    """Edges of the bins of an entry, and the log-ratio of each bin and of its absence; None where no bin stands out.
+    """Edges of the bins of an entry, and the log-ratio of each bin and of absence; None if no bin is informative.
 
     `sides`: the sorted values of the entry on D and on D′, in `runs` runs each. Bins end at `shares` of the values; up
-    to `few` different values have a bin each. An entry without a bin that stands out adds nothing but noise and time.
+    to `few` different values have a bin each. Entries without an informative bin would only add noise to a score.
     """
     count = sum(map(len, sides))
     if not count:
         return None
     if few:
-        values = np.sort(np.concatenate(sides), kind="stable")  # a merge
+        values = np.sort(np.concatenate(sides), kind="stable")  # the stable sort merges sorted parts in linear time
         different = values[np.append(True, values[1:] != values[:-1])]
     least = min(side[0] for side in sides if len(side))
     if few and len(different) <= few:
@@ -490,16 +483,16 @@ def telling_entries(
 
 
 def score_of(entries: Sequence[tuple[int, Floats, Floats]]) -> ScoreThreshold:
-    """The sum of the log-ratios of some entries, each with its `informative_bins`; at least one."""
+    """The score that sums the log-ratios of entries, each with its `informative_bins`; at least one entry."""
     coordinates, edges, weights = zip(*entries, strict=True)
     return ScoreThreshold(coordinates, edges, weights, 0.0)
 
 
 def merged_at(sides: Sequence[Floats], places: Whole) -> Floats:
-    """The values at some places of two sorted columns taken together, which are not merged for that."""
+    """The values at `places` of the merge of two sorted columns, found by bisection without merging them."""
     first, second = sides
     low, high = np.maximum(places - len(second), 0), np.minimum(places, len(first))
-    while np.any(low < high):  # how many of those before a place are of the first column
+    while np.any(low < high):  # bisects the number of values before a place that are of the first column
         middle = (low + high) // 2
         more = first[np.minimum(middle, len(first) - 1)] < second[places - middle - 1]
         undecided = low < high
