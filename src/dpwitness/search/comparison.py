@@ -1,6 +1,6 @@
 """Entries, each a pair with an event, compared on search runs of their own, slice by slice.
 
-Counting needs no memory, so many runs tell apart what the rows of a search could not.
+Counting keeps no outcomes, so it takes more runs than a sample holds, and tells nearly equal events apart.
 """
 
 import math
@@ -24,7 +24,7 @@ from dpwitness.search.objectives import Objective, value_of
 #: Standard errors by which a value is lowered where entries are compared: the largest of 24 noisy values is partly
 #: noise.
 STANDARD_ERRORS: Final = 1.0
-#: Runs of a cheap entry, for each run of an entry of the mean cost, that are counted at most.
+#: The most runs of a cheap entry for each run of an entry of the mean cost.
 MOST_CHEAP_RUNS: Final = 64.0
 
 
@@ -32,8 +32,8 @@ MOST_CHEAP_RUNS: Final = 64.0
 class Entry:
     """A pair and an event to compare.
 
-    `cuts`: the cells of all intervals, or of all sets of outcomes, that are counted with the event; None: of none.
-    `learned_from`: the least number of runs by which another of these events is chosen; 0: any number.
+    `cuts`: the cells of all ranges, or sets of outcomes, that are counted with the event; None: the event alone.
+    `learned_from`: the least number of runs by which another event of `cuts` is chosen; 0: any number.
     """
 
     pair: Pair
@@ -51,13 +51,13 @@ class Entry:
 EVEN_PART: Final = 2
 #: Slices of the runs of a comparison, each of which goes to one pair.
 SLICES: Final = 16
-#: The growth of the runs of an entry with cuts after which its event is chosen anew: the runs since the last choice
-#: value the event without having chosen it.
+#: The growth of the runs of an entry with cuts after which its event is chosen anew; until then the runs since the last
+#: choice, which did not choose the event, value it.
 RENEWING_GROWTH: Final = 2.0
-#: The expected gain of knowing which of two entries is better, as a share of the value, below which counting stops.
+#: The expected gain of replacing the best entry by its rival, as a share of the value, below which counting stops.
 LEAST_GAIN: Final = 0.005
-#: The standard error of the best entry, as a share of its value, down to which it is counted: of many entries with few
-#: runs the best shows more than the others by chance.
+#: The standard error of the best entry, as a share of its value, above which counting goes on: with few runs an entry
+#: may be the best by chance.
 LARGEST_ERROR: Final = 0.05
 
 
@@ -70,10 +70,10 @@ class _Comparison:
     latest: list[Entry]
     tallies: list[Tally]
     role: Role
-    prices: list[float]  # of a run of each
+    prices: list[float]  # of a run of each entry, in runs of the first pair
     spent: int = 0
-    turns: Counter[int] = field(default_factory=Counter)  # of each entry
-    since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
+    turns: Counter[int] = field(default_factory=Counter)  # slices counted so far, by the first entry of a slice
+    since: dict[int, Tally] = field(default_factory=dict)  # counts of an entry with cuts since its event was chosen
 
     @classmethod
     def of(
@@ -95,7 +95,7 @@ class _Comparison:
         return max(int(n * min(mean / self.prices[number], MOST_CHEAP_RUNS)), 8)
 
     def contenders(self) -> tuple[list[int], list[int]]:
-        """The numbers of entries to count, and of entries that can hardly win by their search runs, best first."""
+        """The numbers of entries to count, and, best first, of entries that can hardly win by their search runs."""
         floor = max((entry.found.lower_value for entry in self.latest), default=-math.inf)
         left_out = [number for number, entry in enumerate(self.latest) if _at_most(entry.found) < floor]
         remaining = sorted(set(range(len(self.latest))).difference(left_out))
@@ -115,16 +115,16 @@ class _Comparison:
         """Value an entry by its counts in more runs, D first."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
-        if cuts := entry.cuts:  # it was cut by earlier runs: those since value it
+        if cuts := entry.cuts:  # earlier runs chose its event, and later runs value it
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
-            # Fewer runs than a set of outcomes was learned from would choose another one by chance.
+            # Fewer runs than a set of outcomes was learned from would choose another set by chance.
             if total.runs >= entry.learned_from and RENEWING_GROWTH * since.runs >= total.runs:
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
                 if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
-                    # Until more are counted it is worth what the last one was, which these runs did not choose.
-                    if since.runs == total.runs:  # the first cut: the event before was not chosen here
+                    # Until more runs are counted, it has the value of the event before, which other runs chose.
+                    if since.runs == total.runs:  # the first choice in this comparison
                         found = valued(found, estimate, total.runs, objective)
                     found = replace(found, event=event, estimate=estimate)
                     del self.since[number]
@@ -159,10 +159,10 @@ def compare(
     """Count entries until the best is known or no longer matters; return them, best first, and the runs spent.
 
     About `budget` runs at most, or until the deadline. The events of one pair are counted in the same runs: all pairs
-    get a few, then, slice by slice, that of the best entry so far or of its strongest rival, whichever is known less
-    well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). The best entry has the largest value less its errors, as a
-    rare event may show much by chance; of entries with nearly that value it is the simplest. Its strongest rival is the
-    entry with the largest expected gain. Counting ends where that gain is next to nothing and the best is known.
+    get an even part, and then each slice goes to the pair of the best entry so far or of its strongest rival, whichever
+    has the larger error (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). The best entry has the largest value less
+    its errors, as a rare event may show much by chance; of entries with nearly that value it is the simplest. Its
+    strongest rival is the entry with the largest expected gain.
 
     `role`: the role of streams that chose no entry. `costs`: the costs of runs where entries compete for seconds, each
     for an even share of the time of `budget` runs; None where they compete for runs.
@@ -171,7 +171,7 @@ def compare(
     remaining, left_out = state.contenders()
     with suppress(MechanismTimeout):  # what was counted until then decides
         _count(state, remaining, budget)
-    if max(map(state.value, remaining)) <= 0:  # no event looks good: one that happens
+    if max(map(state.value, remaining)) <= 0:  # no event looks good: events that hold some runs and not all come first
         telling = [number for number in remaining if state.latest[number].found.telling]
         left_out = [number for number in remaining if telling and number not in telling] + left_out
         remaining = telling or remaining
@@ -218,13 +218,13 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
     return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
-#: The distance between the values of an event, two errors, times 8: a value beyond that is next to impossible, also by
-#: an objective that counts a quarter of each error.
+#: The most by which a value may turn out larger, in units of two errors (of half an error where an objective counts a
+#: quarter of each).
 MOST_DISTANCES: Final = 8
 
 
 def _at_most(found: RatedEvent) -> float:
-    """The largest value that an event may have, by its values lowered by one error and by three."""
+    """The largest value that an event may turn out to have, by its values lowered by one error and by three."""
     return found.value + MOST_DISTANCES * (found.value - found.lower_value)
 
 

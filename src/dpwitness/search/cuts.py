@@ -1,8 +1,7 @@
-"""Many events counted in one pass: all ranges between some edges of a statistic; sets of outcomes.
+"""Partitions whose one table of counts gives the rates of many events: ranges of a statistic, or sets of outcomes.
 
 A sample holds some 10⁵ runs, in which an event of probability 10⁻⁴ comes ten times: too few to place its ends, or to
-tell which of a thousand outcomes is the best. One table of cells tells the rates of every interval between edges, or of
-every set of outcomes, in as many runs as there is time for.
+find the best of a thousand outcomes. A table needs no memory for runs, and so holds as many as the time allows.
 """
 
 import math
@@ -27,13 +26,13 @@ from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
 
-#: Standard errors by which values are lowered where events are compared: the best of forty is two higher by chance.
+#: Standard errors by which the values of compared events are lowered: by chance the best of forty is two too high.
 COMPARED_ERRORS: Final = 2.0
-#: Cuts in each tail besides those at quantiles: behind 8, 16, 32, … runs.
+#: The number of cuts in each tail, behind its first 8, 16, 32, … runs.
 TAIL_CUTS: Final = 6
-#: Outcomes counted alone, of those that came more often on D, and again of those that came more often on D′.
+#: The number of outcomes at either end of the order by likelihood ratio that have a cell each.
 SINGLE_OUTCOMES: Final = 24
-#: Groups of the other outcomes, each counted as one cell.
+#: The number of cells for the outcomes between those ends.
 OUTCOME_GROUPS: Final = 16
 
 
@@ -41,7 +40,7 @@ OUTCOME_GROUPS: Final = 16
 class CutCells(Partition):
     """The cells between rising edges of a statistic, and one more for outcomes without a value; see `ranges`.
 
-    They are counted and never written to a file. `event`: one of the ranges of the statistic.
+    It is never written to a file. `event`: one of the ranges of the statistic.
     """
 
     event: Event
@@ -79,13 +78,13 @@ class CutCells(Partition):
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
-        """The range between edges of the largest value by a table of paired runs, D first, and its rates.
+        """The range between edges with the largest value by a table of paired runs, D first, and its rates.
 
         Each value is lowered by `COMPARED_ERRORS` standard errors, as the best of many ranges is overestimated. A range
-        with two ends must be clearly better than the best one with one end.
+        with two ends must be clearly better than the best half-line.
         """
         k, n, between = self.cells - 1, tally.runs, self.statistic.between
-        assert between is not None  # else there are no cuts of it
+        assert between is not None  # by `cuts_around`
         first, last, outside = all_ranges(k)
         first, last = first[~outside], last[~outside]
         p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last))
@@ -99,9 +98,9 @@ class CutCells(Partition):
         return event, Estimate(p=float(p[i]), q=float(q[i]), both=float(both[i]))
 
     def half_lines(self) -> list[Event]:
-        """The ranges with one end: below each edge, then from each edge on."""
+        """The half-lines: below each edge, then from each edge on."""
         between = self.statistic.between
-        assert between is not None  # else there are no cuts of it
+        assert between is not None  # by `cuts_around`
         edges = self.edges.tolist()
         return [*(between(-np.inf, edge) for edge in edges), *(between(edge, np.inf) for edge in edges)]
 
@@ -121,7 +120,7 @@ class CutCells(Partition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeCells(Partition):
-    """The cells of single outcomes, and one more for all others; they are counted and never written to a file.
+    """The cells of single outcomes or groups of outcomes, and one more for all others; it is never written to a file.
 
     `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some of the cells.
     """
@@ -148,7 +147,7 @@ class OutcomeCells(Partition):
 
     @override
     def cell_of(self, rows: Floats) -> NDArray[np.int64]:
-        numbers = np.append(self.numbers, self.cells - 1)  # where an outcome is none of them, its place is −1
+        numbers = np.append(self.numbers, self.cells - 1)  # all others have the place −1
         return numbers[self.outcomes.places(rows)]
 
     @override
@@ -156,10 +155,10 @@ class OutcomeCells(Partition):
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
-        """The set of the largest value by a table of paired runs, D first, and its rates.
+        """The set with the largest value by a table of paired runs, D first, and its rates.
 
         Sets are single cells, and the cells of largest likelihood ratio (Neyman and Pearson). The values of m sets are
-        lowered by √(2·log m) standard errors, the most that chance gives.
+        lowered by √(2·log m) standard errors, about the largest of m normal errors.
         """
         k = self.cells - 1
         table = np.reshape(tally.cells, (k + 1, k + 1))
@@ -187,15 +186,16 @@ class OutcomeCells(Partition):
         return tally.estimate_of(self._holds(event))
 
     def _holds(self, event: Event) -> NDArray[np.bool_]:
+        """Whether each cell lies in the event, which is a set of some of the cells."""
         inside = np.zeros(self.cells, np.bool_)
         inside[self.numbers[event.contains(self.outcomes.rows)]] = True
         return inside
 
 
 def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
-    """The cells of all ranges of an event's statistic, or of sets of outcomes, counted with it; None of other events.
+    """The cells of the ranges of an event's statistic, cut at quantiles of a sample, or of sets of outcomes.
 
-    Edges are at quantiles of a sample. None, too, where no edge is finite.
+    None for other events, and where no edge is finite.
     """
     if outcomes_of(event) is not None:
         return _cells_of_outcomes(event, sample) if sample.repeats else None
@@ -206,7 +206,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
     values = np.sort(values[~np.isnan(values)])
     edges = np.array([statistic.low, statistic.high])
     different, times = np.unique(values, return_counts=True)
-    # Where one value holds most of the runs, those between the others' quantiles tell them apart.
+    # Where most runs have one value, quantiles of the values that came once cut the others.
     for some in (values, different[times == 1]):
         if len(some):
             ranks = 2 ** np.arange(3, 3 + TAIL_CUTS)
@@ -218,7 +218,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """The cells of the outcomes of a sample: alone those of the most extreme likelihood ratios, others in groups."""
+    """The cells of the outcomes of a sample: one for each of the most extreme likelihood ratios, others in groups."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)
@@ -228,7 +228,7 @@ def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
         middle = SINGLE_OUTCOMES + (ranks - SINGLE_OUTCOMES) * OUTCOME_GROUPS // between
         last_cells = SINGLE_OUTCOMES + OUTCOME_GROUPS + last
         ranks = np.where(ranks < SINGLE_OUTCOMES, ranks, np.where(last >= 0, last_cells, middle))
-    # The event is made of whole cells, and the outcomes of a set stand in an order of their own.
+    # A cell on both sides of the event is split; `OutcomeSet` sorts its outcomes.
     place = outcomes.places(sample.outcomes)
     numbers = np.empty(len(ranks), np.int64)
     numbers[place] = np.unique(2 * ranks + event.contains(sample.outcomes), return_inverse=True)[1]

@@ -1,24 +1,23 @@
 """The search that bets from the first run on: a portfolio of events for each pair, chosen anew before every epoch.
 
-The events of a portfolio are those that look best in the earlier runs of the pair. Intervals of single entries and what
-lies outside them are all taken, between cuts at quantiles; single outcomes, what an attack proposes and what learners
-like best come beside them. An event's share of the wealth is its prior times what its bet would have won in the earlier
-runs (the posterior weights of a universal portfolio, Cover 1991). Its probabilities are those of the earlier runs and a
-few imagined ones in which D and D′ do not differ. Never evidence: that is what the next runs show.
+The events of a portfolio look best in the earlier runs of the pair. They are chosen from all intervals of single
+entries between cuts at quantiles, the outsides of these intervals, single outcomes, and the proposals of attacks and
+learners. An event's share of the wealth is its prior times the wealth that its bet would have reached in the earlier
+runs (the posterior weights of a universal portfolio, Cover 1991). Its probabilities are estimated from the earlier runs
+and a few imagined runs in which D and D′ do not differ. Only the next runs are evidence.
 
-Each pair has two portfolios with half of its wealth each: one with many imagined runs, which tells many weak events
-from noise soonest and bets on the one graded event that they make up; and one with few, which finds clear events
-soonest and bets on each by itself. The wealth of a check is spread evenly over a fixed number of pairs from the start,
-so their mean is an e-value, whoever gets the runs. The next epoch belongs to the pair whose wealth, less a charge for
-its runs or its time, is largest.
+Each pair has two portfolios with half of its wealth each. The first has many imagined runs, which tells many weak
+events from noise soonest, and bets on the one graded event that they make up. The second has few imagined runs, finds
+clear events soonest, and bets on each by itself. The wealth of a check is spread evenly over a fixed number of pairs
+from the start, so its mean is an e-value, whichever pairs get the runs. The next epoch belongs to the pair whose
+wealth, less a charge for its runs or its time, is largest.
 
-Why this is not the search of `search.pairs`: that one draws 10⁵ runs and more, keeps none of them as evidence, and
-looks at each once or twice. Here no run is lost, which is what matters where a run takes milliseconds; but portfolios
-are computed anew before every epoch, in milliseconds, in which compiled code makes 10⁴ runs. Against ε = 0.7 that one
-refutes `isvt3` in 0.8 CPU seconds, `isvt4` in 0.9 to 1.1 and `noisy_max_laplace_value` in 2.3; here the first two
-take 12 to 17 and more than 40, or all three 1.4, 3.4 to 3.8 and 1.2 if epochs begin with 2¹⁴ runs and double (two
-seeds). Pairs, variations, what attacks propose (`search.pairs.proposed`) and what learners propose
-(`learners.propose`) are the same in both.
+`search.pairs` draws 10⁵ runs and more, keeps none of them as evidence, and looks at each once or twice. Here every run
+is evidence, as it should be where a run takes milliseconds. But portfolios are computed anew before every epoch, in a
+time in which compiled code makes 10⁴ runs. Against ε = 0.7 `search.pairs` refutes `isvt3` in 0.8 CPU seconds, `isvt4`
+in 0.9 to 1.1 and `noisy_max_laplace_value` in 2.3. This search takes 12 to 17 for the first and more than 40 for the
+second; if its epochs begin with 2¹⁴ runs and double, it takes 1.4, 3.4 to 3.8 and 1.2 (two seeds). Both have the same
+pairs, variations, and proposals of attacks (`search.pairs.proposed`) and learners (`learners.propose`).
 """
 
 import math
@@ -62,12 +61,12 @@ Whole = NDArray[np.int64]
 
 #: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, 24 save none.
 COLUMN_CELLS: Final = 16
-#: Columns with ranges: those in which the sides differ most.
+#: The largest number of columns with ranges: those in which the sides differ most.
 MOST_COLUMNS: Final = 16
-#: The part of the prior of columns that the inputs move: where one of ten moves, that saves a fifth of the runs.
+#: The share of the prior for the columns whose input values differ: if it is one of ten, this saves 1/5 of the runs.
 MOVED_PRIOR: Final = 0.5
-#: Columns up to which all ranges are events; of more only half-lines, central ranges and equal tails, since each event
-#: thins out the prior.
+#: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
+#: equal tails, since each event takes a share of the prior.
 COLUMNS_WITH_ALL_RANGES: Final = 4
 
 
@@ -88,7 +87,7 @@ def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
 
 
 def _cuts(values: Floats) -> Floats:
-    """Cuts between different values of a sorted column, in the middle; below and above values that are frequent."""
+    """Cuts of a sorted column midway between neighbours: at quantiles, and on both sides of frequent values."""
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, np.int64)
     if len(starts) < 2:
         return np.zeros(0)
@@ -100,16 +99,16 @@ def _cuts(values: Floats) -> Floats:
         frequent = at[ends[at + 1] - ends[at] >= len(values) / COLUMN_CELLS] + 1
         kept = np.unique(np.concatenate([at, frequent]))
         places = starts[kept[(kept > 0) & (kept < len(starts))]]
-    places = places[values[places] >= LEAST_NUMBER]  # what is no number has no order
+    places = places[values[places] >= LEAST_NUMBER]  # codes below the numbers have no order
     low, high = values[places - 1], values[places]
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
-    middle[(low < LEAST_NUMBER) & (high > LEAST_NUMBER)] = LEAST_NUMBER  # what is no number, and numbers
+    middle[(low < LEAST_NUMBER) & (high > LEAST_NUMBER)] = LEAST_NUMBER  # between codes and numbers
     return np.where((middle > low) & (middle <= high), middle, high)
 
 
 def moved_entries(pair: Pair, width: int) -> frozenset[int]:
-    """The columns whose input value differs, for two inputs of as many values as an outcome has entries; else none."""
+    """The columns whose input values differ; empty unless inputs have as many values as outcomes have entries."""
     if not alike(pair) or pair.data.shape != (width,):
         return frozenset()
     return frozenset(np.flatnonzero(pair.data != pair.neighbour).tolist())
@@ -125,10 +124,10 @@ class Family:
 
 
 class Ranges(Sequence[Event]):
-    """All intervals between the cuts of columns, and their outsides; an event is made when it is asked for."""
+    """All intervals between the cuts of columns, and their outsides; each event is made when it is asked for."""
 
     def __init__(self, cuts: dict[int, Floats], moved: frozenset[int] = frozenset()) -> None:
-        """`cuts`: of each column, rising; `moved`: columns whose prior is larger."""
+        """`cuts`: the rising cuts of each column; `moved`: columns whose prior is larger."""
         self._cuts = cuts
         wide = len(cuts) > COLUMNS_WITH_ALL_RANGES
         found = [(column, _kept_ranges(places, wide=wide)) for column, places in cuts.items()]
@@ -163,7 +162,7 @@ class Ranges(Sequence[Event]):
         return Outside(interval=inside) if outside[k] else inside
 
     def seen(self, x: Rows, y: Rows) -> Family:
-        """All of them, as paired runs show them."""
+        """The family of all ranges, counted in paired runs."""
         x, y = of_one_width(x, y, max(self._cuts, default=0) + 1)
         cells = [np.zeros((4, 0))]
         for column, first, last, outside in self._parts:
@@ -192,7 +191,8 @@ def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.
 def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
     """All ranges of `cells` cells, and the share of the prior of each.
 
-    Half-lines share a third of the prior, central ranges and tails of equal rank a third, and all others a third.
+    Half-lines share a third of the prior, central ranges and tails of equal rank a third, and all others, which `wide`
+    leaves out, a third.
     """
     first, last, outside = all_ranges(cells)
     kind = np.where((first == 0) | (last == cells), 0, np.where(first == cells - last, 1, 2))
@@ -218,7 +218,7 @@ MOST_EVENTS: Final = 64
 class Portfolio:
     """Events, whether D′ plays D in each, and the stakes on them, in the order of the events.
 
-    `promise`: the logarithm of what bets on each event would have made of a wealth of 1 in the runs that chose them.
+    `promise`: the log wealth (nats) that bets on all events would have reached in the runs that chose them.
     """
 
     events: tuple[Event, ...]
@@ -251,14 +251,14 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
     others = max(len(families) - 1, 1)
     weights = [1.0] if len(families) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
     prior = np.concatenate([f.log_prior + np.log(weight) for f, weight in zip(families, weights, strict=True)])
-    seen = np.hstack([seen, seen[[2, 1, 0, 3]]])  # with D′ as D
+    seen = np.hstack([seen, seen[[2, 1, 0, 3]]])  # then the events with D and D′ exchanged
     prior = np.tile(prior, 2) - np.log(2)
     runs = seen.sum(axis=0)
     rate = (2 * seen[1] + seen[0] + seen[2] + 1) / (2 * runs + 2)
     added = imagined * np.array([rate * (1 - rate), rate**2, rate * (1 - rate), (1 - rate) ** 2])
     p, both, q = ((seen + added)[cells].sum(axis=0) / (runs + imagined) for cells in ([0, 1], [1], [1, 2]))
     plane = claim.half_plane(p, q)
-    rising = np.flatnonzero(p > plane.slope * q + plane.intercept)  # where a bet gains anything at all
+    rising = np.flatnonzero(p > plane.slope * q + plane.intercept)  # a bet on any other event loses
     if not len(rising):
         return NOTHING
     plane = HalfPlane(*(np.broadcast_to(part, p.shape)[rising] for part in (plane.slope, plane.intercept)))
@@ -298,12 +298,12 @@ def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
     return Family(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
 
 
-#: Steps to the best fractions of a graded event: 3 miss most of the gain, 200 follow few runs too closely.
+#: The number of steps to the best fractions of a graded event: 3 miss most of the gain, 200 overfit few runs.
 STEPS: Final = 40
 
 
 def flags_of(events: Sequence[Event], swapped: NDArray[np.bool_], x: Floats, y: Floats) -> Flags:
-    """The events that each paired run falls into, D′ first where swapped; equal runs are one row.
+    """The flags of the events that each paired run falls into, D′ first where swapped; equal runs are one row.
 
     `swapped` has the shape (k,); `x` and `y` have the shapes (n, any width).
     """
@@ -323,7 +323,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     plane = claim.half_plane(stakes.p, stakes.q)
     most = largest_bet(plane)
     swapped = replace(flags, hits=flags.others, others=flags.hits)
-    # What is not bet is kept: one more event, which pays nothing.
+    # Wealth that is not bet is one more event, whose payoff is 0.
     pays = np.vstack([1 + most * flags.payoffs(plane), 1 + most * swapped.payoffs(plane)])
     pays = np.hstack([pays, np.ones((len(pays), 1))])
     runs = flags.times.sum()
@@ -333,22 +333,22 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: The part of a pair's runs so far, 1 in 16, that an epoch has: on average half an epoch is made too many.
+#: The runs of an epoch are 1/16 of the pair's runs so far: on average half an epoch is made in vain.
 EPOCH_PART: Final = 16
-#: Nats that a run is charged in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
+#: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
-#: The charge of a run, as a part of the growth of the best pair, at most: else no slowly growing pair would be kept.
+#: The charge of a run is at most 1/4 of the growth of the best pair: else no slowly growing pair would be kept.
 CHARGE_PART: Final = 4
-#: Seconds of a paired run from which on a pair is charged by its seconds: timing of short runs must not decide.
+#: The least seconds of a paired run for which a pair is charged by time: the timing of short runs must not decide.
 CHARGED_SECONDS: Final = 0.1
-#: The seconds of a paired run, in those of the fastest pair, from which on a pair is charged by its seconds; classes of
-#: input sizes in `search.costs` cover smaller ratios.
+#: The least ratio of the seconds of a paired run to those of the fastest pair for which a pair is charged by time; the
+#: classes of input sizes in `search.costs` cover smaller ratios.
 CHARGED_RATIO: Final = 8.0
 #: Runs of a pair from which on learners propose events.
 LEARNING_RUNS: Final = 32
 #: Runs of a pair from which on learners propose thoroughly.
 THOROUGH_RUNS: Final = 512
-#: The growth of the runs after which events are learned, and columns cut, anew.
+#: The growth of the runs of a pair after which events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
 #: Learned events that stay beside newly learned ones: those that won most.
 KEPT_EVENTS: Final = 16
@@ -358,7 +358,7 @@ CUT_ANEW_RUNS: Final = 256
 PAIR_NUMBERS: Final = 1 << 23
 #: Runs in the event of a pass, and outside it, at least, where no event looks good.
 LEAST_TELLING_RUNS: Final = 3
-#: Kinds of outcomes up to which each is an event of its own.
+#: The largest number of single outcomes that are events.
 SINGLE_OUTCOMES: Final = 16
 #: The number of earlier events whose later runs are tested for dependence.
 EARLIER_EVENTS: Final = 3
@@ -385,12 +385,12 @@ class PairWealth:
     portfolios: list[Portfolio] = field(default_factory=list)
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
-    coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    coming: list[Portfolio] = field(default_factory=list)  # the portfolios of the next epoch
     chosen: list[tuple[Event, int]] = field(default_factory=list)  # the best event whenever the runs had doubled
-    cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
+    cost: float = 1.0  # of a run, in runs of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
-    compared: int = 0  # events, whenever their cuts were placed
+    compared: int = 0  # the number of events, added up over all times that they were learned
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
     _learned: list[Event] = field(default_factory=list)
 
@@ -411,7 +411,7 @@ class PairWealth:
 
     @property
     def wealth(self) -> float:
-        """The logarithm of the mean of both portfolios' wealth."""
+        """The logarithm of the mean wealth of both portfolios."""
         return float(np.logaddexp.reduce(self.log_wealth)) - math.log(2)
 
     @property
@@ -420,11 +420,11 @@ class PairWealth:
         return max((0.0, *(chosen.promise for chosen in self.coming)))
 
     def charged(self, fastest: float) -> float:
-        """The runs of the pair times the cost of a run.
+        """The cost of the runs of the pair so far, in runs of the first pair.
 
-        For a pair much slower than the `fastest` one, in seconds a run, the runs of the fastest that fit in its time.
+        A pair much slower than the fastest pair (`fastest` seconds a run) is charged by time, in runs of that pair.
         """
-        # In one epoch code may have been compiled, or processes started: two tell what the runs take.
+        # Code may be compiled, or processes started, in the first epoch, so that the fastest of two is needed.
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
         by_seconds = seconds >= max(CHARGED_SECONDS, CHARGED_RATIO * fastest)
         return self.runs * (seconds / fastest if by_seconds else self.cost)
@@ -432,7 +432,7 @@ class PairWealth:
     def advance(self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None]) -> int:
         """Bet on n fresh runs, learn from them, and return their number: fewer than n at the deadline.
 
-        `label`: the text behind a number of an outcome, None where it is a number.
+        `label`: a function that gives the text which an entry of an outcome encodes, None for a number.
         """
         self.portfolios = self.coming or [NOTHING, NOTHING]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
@@ -487,14 +487,14 @@ class PairWealth:
         if self.proposals:
             families.append(family_of(self.proposals, self.x, self.y))
         if self._learned:
-            half = self.renewed_at // 2  # what learners did not see
+            half = self.renewed_at // 2  # learners saw the first half
             families.append(family_of(self._learned, self.x[half:], self.y[half:]))
         if renewed:
             self.compared += sum(len(family.events) for family in families)
         return [family for family in families if len(family.events)]
 
     def _best_learned(self, claim: Claim) -> list[Event]:
-        """The learned events that would have won most in the runs that learning did not see."""
+        """The learned events whose bets would have won most in the runs that learners did not see."""
         if not self._learned:
             return []
         half = self.renewed_at // 2
@@ -502,7 +502,7 @@ class PairWealth:
         return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> Family:
-        """The family of single outcomes, all if few, else those that repeat; its priors do not depend on rates."""
+        """The family of single outcomes: all if few differ, else the repeating outcomes, of equal priors."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {row.tobytes(): row for row in rows if len(times) <= SINGLE_OUTCOMES or times[row.tobytes()] > 1}
@@ -511,8 +511,8 @@ class PairWealth:
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
         """The event with the largest stake, or the best learned event where betting has won nothing; None without any.
 
-        `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to an
-        event that holds some; so does an event that holds one run and has no positive value.
+        `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to
+        `ordinary`; so does an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
@@ -525,22 +525,22 @@ class PairWealth:
         return staked if kept else self.ordinary() or staked
 
     def tells(self, event: Event, least: int = 1) -> bool:
-        """Whether at least `least` runs lie in an event, and outside it; of few runs, one."""
+        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many outside it."""
         x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))
         return least <= hits <= 2 * self.runs - least
 
     def ordinary(self) -> Candidate | None:
-        """The event of one entry that holds nearest to half of all runs so far; None where all outcomes are equal."""
+        """The event of one entry whose share of the runs is nearest to 1/2; None where all outcomes are equal."""
         if not self.runs:
             return None
         events = [event for column in range(self.x.shape[1]) for event in _halves(self.x, self.y, column)]
         shares = [(event.contains(self.x), event.contains(self.y)) for event in events]
-        far = [abs((float(a.mean()) + float(b.mean())) / 2 - 0.5) for a, b in shares]
-        if not far or min(far) >= 0.5:
+        distances = [abs((float(a.mean()) + float(b.mean())) / 2 - 0.5) for a, b in shares]
+        if not distances or min(distances) >= 0.5:
             return None
-        k = int(np.argmin(far))
+        k = int(np.argmin(distances))
         a, b = shares[k]
         estimate = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
         return Candidate(pair=self.pair, event=events[k], estimate=estimate)
@@ -571,15 +571,15 @@ class PairWealth:
         The runs that chose an event are left out, as they hold it more often than others.
         """
         x, y = self.outcomes_of(candidate)
-        enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS]
+        earlier = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS]
         return tuple(
             (event, CountsTable(cells_of([event], *of_one_width(x[at:], y[at:], event.width))).of(0))
-            for event, at in enough[-EARLIER_EVENTS:]
+            for event, at in earlier[-EARLIER_EVENTS:]
         )
 
 
 def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
-    """The events that an entry is present, in the upper half of its numbers, and its most frequent code."""
+    """The events that an entry is present, lies in the upper half of its numbers, or is its most frequent code."""
     yield Interval(coordinate=column)
     values = np.concatenate([x[:, column], y[:, column]])
     codes = values[is_no_number(values)]

@@ -1,7 +1,7 @@
-"""Objectives of the search: the value of an event by rough probabilities, which is never evidence.
+"""Objectives of the search: the value of an event by estimated probabilities, which is never evidence.
 
-Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), and for a privacy
-profile large lower bounds of δ at several ε (`DeltaAt`).
+`GrowthAt` values evidence against a claim, `BoundAt` and `ParameterAt` a lower bound of a parameter, and `DeltaAt`
+lower bounds of δ at several ε, for a privacy profile.
 """
 
 import math
@@ -39,18 +39,18 @@ class Objective(Protocol):
     ) -> Floats:
         """The values of events; broadcasts. `runs`: the search runs that p and q were estimated from.
 
-        `standard_errors`: the standard errors of these estimates by which all values, or each, are lowered, since the
-        largest of many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
+        `standard_errors`: the number of standard errors of p and q by which values are lowered, since the largest of
+        many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective for outcomes that repeat, of which few events are compared, so that chance gives little."""
+        """The objective for repeating outcomes, whose events are few, so that the best one owes little to chance."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":
         """The objective for a pair whose run costs `cost` runs of the first pair; `affordable` of these fit in time.
 
-        Values of several pairs, each by its own objective, compare what a second gives.
+        The values of several pairs, each by its own objective, are comparable per second.
         """
         return self
 
@@ -62,24 +62,24 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The part of the search runs, 1 in 20, that proves an event which ends the search at once, and the part of the planned
-#: confirm runs that proves a sufficient event.
+#: An event of the stop value is proved in 1/20 of the search runs, an event of the sufficient value in 1/20 of the
+#: planned confirm runs.
 PROVED_IN: Final = 20
-#: The sufficient value, as a share of the stop value, at least: chance gives less.
+#: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
-    """Nats of evidence a run against a claim; for an event without any, its excess less the detectable one (negative).
+    """Nats of evidence a run against a claim; for an event without evidence, its shortfall of detection (negative).
 
-    The excess is that of the privacy loss log(p / G(q)). Detectable with `planned` runs at level α, see
-    `evidence.detectable_parameter`. An event that is always there would detect the smallest excess over ε, but shows 0;
-    a rare one may seem to show ε, but detects little: neither is preferred to one that shows nearly ε and would detect
-    little more. An event at whose rate under D′ the claim allows any rate under D cannot show a violation: it is worth
-    less by log G(q), where G(q) is as much as would be allowed if there were rates above 1.
+    The shortfall is the excess log(p / G(q)) of the privacy loss, less the smallest excess that `planned` runs detect
+    at level α (`evidence.detectable_parameter`). An event that always happens would detect the smallest excess but
+    shows a loss of 0; a rare event may seem to show ε but detects only a large excess. Both rank below an event that
+    shows nearly ε and would detect a small excess. Where the claim allows any rate under D, an event cannot show a
+    violation, and its value is lower by log G(q), with G continued above 1.
 
-    `cost`: of a run, by which the nats are divided.
+    `cost`: the cost of a run, by which the nats are divided.
     """
 
     claim: Claim
@@ -91,7 +91,7 @@ class GrowthAt(Objective):
     @property
     @override
     def sufficient_value(self) -> float:
-        """The value of an event that a small part of the planned runs proves."""
+        """The value of an event that 1/`PROVED_IN` of the planned runs prove."""
         proved = PROVED_IN * self.log_threshold / (self.planned * self.cost)
         return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
@@ -104,20 +104,20 @@ class GrowthAt(Objective):
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
-        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
+        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # one, or one an event
         joint = p * q if both is None else both
         lower = np.maximum(p - standard_errors * np.sqrt(_square(p, q, joint, s, runs) / runs), 0.0)
-        q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
+        q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′, since a hit may be missing by chance
         allowed = s * q + t
         grows = lower > allowed
         if not self.claim.curved:
             values = np.log(np.maximum(lower, 1e-30) / allowed) - np.log(np.maximum(allowed, 1.0))
-            values -= self._undetected(p, HalfPlane(s, t))
+            values -= self._detectable_excess(p, HalfPlane(s, t))
         elif self.claim.parameter > 0:
             values = self._short_of(p, q, runs, standard_errors)
         else:
-            # Every event falls short of no excess by nothing: the share of what is allowed that would go undetected.
-            values = (lower - allowed - self._needed(p, HalfPlane(s, t))) / np.maximum(allowed - q, 1e-12)
+            # `_short_of` would be 0 for every event: the shortfall of detection, relative to the allowed p − q.
+            values = (lower - allowed - self._detectable_drift(p, HalfPlane(s, t))) / np.maximum(allowed - q, 1e-12)
             values = np.minimum(values, 0.0)
         if grows.any():
             joint = np.minimum(joint, lower)
@@ -126,22 +126,22 @@ class GrowthAt(Objective):
         return np.asarray(values)
 
     def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats) -> Floats:
-        """The parameter that the rates would show less the claim's own; 0 at most."""
+        """The parameter that the rates would show, less the claim's own parameter; at most 0."""
         level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
         return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
 
-    def _undetected(self, p: Floats, plane: HalfPlane) -> Floats:
-        """By how much the detectable privacy loss exceeds the claim's, for probability p under D; at most 50.
+    def _detectable_excess(self, p: Floats, plane: HalfPlane) -> Floats:
+        """The smallest detectable excess x (nats) of the privacy loss, for probability p under D; at most 50.
 
         For q = (p − t)e^−x/s the drift is (p − t)(1 − e^−x).
         """
         hits = p - plane.intercept
-        share = np.where(hits > 0, self._needed(p, plane) / np.maximum(hits, 1e-30), 50.0)
-        # Beyond 0.99 there is no such x; the share still tells the rare from the very rare.
+        share = np.where(hits > 0, self._detectable_drift(p, plane) / np.maximum(hits, 1e-30), 50.0)
+        # A share of 1 and more has no x, but it still ranks rare events.
         return np.asarray(np.minimum(-np.log1p(-np.minimum(share, 0.99)) + np.maximum(share - 0.99, 0.0), 50.0))
 
-    def _needed(self, p: Floats, plane: HalfPlane) -> Floats:
-        """The drift that is detectable, for probability p under D: a difference of probabilities.
+    def _detectable_drift(self, p: Floats, plane: HalfPlane) -> Floats:
+        """The smallest detectable drift μ = E[X], a difference of probabilities, for probability p under D.
 
         With S² = n·E[X²] the log wealth of a small bet λ has mean nλμ − λ²S²/2 and standard deviation λS: at the best λ
         it exceeds b = log(1/α) with 95 % power where the drift μ is at least (1.645 + √(2b))·S/n.
@@ -153,14 +153,14 @@ class GrowthAt(Objective):
         square = (1 - t) ** 2 * (p - joint) + (1 - s - t) ** 2 * joint + (s + t) ** 2 * (q - joint)
         if np.any(t):
             square = square + t**2 * (1 - p - q + joint)
-        # 32: the bets of the grid have half of the wealth, a sixteenth each.
+        # log(32): each bet of the grid has a sixteenth of half of the wealth.
         return np.asarray((1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned))
 
 
 def _square(p: Floats, q: Floats, joint: Floats, slope: float | Floats, runs: int) -> Floats:
-    """E[X²] of X = 1[M(D) ∈ S] − slope·1[M(D′) ∈ S], by the rates in so many runs.
+    """E[X²] of X = 1[M(D) ∈ S] − slope·1[M(D′) ∈ S], by the rates in `runs` runs.
 
-    One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
+    One imagined run is added to each of the cells (1, 0) and (0, 1), which few runs may miss by chance.
     """
     return np.asarray(p - joint + slope**2 * (q - joint) + (slope - 1) ** 2 * joint + (1 + slope**2) / runs)
 
@@ -172,7 +172,7 @@ def _planned(planned: int, cost: float, affordable: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LowerBound(Objective):
-    """A lower bound to expect from `planned` runs at level α, with `log_threshold` = log(1/α)."""
+    """The lower bound of a parameter to expect from `planned` runs at level α, with `log_threshold` = log(1/α)."""
 
     planned: int
     log_threshold: float
@@ -180,7 +180,7 @@ class _LowerBound(Objective):
 
     @override
     def for_repeating_outcomes(self) -> Objective:
-        """The objective with a quarter of each error: else a rare clear event would lose to a frequent one."""
+        """The objective with a quarter of each error: else a rare clear event would lose to a frequent event."""
         return replace(self, error_factor=0.25)
 
     @override
@@ -188,7 +188,7 @@ class _LowerBound(Objective):
         return replace(self, planned=_planned(self.planned, cost, affordable))
 
     def _errors(self, threshold: float, runs: int, standard_errors: float | Floats) -> float | Floats:
-        """The standard deviations of one run by which a mean is lowered."""
+        """The number of standard deviations of one run by which a mean is lowered."""
         planned = math.sqrt(2 * threshold / self.planned)
         return planned + self.error_factor * standard_errors / math.sqrt(runs)
 
@@ -225,10 +225,10 @@ class ParameterAt(_LowerBound):
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The parameter; where the rates are nearer to each other than their errors, minus the gap."""
+        """The parameter; where the moved rates cross, their difference (negative)."""
         threshold = self.log_threshold + np.log(2)
         factor = self._errors(threshold, runs, standard_errors)
-        # Each error counts 1/√2 of itself: those of two sides of one size add up to √2 of one.
+        # Each error is divided by √2, as the difference of two rates of equal error has √2 times that error.
         least = 1 / runs + threshold / 2 / self.planned
         lower = p - factor * np.sqrt((p * (1 - p) + least) / 2)
         upper = np.minimum(q + least + factor * np.sqrt((q * (1 - q) + least) / 2), 1.0)

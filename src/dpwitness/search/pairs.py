@@ -48,7 +48,10 @@ def usual_runs(claim: Claim) -> int:
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: the number given, else the usual one, or for slow code as many as fit in 1/8 of the time."""
+    """Paired search runs: the given number, else the usual one, or for slow code those that fit in a part of the time.
+
+    The part is 1/4 for batched code and 1/8 for other code.
+    """
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -82,18 +85,18 @@ MOST_SCREENING_RUNS: Final = 1 << 12
 SCREENED_PART: Final = 4
 #: Unusual pairs from whose runs events are learned at least.
 LEAST_SCREENED_PAIRS: Final = 12
-#: The parts of the first round, 1 in 64 and 1 in 8, after which compiled code is looked at for a clear violation, and
-#: the runs of a pair that make each look worth its time: learning an event takes longer than 10³ compiled runs.
-LEAST_FIRST: Final = {64: 1 << 10, 8: 1 << 13}
-#: The same parts and runs where runs take longer than learning an event from them.
-LEAST_FIRST_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
+#: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
+#: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
+LOOKS: Final = {64: 1 << 10, 8: 1 << 13}
+#: The same parts and runs for code whose runs take longer than learning an event from them.
+LOOKS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 #: Fresh runs, for each run that chose an event, that check whether the event ends the search.
 CHECK_FACTOR: Final = 4
-#: The share of the remaining time in which the usual pairs are made, and again of the rest the unusual pairs.
+#: The share of the remaining time for making the usual pairs, and later for making the unusual pairs.
 PAIR_MAKING_SHARE: Final = 0.25
 #: The share of the time so far above which an error names the time of making the pairs.
 NAMED_SHARE: Final = 0.2
-#: The cost of a run, in runs of the first pair, above which no fewer runs are drawn: fewer runs would show nothing.
+#: The largest factor by which a pair of costly runs gets fewer runs: still fewer would show nothing.
 MOST_COST: Final = 8.0
 
 
@@ -116,11 +119,11 @@ class SearchedPair:
     found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
-    refused: MechanismRaised | None = None  # it takes neither of the two inputs
+    refused: MechanismRaised | None = None  # the error of a mechanism that takes neither input
 
     @property
     def value(self) -> float:
-        """The value of its best event by the objective."""
+        """The value of the best event by the objective; −∞ without an event."""
         return -np.inf if self.found is None else self.found.value
 
     @property
@@ -130,18 +133,18 @@ class SearchedPair:
 
 
 class Drawn(Protocol):
-    """Something that holds outcomes."""
+    """A holder of outcomes."""
 
     @property
     def rows(self) -> tuple[Rows, Rows]:
-        """Those of D and of D′."""
+        """The outcomes of D and of D′."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRuns:
     """The result of more runs of a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
-    `compared`: the number of events it is the best of; `refused`: the error of a mechanism that takes neither input.
+    `compared`: the number of events compared; `refused`: the error of a mechanism that takes neither input.
     """
 
     asked: int
@@ -156,7 +159,7 @@ class MoreRuns:
 class Search:
     """One search by successive halving: its setting, the paired runs spent, and whether the time is over.
 
-    `making`: the seconds that its pairs took to make.
+    `making`: the seconds spent on making pairs.
     """
 
     runner: Runner
@@ -177,7 +180,7 @@ class Search:
         return self.objective if self.costs is None else self.costs.priced(self.objective, pair)
 
     def halve(self, searched: list[SearchedPair], budget: int, keep: int) -> list[SearchedPair]:
-        """Successive halving: few runs for all pairs, twice the runs for the better half, one total in every round.
+        """Successive halving: few runs for all pairs, twice the runs for the better half; all rounds have one total.
 
         Returns at most `keep` pairs, best first. Raises `MechanismTimeout` where no run was done in time.
         """
@@ -186,7 +189,7 @@ class Search:
             share = max(budget // (rounds * len(searched)), 8)
             looks = self._looks(share) if turn == 0 else [share]
             for number, more in enumerate(looks, 1):
-                ranked = len(searched) > 1 or number < len(looks)  # of a single pair events are learned later, from all
+                ranked = len(searched) > 1 or number < len(looks)  # a single pair's events are learned from all runs
                 self._grow(searched, more, ranked=ranked)
                 searched = self._taken(searched)
                 if self.late:
@@ -203,7 +206,7 @@ class Search:
         """The runs of each pair in the parts of the first round: few at first, as a clear violation ends the search."""
         if np.isinf(self.objective.stop_value):
             return [share]
-        least = LEAST_FIRST if self.runner.mechanism.cost.compiled else LEAST_FIRST_IF_INTERPRETED
+        least = LOOKS if self.runner.mechanism.cost.compiled else LOOKS_IF_INTERPRETED
         ends = [0, *(share // part for part, runs in least.items() if share // part >= runs), share]
         return [end - before for before, end in pairwise(ends)]
 
@@ -240,7 +243,7 @@ class Search:
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
     def _share(self, pair: Pair, share: int) -> int:
-        """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete by the second."""
+        """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete per second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
         return max(int(share / min(max(cost, 1.0), MOST_COST)), min(share, 8))
 
@@ -260,9 +263,9 @@ class Search:
         """
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
-        spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
+        spread &= runner.mechanism.layout is None  # a layout grows with the outcomes, in the order of the pairs
         drawing = runner.alone() if spread else runner
-        shares = [self._share(one.pair, share) for one in searched]  # before there are threads: it may time runs
+        shares = [self._share(one.pair, share) for one in searched]  # before threads start, as it may time runs
         tasks = [partial(_grown, self, drawing, one, own, ranked) for one, own in zip(searched, shares, strict=True)]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
@@ -272,7 +275,7 @@ class Search:
                 if growth is None:
                     self.late = True
                     break
-                # Nothing is written to a pair by a task: one left behind at the deadline must change nothing.
+                # No task writes to a pair, since a task abandoned at the deadline must change nothing.
                 one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
@@ -335,10 +338,10 @@ def search(
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
     Returns the promising pairs, best first, and the paired runs spent, in total about `budget`. A pair whose value
-    reaches the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat,
-    as many runs again are spent on the promising pairs. At the deadline it ends with the runs drawn until then. Raises
-    `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
-    `costs`: the costs of runs where pairs compete for seconds; None where they compete for runs.
+    reaches the objective's stop value on fresh runs ends the search at once. A thorough search spends as many runs
+    again on the promising pairs if outcomes repeat. The deadline ends the search with the runs drawn until then. Raises
+    `InvalidOutcome` if all runs returned the same outcome, and `MechanismTimeout` if no run was done in time. `costs`:
+    the costs of runs where pairs compete for seconds; None where they compete for runs.
     """
     state = Search(runner=runner, objective=objective, budget=budget, costs=costs)
     keep = 2 * PROMISING_PAIRS if state.thorough else PROMISING_PAIRS
@@ -355,10 +358,10 @@ def search(
         state.making += time.monotonic() - began
         return [SearchedPair(pair, next(numbers)) for pair in pairs]
 
-    # Where runs are not nearly free time may be over before more than the usual pairs were seen.
+    # Where runs are expensive, the usual pairs may take all of the time, so the unusual pairs are screened first.
     early, others = not problem.mechanism.cost.cheap_in_bulk, None
     if early:
-        state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
+        state.priced(searched[0].pair)  # makes the cost of a usual pair the unit of costs
         others = unusual()
         searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
     if len(searched) > 1:
@@ -399,7 +402,7 @@ def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pai
     """The pairs that are not among the known ones, each once in either order: events are tried in both directions."""
     seen: set[Hashable] | None = None
     for pair in pairs:
-        if seen is None:  # not without a pair: the keys of those that are known may take as long as to make them
+        if seen is None:  # only once a pair comes: the keys of known pairs may take as long as making the pairs
             seen = {one.key for one in known}
         if pair.key not in seen:
             seen.add(pair.key)
@@ -437,7 +440,7 @@ def contrast(x: Rows, y: Rows) -> float:
     """The largest log ratio (nats) of the rates of an interval of an entry on both sides, less two standard errors.
 
     The intervals lie below, above and exactly at a few quantiles of the runs of both sides, and at the most frequent
-    values: a value that comes twice is not of continuous noise. It takes a small part of the time of `learn`.
+    repeated values, which continuous noise does not have. The contrast takes a small part of the time of `learn`.
     """
     x, y = of_one_width(x, y)
     return max(_contrast_of_entry(*np.sort([x[:, k], y[:, k]])) for k in range(min(x.shape[1], CONTRASTED_ENTRIES)))
@@ -455,7 +458,7 @@ def _contrast_of_entry(x: Rows, y: Rows) -> float:
         equal = np.searchsorted(side, exact, "right") - np.searchsorted(side, exact)
         counts.append(np.concatenate([below, np.maximum(numbers - below, 0), equal]))
     most, total = np.maximum(*counts), np.maximum(np.add(*counts), 1)
-    # The interval of Wilson (1927), which also holds where one side has none; four is two standard errors squared.
+    # The interval of Wilson (1927), which also holds where one side has no run; 4 is the square of two standard errors.
     share = (most + 2 - 2 * np.sqrt(most * (total - most) / total + 1)) / (total + 4)
     best = max(float(share.max()), 1e-9)
     return math.log(best / (1 - best))
@@ -468,11 +471,11 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
     """
 
     def parts() -> Iterator[Rows]:
-        """Rows of one side of one pair after the other: to put together those of all pairs takes a while."""
+        """The outcomes of one side of one pair after the other, since joining all of them is slow."""
         return (part for one in searched for part in one.rows if len(part))
 
     some = next(parts(), None)
-    if late or some is None:  # where no run was done in time, what comes next says so
+    if late or some is None:  # `Search.seen` raises the error of a search without any run
         return
     first = some[:1]
     if not all(
@@ -520,11 +523,11 @@ def best_candidate(
     except MechanismTimeout:
         if not entries:
             raise
-        promising, more = [], 0  # too slow to search: what the attack proposes can still be confirmed
+        promising, more = [], 0  # too slow to search, but the attack's candidate can still be confirmed
     spent += more
     thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
     certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
-    most = 6 if thorough else 2  # a bound tells many apart
+    most = 6 if thorough else 2  # a bound has the runs to compare many events
     cut = threads and (thorough or planned >= RANGE_RATIO * budget)  # fewer runs would choose among ranges by chance
     entries += certain + learned(runner, promising, objective, most, costs, cut=cut)
     best = certain[0] if certain else max(entries, key=_rank)
@@ -535,7 +538,7 @@ def best_candidate(
             share = min(budget // 5, CHECK_FACTOR * max(one.sample.training_runs for one in promising))
         (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)
         spent += more
-    if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
+    if costs.of(best.pair) != 1:  # the mechanism's cost was measured on a pair of cost 1
         problem.mechanism.measure(best.pair)
     return _candidate(best), spent
 
@@ -572,7 +575,7 @@ def learned(
 
 
 def proposed(problem: Problem, planned: int) -> list[Candidate]:
-    """The candidates of the attack that the user names, else of the target's own, which is about its own relation."""
+    """The candidates of the attack that the user names, else of the target's own attack, under its own relation."""
     if problem.attack is not None:
         return problem.proposals(problem.attack, planned)
     own = target_of(plain_function(problem.function))
@@ -580,11 +583,11 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
         return []
     attack = attack_named(own.attack)
     relation, whole = problem.relation, problem.relation
-    if len(alternatives(own.neighbours)) > 1:  # each is checked by itself: what is of another one is left out
+    if len(alternatives(own.neighbours)) > 1:  # each adjacency is checked by itself, without candidates of the others
         whole = own.neighbours
     found = []
     for candidate in attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned):
-        # About given data other questions may be asked, too.
+        # An attack may also propose pairs of other inputs than the given data.
         if adjacent(relation, candidate.pair, problem.data) or adjacent(relation, candidate.pair, None):
             found.append(candidate)
         else:

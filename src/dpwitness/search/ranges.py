@@ -1,7 +1,6 @@
-"""Ranges of one value between rising edges, and what lies outside of them, counted in paired runs by one table.
+"""Ranges of one statistic between rising edges, and their outsides, counted in paired runs by one table.
 
-Cell k of a value holds what lies from edge k − 1 up to, and without, edge k; one more cell holds the runs that have no
-value.
+Cell k holds the values from edge k − 1 (included) to edge k (excluded); one more cell holds the runs without a value.
 """
 
 from collections.abc import Sequence
@@ -22,10 +21,10 @@ Whole = NDArray[np.int64]
 
 @lru_cache(maxsize=64)
 def all_ranges(cells: int) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """All ranges of `cells` cells: the first cell, the cell behind the last, whether its outside is meant; shapes (k,).
+    """All ranges of `cells` cells: first cell, cell behind the last, whether the event is the outside; shapes (k,).
 
-    The outside of a range that is open on one side is another range, and is left out. The outside of all cells holds
-    the runs without a value.
+    The outside of a half-line is another half-line, and is left out. The outside of all cells holds the runs without a
+    value.
     """
     first, last = np.triu_indices(cells)
     last = last + 1
@@ -35,9 +34,9 @@ def all_ranges(cells: int) -> tuple[Whole, Whole, NDArray[np.bool_]]:
 
 
 def ends_of(edges: Floats) -> tuple[Floats, Floats]:
-    """The beginning of each cell, and the end of the cell before it.
+    """The lower end of each cell, and the upper end of the cell before it.
 
-    +inf means no end: a cell that ends at an edge of +inf ends at the largest finite number.
+    +inf means no end, so a cell below an edge of +inf ends at the largest finite number.
     """
     return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST), [np.inf]])
 
@@ -47,7 +46,7 @@ def counts_of(
 ) -> tuple[Whole, ...]:
     """The numbers of runs with D, with D′ and with both in each range; `table[i, j]`: runs with D in cell i, D′ in j.
 
-    `outside`: whether the outside of each range is counted; None: of no range.
+    `outside`: whether the outside of each range is counted instead.
     """
     below = np.pad(table, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
     hits, others = below[last, -1] - below[first, -1], below[-1, last] - below[-1, first]
@@ -61,7 +60,7 @@ def counts_of(
     return hits, others, both
 
 
-#: Different values of a statistic up to which each value is a range of its own.
+#: The largest number of different values of a statistic for which each value is a range of its own.
 SINGLE_VALUES: Final = 64
 
 
@@ -107,7 +106,7 @@ class Scan:
 
 
 def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
-    """Count the ranges with one end of the values of k outcomes, and each value where they are few.
+    """The half-lines of the values of k outcomes, and each value where few differ, with their shares of the runs.
 
     `values`: one of each outcome, NaN for no value; `times`: the counts of each outcome under D and D′, shape (2, k).
     `paired`: whether the first half of the outcomes came under D and the others under D′ in the same runs. `shares`:
@@ -135,7 +134,7 @@ def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
 
 
 def _edges(values: Floats, times: Whole, shares: Floats) -> tuple[Floats, bool]:
-    """All values and True where they are few; else the values at some shares of the runs of each input, and False."""
+    """All different values and True if few differ; else the values at `shares` of the runs of each side, and False."""
     order = np.argsort(values)  # NaN goes last
     ranked = values[order[: np.count_nonzero(~np.isnan(values))]]
     different = ranked[np.append(True, ranked[1:] != ranked[:-1])] if len(ranked) else ranked
