@@ -1,4 +1,4 @@
-"""The learners propose events from outcomes of both inputs: one file for each, and the choice among the proposals."""
+"""The learners, which propose events from outcomes of both inputs, and the choice among their proposals."""
 
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.scans import Scans

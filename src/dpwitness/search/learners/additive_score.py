@@ -1,7 +1,7 @@
 """Additive scores: the log likelihood ratio of each entry, summed over the entries; exact for independent entries.
 
-Entries that tell D from D′ by themselves have fine bins. Weak entries have two bins each, and their weights are shrunk
-by the noise in all of them together: twenty weak entries are summed, not left out.
+Entries that tell D from D′ by themselves have fine bins. Weak entries have two bins each, and the weights of all weak
+entries are shrunk together: twenty weak entries are summed, not left out.
 """
 
 import math
@@ -27,18 +27,18 @@ BINS: Final = 32
 WEAK_BINS: Final = 2
 #: Training runs of each input that weak entries are learned from.
 WEAK_RUNS: Final = 1 << 15
-#: Values of an entry on D from which on it may be a weak entry.
+#: The least number of values on D of a weak entry.
 LEAST_VALUES: Final = 64
-#: Standard errors by which a score of weak entries separates the sides, at least, in runs that it was not learned from.
+#: The least separation of the sides by a score of weak entries, in standard errors, in runs that did not choose it.
 LEAST_SEPARATION: Final = 2.0
 
 Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
 
 class AdditiveScores(Learner):
-    """The best threshold of an additive score; none where outcomes repeat, or in a quick look.
+    """The best thresholds of one or two additive scores: without the weak entries, and with them.
 
-    There may be two scores, without and with the weak entries; the test runs choose.
+    Nothing is proposed where outcomes repeat, or in a quick look.
     """
 
     @override
@@ -51,7 +51,7 @@ class AdditiveScores(Learner):
 
 
 def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
-    """The scores of at least two entries of a sample of rows, and their ranges."""
+    """The scores of a sample of rows that have at least two entries, each with its ranges."""
     strong: list[Part] = []
     others: list[tuple[int, Floats]] = []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
@@ -79,14 +79,14 @@ def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
     half = len(x) // 2
     edges = [np.unique(ranked[np.arange(1, WEAK_BINS) * len(ranked) // WEAK_BINS]) for _, ranked in columns]
     score = score_of(_parts(columns, edges, x[:half], y[:half]))
-    apart = score.score(x[half:]) - score.score(y[half:])  # of each run: what both sides share does not count
+    apart = score.score(x[half:]) - score.score(y[half:])  # in each run, so that shared noise cancels
     if apart.mean() * math.sqrt(len(apart)) <= LEAST_SEPARATION * apart.std():
         return []
     return _parts(columns, edges, x, y)
 
 
 def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Floats, y: Floats) -> list[Part]:
-    """The entries with their edges and shrunken weights; the last weight of each is that of its absence."""
+    """The entries with their edges and shrunken weights; the last weight of an entry is for its absence."""
     counted = []
     for side in (x, y):
         cells = [np.searchsorted(edge, side[:, j], side="right") for (j, _), edge in zip(columns, edges, strict=True)]

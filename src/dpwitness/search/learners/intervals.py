@@ -23,15 +23,15 @@ SHARES = np.unique(np.concatenate([SHARES, 1 - SHARES]))
 COARSE_SHARES = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
 #: Columns whose best interval is proposed.
 PROPOSED_COLUMNS = 3
-#: Different values of a column up to which each value is an interval.
+#: The largest number of different values of a column for which each value is an interval.
 SINGLE_VALUES = 40
-#: The share of the runs of an input that return a value, from which on that value is an interval.
+#: The least share of the runs of an input that return one value for which that value is an interval.
 ATOM_SHARE = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
 class RankedInterval:
-    """The best interval of a column, its value, and whether D′ plays D."""
+    """The best interval of a column, its value, and whether D and D′ are exchanged."""
 
     value: float
     interval: Interval
@@ -45,7 +45,7 @@ class Intervals(Learner):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         ranked = best_intervals(sample, objective, thorough=thorough)[:PROPOSED_COLUMNS]
         if thorough:
-            # The best of some hundred intervals is overestimated; so also the best three standard errors lower.
+            # The best of some hundred intervals is overestimated, so the best by values three errors lower comes too.
             tried = [item.interval for item in ranked]
             lower = best_intervals(sample, objective, thorough=thorough, standard_errors=3.0)[:PROPOSED_COLUMNS]
             ranked = ranked + [item for item in lower if item.interval not in tried]
@@ -61,7 +61,7 @@ def best_intervals(
 
 
 def intervals_within(sample: Sample, objective: Objective, event: Event) -> list[RankedInterval]:
-    """The best interval of each column among the runs in an event, best column first; rates are of all runs."""
+    """The best interval of each column among the runs in an event, best column first; rates are shares of all runs."""
     return _best(_column_intervals(sample, event, SHARES), objective, sample.training_runs, 1.0)
 
 
@@ -81,9 +81,9 @@ def _all_intervals(sample: Sample, thorough: bool) -> list[ColumnIntervals]:
 
 
 def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> list[ColumnIntervals]:
-    """The intervals of each column, among the runs in an event.
+    """The intervals of each column among the runs in an event, or among all training runs.
 
-    They lie below and above every cut, and at single values: all values of a column with few, else the frequent ones.
+    They lie below and above every cut, and at single values: at all values if few differ, else at frequent values.
     """
     columns = enumerate(zip(*sample.columns(event), strict=True))
     found = (_intervals(j, both, shares, sample.training_runs) for j, both in columns)
@@ -93,22 +93,22 @@ def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> li
 def _intervals(
     coordinate: int, both: tuple[SortedColumn, SortedColumn], shares: Floats, runs: int
 ) -> ColumnIntervals | None:
-    """The intervals of a column below and above every cut, and from every atom to the next value; None without any.
+    """The intervals of a column below and above every cut, and from every atom to the next value; None if empty.
 
-    An interval that leaves the value +inf out ends at the largest finite number, since the end +inf means no end.
+    An interval without the value +inf ends at the largest finite number, since the end +inf means no end.
     """
     present = [column for column in both if len(column.values)]
     if not present:
         return None
     values = _few_values(present)
     cuts = _cuts(present, shares) if values is None else values
-    # How many values of each side lie below every cut, and up to it. All counts follow from these.
+    # The number of values of each side below every cut, and up to it: all counts follow from these numbers.
     below, upto = ([column.values.searchsorted(cuts, side) for column in both] for side in ("left", "right"))
     single = np.flatnonzero(_frequent(both, below, upto)) if values is None else np.arange(len(cuts))
     following = np.empty(0)
     if len(single):
         following = _following(both, upto, cuts, single)
-        # An atom with nothing above it is the interval above its cut.
+        # An atom without a value above it is the interval above its cut.
         infinite = any(column.values[-1] == np.inf for column in present)
         proper = (cuts[single] < LARGEST) if infinite else (following < np.inf)
         single, following = single[proper], np.minimum(following[proper], LARGEST)
@@ -138,7 +138,7 @@ def _few_values(columns: Sequence[SortedColumn]) -> Floats | None:
     """The different values of a column, sorted; None if there are more than `SINGLE_VALUES`."""
     different = []
     for values in (column.values for column in columns):
-        some = values[:: max(len(values) // (2 * SINGLE_VALUES), 1)]  # mostly enough to see that there are many
+        some = values[:: max(len(values) // (2 * SINGLE_VALUES), 1)]  # in most cases these show that many values differ
         if np.count_nonzero(some[1:] != some[:-1]) >= SINGLE_VALUES:
             return None
         different.append(_different(values))
@@ -158,7 +158,7 @@ def _different(values: Floats) -> Floats:
 
 def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     """The quantiles of a column of many values, rising."""
-    # The least too: it may be an atom that no share meets.
+    # With the least value, which may be an atom that no share meets.
     spots = [column.values[:1] for column in columns]
     for values, cumulative in columns:
         spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])
@@ -168,7 +168,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     if min(column.values[0] for column in columns) < LEAST_NUMBER:
         ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
         if any(first < last for first, last in ends):
-            cuts = np.union1d(cuts, [LEAST_NUMBER])  # between what is no number, and numbers
+            cuts = np.union1d(cuts, [LEAST_NUMBER])  # between codes and numbers
     return cuts
 
 
@@ -182,7 +182,7 @@ def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Seq
 
 
 def _following(columns: Sequence[SortedColumn], upto: Sequence[Whole], cuts: Floats, single: Whole) -> Floats:
-    """The next value above each single value, on either side; above a code the next number."""
+    """The next value on either side above each single value; above a code, the next float."""
     following = np.full(len(single), np.inf)
     for column, places in zip(columns, upto, strict=True):
         after = places[single]
@@ -222,9 +222,9 @@ MOST_SIDES = 3
 
 
 class Boxes(Learner):
-    """Boxes grown from the best intervals of two columns, side by side while each makes them clearly better.
+    """Boxes grown from the best intervals of two columns, by one side at a time while it makes them clearly better.
 
-    There are no boxes in a quick look.
+    Nothing is proposed in a quick look.
     """
 
     @override
@@ -238,7 +238,7 @@ class Boxes(Learner):
 
 
 def _grown(sample: Sample, objective: Objective, first: RankedInterval) -> Box:
-    """The interval as a box, with sides added while each makes it clearly better."""
+    """The box of an interval, with sides added while each makes it clearly better."""
     box = Box((first.interval,))
     value = _value(sample, objective, box, swapped=first.swapped)
     while True:
@@ -252,7 +252,7 @@ def _grown(sample: Sample, objective: Objective, first: RankedInterval) -> Box:
 
 
 def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> Box | None:
-    """The box with the best further side among the runs in it; None without one."""
+    """The box with the best further side among the runs in it; None without a better side."""
     better = [item for item in intervals_within(sample, objective, box) if item.swapped == swapped]
     if not better:
         return None

@@ -15,7 +15,7 @@ from dpwitness.search.samples import Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """An event that a learner proposes; `swapped`: it is frequent under D′ and rare under D, so D′ plays D."""
+    """An event that a learner proposes; `swapped`: whether it is more frequent under D′ than under D."""
 
     event: Event
     swapped: bool = False
@@ -23,39 +23,39 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedEvent:
-    """An event, the input that plays D, the rates of the event and its value by the objective."""
+    """An event, its direction, its rates and its value by the objective."""
 
     event: Event
-    swapped: bool  # D′ plays D
+    swapped: bool  # whether D and D′ are exchanged
     estimate: Estimate  # on runs that the event was not learned from
     value: float  # by the objective, lowered by one standard error
-    lower_value: float = -np.inf  # lowered by three
+    lower_value: float = -np.inf  # the value lowered by three standard errors
 
     @property
     def telling(self) -> bool:
-        """Whether the event holds some runs and not all: a pass that rests on another event says nothing."""
+        """Whether the event holds some runs and not all; a pass by any other event would say nothing."""
         return 0 < self.estimate.p + self.estimate.q < 2
 
     def directed(self, pair: Pair) -> Pair:
-        """The pair with D first."""
+        """The pair, exchanged if `swapped`."""
         return pair.swapped() if self.swapped else pair
 
 
 class Learner(Protocol):
-    """Proposes events of one form.
+    """A learner proposes events of one form.
 
-    A learner has no state: it may serve several threads. Long computations that are the same for every objective are
-    kept by the sample (`Sample.once`).
+    It has no state, as several threads may use it. The sample keeps long computations that are the same for every
+    objective (`Sample.once`).
     """
 
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterable[Proposal]:
         """The most promising events of this form in the training runs of a sample, for either direction.
 
-        At most a handful: each is compared with those of all other learners, on the test runs. `thorough`: for the
-        final choice; else one of many quick looks at a pair, where only what costs little should be tried.
+        At most a handful: each is compared with the proposals of all other learners on the test runs. `thorough`:
+        whether it is the final choice; else it is one of many quick looks at a pair and must cost little.
         """
 
 
 def tolerance(best: float) -> float:
-    """The difference from the best value that a simpler event may have: 5 %."""
+    """The difference from the best value that is allowed for a simpler event: 5 % of the best value."""
     return 0.05 * abs(best)

@@ -26,9 +26,9 @@ class OutcomeSets(Learner):
 
 
 def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bool]]:
-    """The best sets of outcomes for either direction, and whether D′ plays D; the smallest first."""
+    """The best sets of outcomes for either direction, and whether D and D′ are exchanged; the smallest first."""
     sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
-    return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large ones those of D first
+    return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large sets, unswapped ones first
 
 
 def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:
@@ -47,7 +47,7 @@ def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[
 
 
 def _ranking(sample: Sample) -> NDArray[np.int64]:
-    """The outcomes seen in the training runs, by likelihood ratio, largest first."""
+    """The places of the outcomes seen in the training runs, by likelihood ratio, largest first."""
     hits, others = sample.times
     seen = np.flatnonzero(hits + others)
     return seen[np.argsort(-shrunken_log_ratio(hits[seen], others[seen]), kind="stable")]

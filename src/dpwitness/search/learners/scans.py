@@ -1,12 +1,12 @@
 """Scans for sets in which the runs of one input gather: repeated values, intervals with two ends, grids, equalities.
 
-A set may be rare: it stands out by the improbability of its counts over the number of sets that were tried. An interval
-that holds w of n runs is one of n/w of its length, a repeated value one of all repeated values. The best of N sets
-stands out by √(2 log N) standard errors by chance alone, so each is lowered by as many before it is compared (scan
-statistics with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+A set may be rare: it stands out by the improbability of its counts, given the number N of sets that were tried. N is
+about n/w for intervals of w of n runs, and the number of repeated values for each such value. The best of N sets stands
+out by √(2 log N) standard errors by chance alone, so the value of each set is lowered by as many (scan statistics with
+a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
-Entries and equal entries are scanned on all training runs; differences, ratios and residues are searched for repeated
-values on some of them, as continuous numbers never repeat. The test runs judge the proposals, as those of all learners.
+Entries and equalities of entries are scanned on all training runs; differences, ratios and residues are searched for
+repeated values on some of these runs, as continuous numbers never repeat.
 """
 
 import math
@@ -40,39 +40,39 @@ LEAST_RUNS: Final = 128
 LEAST_RUNS_IF_QUICK: Final = 1024
 #: Shares of the errors of chance by which sets are lowered; the best set for each share is proposed.
 ERROR_SHARES: Final = (1.0, 0.5)
-#: Sets of each sort that are given to the objective, in either direction.
+#: The number of sets of each kind, in either direction, that the objective rates.
 KEPT_SETS: Final = 4
 #: Runs of an input between two ends of intervals, at least.
 END_STEP: Final = 8
 #: Runs of an input between two ends of intervals, at most, where there are many runs.
 LARGEST_END_STEP: Final = 32
-#: Intervals of one length that begin within that length.
+#: The number of intervals of one length that begin within that length.
 STARTS_PER_LENGTH: Final = 2
-#: Ends near an end of an interval that are tried in its place.
+#: The number of values near an end of an interval that are tried in its place.
 NEAR_ENDS: Final = 32
-#: Numbers of each input, of all pairs of columns together, that are searched for repeated values.
+#: The number of values of each input, in all pairs of columns together, that are searched for repeated values.
 SEARCHED_NUMBERS: Final = 1 << 18
-#: Numbers of each input, of all columns together, that are searched for repeated residues.
+#: The number of values of each input, in all columns together, that are searched for repeated residues.
 RESIDUES: Final = 1 << 16
 #: Runs of an input that are searched for repeated values, at least.
 LEAST_SEARCHED_RUNS: Final = 1 << 11
 #: Runs of an input that are searched for repeated residues, at most.
 MOST_SEARCHED_RUNS: Final = 1 << 15
-#: Columns up to which all pairs are compared for equality; of more columns the entries of each run are sorted.
+#: The largest number of columns of which all pairs are compared; of more columns the entries of each run are sorted.
 COMPARED_COLUMNS: Final = 8
 #: Runs that are compared at a time.
 COMPARED_RUNS: Final = 1 << 13
-#: Runs with equal entries, of those compared at a time, whose columns are looked up.
+#: The largest number of runs with equal entries, of those compared at a time, whose columns are looked up.
 EQUAL_RUNS: Final = 256
-#: The difference of two numbers, as a share of the numbers they were computed from, that counts as rounding.
+#: The largest difference of two results, as a share of the numbers they were computed from, that counts as rounding.
 ROUNDING: Final = 2.0**-44
 #: Significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
 #: The finest spacing of each family of grids, the factor to the next one, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
-#: The distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
+#: The largest distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
 ON_GRID: Final = 1e-11
-#: Numbers that are worked on at a time, so that they stay in the processor's cache.
+#: The number of values of a block of pairs, so that it stays in the processor's cache.
 CACHED_NUMBERS: Final = 1 << 16
 #: The most pairs of columns that are searched.
 MOST_PAIRS: Final = 64
@@ -85,7 +85,7 @@ STANDING_OUT: Final = 2.5
 class Scans(Learner):
     """The sets that stand out most for the number of sets tried, where they are better than every half-line.
 
-    In a quick look only repeated values.
+    A quick look proposes repeated values only.
     """
 
     @override
@@ -118,7 +118,7 @@ class Scanned:
     """k sets that stand out, and their shares of the training runs of D and of D′.
 
     `errors`, of shape (k,) as `p` and `q`: the standard errors by which the best of the sets stands out by chance.
-    `intervals`: the sets with two ends, by their place, which may be better with other ends.
+    `intervals`: the sets with two ends, by their place, whose ends may be improved.
     """
 
     events: Sequence[Event]
@@ -134,12 +134,12 @@ def _error_of_chance(tried: int) -> float:
 
 
 def _clear(hits: Floats | Whole, others: Floats | Whole) -> Floats:
-    """The standard errors by which sets stand out, if D and D′ were alike."""
+    """The standard errors by which the counts of sets on D exceed those on D′; negative if fewer."""
     return np.asarray((hits - others) / np.sqrt(hits + others + 1))
 
 
 def _clearest(hits: Whole, others: Whole) -> list[int]:
-    """The few sets that stand out most, in either direction."""
+    """The places of the `KEPT_SETS` sets that stand out most, in either direction."""
     clear = _clear(hits, others)
     order = np.argsort(clear, kind="stable")
     return list(dict.fromkeys([*order[::-1][:KEPT_SETS].tolist(), *order[:KEPT_SETS].tolist()]))
@@ -173,7 +173,7 @@ Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
 
 
 def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: int) -> Rated:
-    """The clearest of the repeated values of all entries."""
+    """The repeated values of all entries that stand out most."""
     places, values, hits, others = [], [], [], []
     for j, (both, several) in enumerate(zip(columns, repeated, strict=True)):
         if any(map(len, several)):
@@ -194,12 +194,12 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
 
 
 def _of_runs(column: SortedColumn) -> bool:
-    """Whether each value is that of one run."""
+    """Whether each value of a column came from one run."""
     return bool(column.cumulative[-1] == len(column.values))
 
 
 def _repeated(column: SortedColumn) -> Floats:
-    """The values of a column that came in several runs; a value may stand there several times."""
+    """The values of a column that came in several runs; a value may occur several times."""
     values, runs = column
     same = values[1:] == values[:-1]
     if _of_runs(column):
@@ -216,10 +216,10 @@ def _runs_at(column: SortedColumn, values: Floats) -> Whole:
 
 
 def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
-    """The interval that stands out most, for either input and for each length in its runs.
+    """The interval that stands out most, for either input and for each length, counted in runs of that input.
 
-    Intervals of one length hold about as many runs of the input, so the best one for every objective holds fewest runs
-    of the other input.
+    Intervals of one length hold about equally many runs of the input, so the best one by any objective holds the fewest
+    runs of the other input.
     """
     step = min(max(runs >> 9, END_STEP), LARGEST_END_STEP)
     events: list[Interval] = []
@@ -227,7 +227,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
     for side in (0, 1):
         cuts = [_cuts(both[side], step) for both in columns]
         most = max(len(ends) for ends, _ in cuts)
-        # Of all columns at once, those of fewer cuts filled up with the last one: runs before each cut.
+        # The runs before each cut, for all columns at once; columns of fewer cuts repeat their last cut.
         before = np.zeros((2, len(columns), most))
         for j, (ends, own) in enumerate(cuts):
             n = len(ends)
@@ -251,7 +251,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
 
 
 def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
-    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each."""
+    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each end."""
     values, runs = column
     if _of_runs(column):
         places = np.arange(0, len(values), step)
@@ -275,7 +275,7 @@ def _runs_below(column: SortedColumn, ends: Floats) -> Whole:
 def _with_better_ends(
     sample: Sample, objective: Objective, interval: Interval, errors: float, swapped: bool
 ) -> tuple[Interval, float]:
-    """The interval with the best of the ends nearby, one end after the other, and its value; no end stays none."""
+    """The interval with the best ends nearby, one end after the other, and its value; infinite ends stay."""
     both = [columns[interval.coordinate] for columns in sample.columns()]
     ends, value = np.array([interval.low, interval.high]), -np.inf
     for which in range(2):
@@ -294,7 +294,7 @@ def _with_better_ends(
 
 
 def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
-    """Values of a column around an end of an interval, up to as many as lie inside on either side of it."""
+    """Values of a column on both sides of an end of an interval, at a distance up to the number of values inside."""
     first, last = np.searchsorted(column.values, ends)
     around, reach = (first, last)[which], max(last - first, 1)
     start, stop = max(around - reach, 0), min(around + reach + 1, len(column.values))
@@ -302,16 +302,16 @@ def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
 
 
 def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
-    """The clearest of equal entries, and of values of differences, ratios and residues that come back.
+    """The equalities of entries, and repeated values of differences, ratios and residues, that stand out most.
 
-    Equal entries are counted on all training runs; the others are found on some of them, and then counted on all.
+    Equal entries are counted on all training runs; the others are found on some of these runs and counted on all.
     """
     state = _Clearest()
     if sample.repeats:
         continuous = list(range(len(columns)))
     else:
         continuous = [j for j, both in enumerate(columns) if all(map(_continuous, both, repeated[j]))]
-    with np.errstate(all="ignore"):  # ∞ − ∞, x / 0, and what overflows
+    with np.errstate(all="ignore"):  # ∞ − ∞, x / 0, overflow
         _on_grids(sample, continuous, state)
         if not sample.repeats and len(continuous) > 1:
             _equal(sample, continuous, state)
@@ -329,13 +329,13 @@ def _continuous(column: SortedColumn, repeated: Floats) -> bool:
 
 @dataclass(slots=True)
 class _Clearest:
-    """Sets that stand out, by how many standard errors, and of how many that were tried."""
+    """The sets that stand out, each with its standard errors, and the number of sets tried."""
 
     found: dict[Event, float] = field(default_factory=dict)
     tried: int = 0
 
     def add(self, hits: Whole, others: Whole, event: Callable[[int], Event]) -> None:
-        """The clear ones of k sets, by their runs of D and of D′; `event` makes the set of a number."""
+        """Add those of k sets that stand out, by their runs of D and of D′; `event` makes the set of a number."""
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):
@@ -344,7 +344,7 @@ class _Clearest:
 
 
 def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Of each column the multiples of every spacing, and what else its residues come back to."""
+    """Add the multiples of every spacing in each column, and the other repeated values of its residues."""
     rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     plain = np.ascontiguousarray(numbers(rows[:, columns]).T)
     for finest, factor, spacings in GRIDS:
@@ -367,7 +367,7 @@ def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Iterator[Whole]:
-    """How often whole numbers came, those of them that are multiples of a factor, of its square, and so on."""
+    """The counts of whole numbers, then of the multiples of `factor` among them, of its square, and so on."""
     for _ in range(spacings):
         yield times
         kept = turns % factor == 0
@@ -375,7 +375,7 @@ def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Ite
 
 
 def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Distances and ratios of two entries that come back; of many columns those of neighbours."""
+    """Add the repeated distances and ratios of two entries; of many columns, of neighbouring entries."""
     pairs = list(islice(_neighbours_first(columns), MOST_PAIRS))
     rows, _ = sample.some(min(max(SEARCHED_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     used = sorted({column for pair in pairs for column in pair})
@@ -388,7 +388,7 @@ def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
         here = slice(start, start + together)
         a, b = plain[first[here]], plain[second[here]]
         distances = np.abs(a - b)
-        distances[distances == 0] = np.nan  # that is for `_equal`
+        distances[distances == 0] = np.nan  # `_equal` adds equalities
         ones = np.ones(len(a))
         for name, values, scale in ("distance", distances, scales[here]), ("ratio", a / b, ones):
             kinds = [Feature(name=name, columns=pair) for pair in pairs[here]]
@@ -404,9 +404,9 @@ def _neighbours_first(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _add_gathered(
     state: _Clearest, features: Sequence[Feature], values: Floats, rounding: Floats, scales: Floats
 ) -> None:
-    """The values of k features that come back up to `rounding`, as intervals with ends that are short to say.
+    """Add the values of k features that repeat up to `rounding`, as intervals whose ends have few digits.
 
-    `values`, of shape (k, 2n): the first half is that of D. Of residues they may be those less the modulus.
+    `values`, of shape (k, 2n): the first half is from D. Residues may be given less the modulus.
     """
     sides = [np.sort(half, axis=1) for half in np.split(values, 2, axis=1)]  # NaN goes last
     near = [side[:, 1:] - side[:, :-1] <= rounding[:, None] for side in sides]
@@ -428,7 +428,7 @@ def _spans(values: Floats, near: NDArray[np.bool_]) -> Floats:
 
 
 def _around(feature: Feature, spans: Floats, scale: float, k: int) -> FeatureEvent:
-    """The values of a feature in one of some spans, and a little more."""
+    """The event that a feature lies in span k, widened to ends of `DIGITS` digits."""
     unit = 10.0 ** (math.ceil(math.log10(scale)) - DIGITS)
     low, high = spans[:, k] + (feature.number if feature.name == "residue" and spans[0, k] < 0 else 0.0)
     ends = (math.floor(low / unit - 0.5), math.ceil(high / unit + 0.5))
@@ -437,7 +437,7 @@ def _around(feature: Feature, spans: Floats, scale: float, k: int) -> FeatureEve
 
 
 def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Pairs of columns that are equal in some runs; of many columns also that any two are."""
+    """Add the equalities of two columns that occur in some runs."""
     rows, runs = sample.outcomes, sample.training_runs
     counts = [Counter[tuple[int, int]](), Counter[tuple[int, int]]()]
     for side, first in zip(counts, (0, runs), strict=True):
@@ -457,7 +457,7 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
-    """How many of some rows have two entries that are equal, by their places."""
+    """The number of rows in which two entries are equal, by their places; of many columns, in some of the rows."""
     width = rows.shape[1]
     if width <= COMPARED_COLUMNS:
         columns = np.ascontiguousarray(rows.T)

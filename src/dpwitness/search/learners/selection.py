@@ -1,7 +1,7 @@
-"""Which event, given outcomes of both inputs: all learners propose, and the best proposal wins. Never evidence.
+"""The choice of an event from outcomes of both inputs: all learners propose, and the best proposal wins.
 
-Events are proposed by the first half of the search runs and compared on the second; among those within 5 % of the
-best the simplest wins.
+Events are learned from the training runs of a sample and compared on its test runs; of the events within 5 % of the
+best value the simplest wins. Neither is evidence.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from dpwitness.search.learners.statistics import Statistics
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
-#: Asked in turn; of equally simple events that are nearly as good, that of the first learner wins.
+#: The learners in order of precedence: of equally simple events that are nearly the best, the first one wins.
 LEARNERS: list[Learner] = [
     OutcomeSets(),
     Intervals(),
@@ -36,7 +36,7 @@ L = TypeVar("L", bound=Learner)
 
 
 def register_learner(learner: L) -> L:
-    """Have a learner asked in every search from now on, after those that there are; returns it."""
+    """Add a learner to all later searches, after the present learners; return it."""
     if isinstance(learner, type) or not callable(getattr(learner, "propose", None)):
         raise InvalidParameter(f"learner={brief(learner)} must be an object with a method `propose`, not a class")
     LEARNERS.append(learner)
@@ -51,13 +51,13 @@ def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Pro
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
     """The events with the largest objective in a sample, in either direction; at most `most`, see `chosen`.
 
-    `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
+    `thorough`: for the final choice, with finer cuts, boxes and learned scores beside outcome sets and intervals.
     """
     return chosen(compared(sample, objective, thorough=thorough), most)
 
 
 def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> list[RatedEvent]:
-    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`."""
+    """All events that learners propose, rated by an objective on the test runs; `thorough` as in `learn`."""
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
     rated = _rated(sample, objective, propose(sample, objective, thorough=thorough))
@@ -71,9 +71,9 @@ def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = Tru
 
 
 def _simplest(rated: Sequence[RatedEvent]) -> int:
-    """The place of the first event of the lowest level of complexity among those whose value is nearly the best.
+    """The place of the first event of the lowest level of complexity among the events of nearly the best value.
 
-    Within a level the order of the proposals counts: of two intervals, say, that of the better column comes first.
+    Within a level the order of the proposals decides: learners propose intervals of the better column first.
     """
     best = max(event.value for event in rated)
     good = [k for k, event in enumerate(rated) if event.value >= best - tolerance(best)]
@@ -83,11 +83,11 @@ def _simplest(rated: Sequence[RatedEvent]) -> int:
 def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
     """At most `most` of the proposed events, by their values on the test runs of the sample.
 
-    The first is the simplest that is nearly as good as the best one, the second the best three standard errors
-    lower, in case that the first has its value by chance; the others follow by value.
+    The first is the simplest that is nearly as good as the best one, the second has the largest `lower_value`, in case
+    the first has its value by chance; the others follow by value.
     """
     rated = sorted(rated, key=lambda found: found.event.complexity[0])  # the sort is stable
-    if max(event.value for event in rated) <= 0:  # if no event looks good, one that happens
+    if max(event.value for event in rated) <= 0:  # no event looks good: prefer events that hold some runs and not all
         rated = [event for event in rated if event.telling] or rated
     values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
     order = [_simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
@@ -95,7 +95,7 @@ def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
 
 
 def _rated(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
-    """The proposed events with their rates in the test runs, and the values of the objective at these rates."""
+    """The proposed events with their rates in the test runs, and the objective's values of these rates."""
     if not proposals:
         return []
     shares = np.array([sample.test_rates(proposal.event) for proposal in proposals])

@@ -1,8 +1,8 @@
 """Statistics of several entries, and of the digits of one, that tell D from D′ better than every entry by itself.
 
-One or two entries show differences, order, residues; all together show sums, extremes and their places, order
-statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one: the
-noise that both have in common then does not count, and few runs are enough to choose a statistic by.
+One or two entries give differences, order, residues; all entries give sums, extremes and their places, order
+statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one, so
+that the shared noise cancels and few runs choose a statistic.
 """
 
 import math
@@ -25,10 +25,10 @@ from dpwitness.search.samples import Sample, Table
 
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
-#: Statistics that show much the same: the best one of a family is looked at in more runs.
+#: Statistics that show much the same; the best one is compared in more runs.
 Family = Sequence[Feature]
-#: Families of statistics worth trying, of outcomes and how often each came under D and D′, of shapes (k, width) and
-#: (2, k), and the columns with the most promising one first.
+#: A function that gives families of statistics worth trying, from outcomes of shape (k, width), their counts under D
+#: and D′ of shape (2, k), and the columns, the most promising one first.
 Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
 
 #: Training runs of each input that statistics are screened on, at most.
@@ -37,13 +37,13 @@ STATISTIC_SCREENING_RUNS: Final = 1024
 STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
 #: The number of training runs of each input for the comparison of the best statistics of all families.
 LEARNING_RUNS: Final = 1 << 14
-#: Training runs below which no statistic is compared: few runs show nothing among so many statistics.
+#: The least number of training runs for which statistics are compared: fewer runs cannot choose among hundreds.
 LEAST_RUNS: Final = 16
-#: Training runs from which on a quick look compares families too.
+#: The least number of training runs for which a quick look compares families.
 THOROUGH_RUNS: Final = 1 << 15
 #: Training runs of each input of a quick look at one statistic.
 QUICK_RUNS: Final = 96
-#: Standard errors by which the statistic of a quick look must separate the inputs better than every entry does.
+#: Standard errors by which the statistic of a quick look separates the inputs better than every entry, at least.
 LEAST_SEPARATION: Final = 2.5
 #: Families whose best statistic is compared in more runs.
 KEPT_FAMILIES: Final = 6
@@ -58,8 +58,7 @@ COMPARED_ENTRIES: Final = 3
 class Statistics(Learner):
     """The best ranges of the best statistics, if they separate the inputs better than every single entry.
 
-    A quick look takes the statistic that separates the inputs best, if it does so much better than every entry.
-
+    A quick look takes the statistic that separates the inputs best, if every entry separates them much less.
     `of`: the function that gives the families of statistics, such as `families_of` or `bit_families`.
     """
 
@@ -81,7 +80,7 @@ class Statistics(Learner):
         known = [sample.once(_of_entry_in_many, item.interval.coordinate) for item in entries]
         least = max((one.best(objective, 2.0).value for one in known), default=-math.inf)
         scans = [(sample.once(_in_many, feature), feature) for feature in features]
-        # The best of so many ranges is overestimated: two standard errors lower.
+        # The best of many ranges is overestimated, so values are lowered by two standard errors.
         better = [(one.best(objective, 2.0).value, one, feature) for one, feature in scans]
         better = sorted((item for item in better if item[0] > least), key=lambda item: -item[0])
         for place, (_, one, feature) in enumerate(better[: PROPOSED_STATISTICS if thorough else 1]):
@@ -107,7 +106,7 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
 
 
 def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
-    """The statistics of each family, and the entries, in some of the training runs."""
+    """The scans of the statistics of each family, and of the entries, in some of the training runs."""
     rows, times = sample.some(
         max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_NUMBERS // (2 * sample.width)), LEAST_RUNS)
     )
@@ -127,13 +126,13 @@ def _many(sample: Sample) -> tuple[Rows, Whole]:
 
 
 def _in_many(sample: Sample, feature: Feature) -> Scan:
-    """The scan of a statistic in many of the training runs."""
+    """The scan of a statistic in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
     return scan(feature.values(rows), times, SHARES, paired=not sample.repeats)
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
-    """The scan of an entry in as many training runs."""
+    """The scan of an entry in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
     return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
@@ -150,7 +149,7 @@ def _table(sample: Sample, feature: Feature) -> Table:
 
 
 def _separating(sample: Sample) -> list[Feature]:
-    """The statistic whose values separate the inputs best, if it does so clearly better than every entry."""
+    """The statistic whose values separate the inputs best, if every entry separates them clearly less; else empty."""
     rows, times = sample.some(QUICK_RUNS)
     values, named = quick_features(rows)
     separation = _separation(np.concatenate([values, rows.T]), times)
@@ -171,7 +170,7 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
     return np.asarray(distance.max(axis=1, initial=0.0))
 
 
-#: Columns of which pairs are looked at, the most promising ones.
+#: The number of columns, the most promising ones, whose pairs are tried.
 PAIRED_COLUMNS: Final = 24
 #: Pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
@@ -181,23 +180,23 @@ COLUMNS_WITH_ALL_PAIRS: Final = 5
 DIGIT_COLUMNS: Final = 4
 #: Values that are counted and located, the most frequent ones.
 COUNTED_VALUES: Final = 3
-#: The share of the entries that return a counted value, at least.
+#: The least share of a counted value among all entries.
 COUNTED_SHARE: Final = 1 / 64
-#: Shares of all entries, or of all rises, at which counts are taken.
+#: Quantiles of all entries, or of all rises, above which entries or rises are counted.
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
-#: Order statistics between the extremes.
+#: The number of order statistics between the extremes.
 ORDER_STATISTICS: Final = 4
 #: Moduli of residues, to which people round.
 MODULI: Final = (1.0, 10.0, 100.0)
 #: Moduli of residues of whole numbers.
 WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
-#: The smallest steps between values that a spacing is computed from.
+#: The number of steps between values in a block, from which one spacing is computed.
 SPACING_STEPS: Final = 6
-#: Blocks of steps that a spacing is computed from each.
+#: The number of blocks of the smallest steps.
 SPACING_BLOCKS: Final = 5
-#: The largest spacings that are moduli.
+#: The number of spacings, the largest ones, that are moduli.
 SPACINGS: Final = 4
-#: The distance of a multiple from a whole number, at most, as a share of the spacing.
+#: The largest distance of a step from a multiple of a spacing, as a share of the spacing.
 NEARLY_WHOLE: Final = 0.01
 #: The difference of two values, as a share of the largest value, that may be rounding.
 ROUNDING: Final = 2.0**-46
@@ -217,11 +216,11 @@ def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
 
 
 def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
-    """The statistics of floating-point numbers by their last bits, a family a column; none of whole numbers.
+    """The statistics of the last bits of floating-point numbers, a family a column, without columns of whole numbers.
 
-    They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), also those that are
-    private in real arithmetic. So a check looks at them apart (`api.floating_point`), and no learner asks for them
-    unless a user registers one: then what they show is a violation like any other.
+    They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), even if it is private
+    in real arithmetic. So a check tests them apart (`api.floating_point`), and no learner proposes them. If a user
+    registers `Statistics(of=bit_families)`, a leak through last bits is a violation like any other.
     """
     families: list[Family] = []
     for column in columns[:DIGIT_COLUMNS]:
@@ -281,10 +280,10 @@ def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
 
 
 def _spacings(values: Rows) -> set[float]:
-    """The spacings of grids that many of some values lie on; empty where they lie on none.
+    """The spacings of grids that many values lie on; empty without a grid.
 
     The smallest steps between values are small multiples of a spacing. Steps are taken in blocks, as values on two
-    grids have some blocks with both ends on one.
+    grids have some blocks whose steps lie on one grid.
     """
     if not len(values):
         return set()
@@ -303,9 +302,9 @@ def _spacing(steps: Rows, least: float) -> float:
     spacing = 0.0
     for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
-        while smaller > NEARLY_WHOLE * larger:  # what is rounded multiplies in Euclid's algorithm: never down to 0
+        while smaller > NEARLY_WHOLE * larger:  # Euclid's algorithm multiplies rounding errors and would not reach 0
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
-        # By the largest step so far, of which the least is rounded.
+        # By the largest step so far, whose relative rounding error is the smallest.
         spacing = step / round(step / larger)
         if spacing < least:
             return 0.0
@@ -314,14 +313,14 @@ def _spacing(steps: Rows, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]]:
-    """Pairs of columns: all of few; of many those most correlated, and whose order or equality differs most."""
+    """All pairs of few columns; of many, the most correlated, and those whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:
         chosen = rows[:, columns]
         centred = np.clip(np.nan_to_num(numbers(chosen)), -1e150, 1e150)
         centred -= centred.mean(axis=0)
-        # Not by BLAS, whose threads wait for each other where pairs are looked at on all cores.
+        # BLAS is avoided: its threads wait for each other where learners run on all cores.
         products = np.einsum("ij,ik->jk", centred, centred)
         scale = np.sqrt(np.maximum(products.diagonal(), 1e-300))
         correlation = (products / scale[:, None] / scale)[first, second]
@@ -363,7 +362,7 @@ def _of_all(rows: Rows) -> list[Family]:
 
 
 def _levels(values: Rows, shares: tuple[float, ...]) -> list[float]:
-    """The values at some shares of all of them, each once."""
+    """The different quantiles of finite values at some shares."""
     present = np.sort(values[np.isfinite(values)])
     if not len(present):
         return []
