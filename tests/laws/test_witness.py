@@ -584,7 +584,7 @@ def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
     loaded = verdict_from_json(json.loads(json.dumps(verdict.to_json())))
     assert "Ledger of 1" in loaded.to_html()
     for neighbours in (None, [(Ledger(2), Ledger(0))]):
-        with pytest.raises(InvalidWitness, match=r"no file can hold the inputs .*: give a pair that looks so"):
+        with pytest.raises(InvalidWitness, match=r"no file can hold the inputs .*: give these inputs"):
             dpw.replay(again, counted, neighbours=neighbours)
     with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
         dpw.shrink(loaded, counted)

@@ -179,7 +179,7 @@ def test_an_adjacency_of_which_an_attack_proposes_no_pair_is_left_out():
     assert isinstance(verdict, dpw.Violation)
     assert (verdict.witness.relation.adjacency, verdict.alpha, verdict.others) == ("add-remove", 1e-6, ())
     assert re.search(
-        r"not checked: records\(.*'replace-one'.*, of which the attack proposes no pair", verdict.notes[-1]
+        r"not checked: records\(.*'replace-one'.*, for which the attack proposes no pair", verdict.notes[-1]
     )
 
 

@@ -135,7 +135,7 @@ def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
     verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
     assert isinstance(verdict, dpw.Violation) == against
     assert verdict.ended == "interrupted"
-    assert "interrupted before it was asked whether its runs are independent of each other" in verdict.notes
+    assert "interrupted before its runs were tested for independence" in verdict.notes
     bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW) if against else None
     assert bound is None or (bound.ended == "interrupted" and bound.lower_bound > 1)
 
@@ -180,7 +180,7 @@ def test_a_time_limit_of_a_test_that_ends_while_a_result_is_questioned(against, 
         return
     verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
     assert isinstance(verdict, dpw.Violation)
-    said = "ended by Failed: Timeout (>30s) before it was asked whether its runs are independent of each other"
+    said = "ended by Failed: Timeout (>30s) before its runs were tested for independence"
     assert verdict.notes[0] == said
 
 

@@ -31,10 +31,10 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
     Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
-    `epsilon` is the mechanism's own parameter; what nothing is claimed of is bounded too. With `claim`, the parameter
-    of the claim's family is bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at α = 8 for
-    `RenyiDP(8, 0.4)`; the claim's own value of it is ignored. For `PrivacyProfile` and `TradeOff` the bound is the ε
-    by which the mechanism exceeds them. Errors as in `check`.
+    `epsilon` is the mechanism's own parameter; no claim is needed. With `claim`, the parameter of the claim's family is
+    bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at α = 8 for `RenyiDP(8, 0.4)`; the value
+    that the claim gives it is ignored. For `PrivacyProfile` and `TradeOff` the bound is the ε by which the mechanism
+    exceeds them. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     of_family = options["claim"] is not None
@@ -48,7 +48,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     runner = replace(runner, tried=Tried())
     delta, runs, alpha = getattr(problem.claim, "delta", 0.0), effort.runs, effort.alpha
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
-    # Of slow code what fits in the time.
+    # Slow code makes fewer runs, as many as fit in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
     threshold = math.log(1 / alpha)
     objective: Objective = BoundAt(planned=planned, log_threshold=threshold, delta=delta)
@@ -75,13 +75,13 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     try:
         if done.ended not in ABORTED_ENDS:
             outputs = drawn_outputs(problem, runner, candidate)
-    except KeyboardInterrupt:  # the bound is there
+    except KeyboardInterrupt:  # the bound is kept
         done = replace(done, ended="interrupted")
     course = Course(pairs=runner.tried.pairs, events=runner.tried.events, outputs=outputs)
     return uninterrupted(
         lambda: Bound(
             **result_fields(problem.mechanism, done),
-            # What a replay tests, and what a smaller witness must still show: the claim that is just refuted.
+            # The claim of the witness is just refuted: a replay tests it, and a shrunk witness must still refute it.
             witness=witness_of(replace(problem, claim=problem.claim.at(lower)), runner, alpha, candidate, counts),
             delta=delta,
             confidence=1 - alpha,

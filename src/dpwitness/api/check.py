@@ -2,8 +2,8 @@
 
     Statement + Effort → Problem + Runner → search → Candidate → fresh runs → Counts → Verdict
 
-The file goes from the public function over a check for each adjacency, where the relation leaves it open, and the check
-of one relation, which searches and then confirms, or bets in epochs where runs are expensive, to the verdict.
+The file has the public function, the check of each adjacency that the relation leaves open, and the check of one
+relation, which searches and then confirms, or bets in epochs where runs are expensive.
 """
 
 import math
@@ -61,9 +61,9 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
 
 
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
-    """Search, then confirm, once for each adjacency where the relation leaves it open.
+    """Search, then confirm, once for each adjacency that the relation leaves open.
 
-    `notes`: the notes of health checks that are done; None does them here.
+    `notes`: the notes of health checks done before; None: the health checks are done here.
     """
     known = before_search.make_required_checks(problem, runner) if notes is None else notes
     verdict = check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
@@ -77,14 +77,14 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
     """The verdict of `check`; if the relation leaves the adjacency open, the main verdict of one check for each.
 
     Each check gets an even share of α, so that together they raise a false alarm with probability at most α, and an
-    even share of the time. The main verdict is the violation with the largest e-value, else the pass that would have
-    detected least; the other verdicts are its `others`. A later error or interruption does not lose a proved violation.
-    `DependentRuns` does: it is about the same mechanism, so the counts are no evidence.
+    even share of the time. The main verdict is the violation with the largest e-value, else the pass with the largest
+    detectable ε; the other verdicts are its `others`. A later error or interruption does not lose a proved violation,
+    except `DependentRuns`: the mechanism is the same, so the counts are no evidence.
     """
     relations, left_out = _relations_of(problem)
     if not left_out and len(relations) < 2:
         return check(problem, runner, effort)
-    notes = tuple(f"not checked: {str(left)[:200]}, of which the attack proposes no pair" for left in left_out)
+    notes = tuple(f"not checked: {str(left)[:200]}, for which the attack proposes no pair" for left in left_out)
     effort = replace(effort, alpha=effort.alpha / len(relations))
     require_budget(problem.claim, effort)
     verdicts: list[Verdict] = []
@@ -96,7 +96,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if not verdicts:
                 raise
             verdicts[-1] = replace(verdicts[-1], ended="interrupted")
-        except BaseException as error:  # of any other kind: what was proved is not lost to it
+        except BaseException as error:  # of any kind, as by pytest-timeout: a proved violation is kept
             violated = any(isinstance(verdict, Violation) for verdict in verdicts)
             if isinstance(error, DependentRuns | RunsEnded) or not violated:
                 raise
@@ -128,9 +128,9 @@ def _own_delta(problem: Problem) -> tuple[str, ...]:
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
-    """The relations, one for each adjacency, that have a pair; and those of which the user's attack proposes none.
+    """The relations, one for each adjacency, that have a pair; and the relations left out.
 
-    The second list is empty unless the attack proposes a pair of another adjacency.
+    A relation is left out if the user's attack proposes pairs of another adjacency only.
     """
     all_of_them = alternatives(problem.relation)
     each = [relation for relation in all_of_them if next(proposed_pairs(relation, problem.data), None) is not None]
@@ -158,7 +158,7 @@ def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The main verdict, with the others; it ended as an interrupted verdict did, if there is one."""
+    """The main verdict, with the others; its `ended` is that of an interrupted verdict, if any was interrupted."""
     chosen = max(
         verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
     )
@@ -177,8 +177,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not problem.mechanism.cost.cheap_in_bulk:
         usual = min(usual, enough_search(claim, effort))
     budget = search_budget(problem, runner, effort.search_runs, usual)
-    # A pair of the stop value is proved in 1/`PROVED_IN` of the search runs; no event grows faster than one that always
-    # holds on D and never on D′.
+    # An event of the stop value is proved in 1/`PROVED_IN` of the search runs; no evidence grows faster than that of an
+    # event that always holds on D and never on D′.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
         claim=claim,
@@ -186,7 +186,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         log_threshold=log_threshold,
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
-    # A number of search runs that the user gives is kept.
+    # The comparison of candidates stays within the number of search runs that the user gives.
     planned = budget if effort.search_runs is not None else effort.runs
     candidate, spent = best_candidate(problem, runner, objective, planned=planned, budget=budget)
     if bounds_divergences(claim):
@@ -203,10 +203,10 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     verdict = unless_proved(
         lambda: confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), found, effort
     )
-    if clear and not verdict.refuted and verdict.ended not in ABORTED_ENDS:  # it promised more than it kept
+    if clear and not verdict.refuted and verdict.ended not in ABORTED_ENDS:  # the search overestimated the candidate
         try:
             found = leak(runner)
-        except KeyboardInterrupt:  # the verdict is there
+        except KeyboardInterrupt:  # the verdict is kept
             verdict = replace(verdict, ended="interrupted")
         except ClusterLost:
             verdict = replace(verdict, ended="cluster lost")
@@ -214,6 +214,6 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
 
 
 def _promises_most(candidate: Candidate, objective: GrowthAt, runs: int) -> bool:
-    """Whether the search runs show a violation so clearly that the last bits need not be looked at before it."""
+    """Whether the search runs show a violation so clearly that last bits are tested only if it is not confirmed."""
     assert candidate.estimate is not None  # of a search
     return value_of(candidate.estimate, objective, runs, 3.0) >= objective.stop_value

@@ -1,4 +1,4 @@
-"""Makes a function public: its options give the signature and the docstring, and unknown names get a helpful error."""
+"""The decorator of public functions: signature and docstring come from the options, unknown names get a clear error."""
 
 import functools
 import inspect
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 
 def public(function: Callable[P, T]) -> Callable[P, T]:
-    """Give a function that takes `**options` the options listed under its name: defaults, signature and docstring.
+    """Give a function with `**options` the defaults, signature and docstring of the options listed under its name.
 
-    It gets the names of those that the caller gave, too, as `given`. An unknown parameter raises `InvalidParameter`,
-    which suggests the right name.
+    The option `given` holds the names of the options that the caller gave. An unknown parameter raises
+    `InvalidParameter`, which suggests the right name.
     """
     own = list(inspect.signature(function).parameters.values())[:-1]
     options = options_of(function.__name__)
@@ -61,7 +61,7 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
             raise TypeError(f"{function.__name__}() {error}") from None
         said = frozenset(named)
         named.update({name: default for name, default in defaults.items() if name not in named}, given=said)
-        with np.errstate(all="warn", under="ignore"):  # as by default, whatever the user's modules have set
+        with np.errstate(all="warn", under="ignore"):  # NumPy's default, which the user's modules may have changed
             return function(*given, **named)
 
     said_of = {one.name: option_in(one.annotation) for one in own} | options

@@ -40,11 +40,11 @@ from dpwitness.values import shown
 T = TypeVar("T")
 Totals = tuple[Counts, ...]
 
-#: Errors after which counts are no evidence: runs are made again as Python, or depend on each other.
-MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns)
-#: The end of a note on health checks that were cut off.
-UNASKED: Final = "before it was asked whether its runs are independent of each other"
-#: The most points of the course of the evidence.
+#: Errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
+VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
+#: The end of a note on health checks that were interrupted.
+BEFORE_HEALTH_CHECKS: Final = "before its runs were tested for independence"
+#: The largest number of points of the course of the evidence.
 MOST_POINTS: Final = 64
 
 
@@ -54,7 +54,7 @@ def work_on(
 ) -> T:  # fmt: skip
     """Make a problem ready and work on it; `how`: the requirements of a witness on rows.
 
-    Where compiled code gives other outcomes than Python, it warns `CompiledDiffers` and works once more in plain
+    Where compiled code gives other outcomes than Python, it warns `CompiledDiffers` and repeats the work in plain
     Python, in the time that is left.
     """
     refuse_inside()
@@ -73,16 +73,16 @@ def work_on(
         except MechanismTimeout as error:
             if not disagreed:
                 raise
-            raise MechanismTimeout(f"{error}; machine code used it up, which does not do what Python does") from error
+            raise MechanismTimeout(f"{error}; compiled code, which differs from Python, used up the time") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """Fresh runs of events that were fixed before, on a fixed pair: the counts of each, and of each shard.
+    """The counts of fixed events in fresh runs of a fixed pair, in all and by shard.
 
-    `ended`: the reason why they ended, "refuted", "detectable", "converged", "excluded", "runs", "time", "interrupted",
-    "cluster lost" or "failed"; `lost`: the error of a lost cluster, or of a run that failed behind the counted ones;
-    `coupled`: whether the sides of a run shared their draws; `notes` are for people.
+    `ended`: the reason why the runs ended, "refuted", "detectable", "converged", "excluded", "runs", "time",
+    "interrupted", "cluster lost" or "failed"; `lost`: the error of a lost cluster, or of a run that failed after the
+    counted runs; `coupled`: whether the sides of a run shared their draws; `notes` are for people.
     """
 
     runner: Runner
@@ -104,7 +104,7 @@ class Confirmation:
         compiled code is compared with Python; None: all events.
 
         Raises `DependentRuns` if the runs are not independent, `CompiledDisagrees` if compiled code gave other outcomes
-        than Python. For a pass it raises the error of a failed run, since nothing was proved before it.
+        than Python, and, for a pass, the error of a failed run, since nothing was proved before it.
         """
         if not against and isinstance(self.lost, MechanismError):
             raise self.lost
@@ -134,25 +134,25 @@ class Confirmation:
             notes += questions()
         except KeyboardInterrupt:
             ended = "interrupted"
-            notes += (f"interrupted {UNASKED}",)
+            notes += (f"interrupted {BEFORE_HEALTH_CHECKS}",)
         except (Exception, RunsEnded):
             raise
         except BaseException as error:
             if not proved:
                 raise
-            notes += (f"ended by {on_one_line(error)} {UNASKED}",)
+            notes += (f"ended by {on_one_line(error)} {BEFORE_HEALTH_CHECKS}",)
         return replace(self, ended=ended, notes=(*notes, *self.runner.notes))
 
 
 class EvidenceCourse:
-    """Points of the log e-value over the runs, thinned while they become more."""
+    """Points of the log e-value over the runs, thinned as their number grows."""
 
     def __init__(self) -> None:
         self._points: list[tuple[int, float]] = []
         self._seen, self._step = 0, 1
 
     def add(self, runs: int, log_e: float) -> None:
-        """Add a point; above `MOST_POINTS` every second point goes, and of later points half as many are kept."""
+        """Add a point; at `MOST_POINTS` points every second point is dropped, now and later."""
         self._seen += 1
         if self._seen % self._step == 0:
             self._points.append((runs, log_e))
@@ -191,7 +191,7 @@ def confirm_events(
     coupled: bool = True,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """Fresh runs of a fixed pair and fixed events, until `look` says stop, the runs are over, or the time.
+    """Fresh runs of a fixed pair and fixed events, until `look` gives a reason to stop, or runs or time are over.
 
     `look` gets the counts so far and returns the reason to stop, empty to go on, and a note for the progress. Ctrl-C, a
     lost cluster and a failed run end the runs: the counts before are evidence, which is valid after any number of runs.
@@ -212,13 +212,13 @@ def confirm_events(
         else:
             ended = "runs" if totals[0].runs >= runs else "time"
     except KeyboardInterrupt:
-        ended = "interrupted"  # what was counted is kept: evidence is valid at any time
+        ended = "interrupted"  # the counts are kept, as evidence is valid at any time
     except ClusterLost as error:
         if not totals[0].runs:
             raise
         ended, lost = "cluster lost", error
     except MechanismError as error:
-        if not totals[0].runs or isinstance(error, MADE_AGAIN):
+        if not totals[0].runs or isinstance(error, VOIDING_ERRORS):
             raise
         ended, lost = "failed", error
     return Confirmation(
@@ -241,7 +241,7 @@ def require_agreement(
     if event is None or counts is None:
         require_same(first_difference(compiled, plain, pair))
     elif counts.hits or counts.neighbour_hits:
-        # Mostly the first will do. Of twice the runs of which h fell into the event none does by a chance of e^(−2h).
+        # In most cases an early run falls into the event. If h of n runs did, none of 2n does with probability e^(−2h).
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
         require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
@@ -275,7 +275,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
     """
     relation, pair, mechanism = problem.relation, candidate.pair, problem.mechanism
     judged = adjacent(relation, pair, problem.data)
-    if not judged:  # of an attack; else the relation's answers change
+    if not judged:  # an attack's pair is adjacent without the data; else the relation contradicts itself
         require_adjacent(relation, pair)
     assert candidate.estimate is not None  # of a search, or read from a witness
     return Witness(

@@ -21,9 +21,9 @@ from dpwitness.runs import Role, Runner
 
 Rows = NDArray[np.float64]
 
-#: Bins of a histogram; an end of the event takes the place of the edge beside it.
+#: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
-#: The most frequent values that a figure shows; more different numbers are drawn as a histogram.
+#: The largest number of values that a figure shows, the most frequent ones; more numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
 LEFT_OUT_SHARE: Final = 0.005
@@ -31,11 +31,11 @@ LEFT_OUT_SHARE: Final = 0.005
 FIGURE_RUNS: Final = 1_000
 #: The most numbers that the outcomes of a figure hold, both sides together: 16 MiB.
 FIGURE_NUMBERS: Final = 1 << 21
-#: Seconds that the runs of a figure may take in any case.
+#: Seconds that the runs of a figure may always take.
 SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
 SECONDS_SHARE: Final = 0.03
-#: Runs below which there is no figure.
+#: The least number of paired runs of a figure.
 LEAST_RUNS: Final = 50
 
 
@@ -48,7 +48,7 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
     try:
         x, y = late.sample(candidate.pair, n, Role.OUTPUTS, coupled=candidate.coupled)
-    except DPWitnessError:  # the verdict is there without them
+    except DPWitnessError:  # the verdict needs no figure
         return None
     return outputs_of(problem, candidate.event, x, y)
 
@@ -63,7 +63,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
         return None
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
-        with np.errstate(all="ignore"):  # of numbers near the largest one
+        with np.errstate(all="ignore"):  # numbers near the largest float overflow
             return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
     except Exception as error:  # of another package's event: no verdict is lost to a figure
         message = f"the report has no histogram of outcomes: {event} raised {class_and_text(error)}"
@@ -115,23 +115,23 @@ def _numbers(values: Rows) -> Rows:
 
 
 def _edges(statistic: Statistic, values: Rows) -> Rows | None:
-    """Edges of bins of one width, but for those at the ends of the event; None where the numbers have no width."""
+    """Edges of bins of equal width, except beside the ends of the event; None if the numbers have no finite range."""
     low, high = np.quantile(_numbers(values), [LEFT_OUT_SHARE, 1 - LEFT_OUT_SHARE])
     if not 0 < high - low < math.inf:
         return None
     ends = [end for end in (statistic.low, statistic.high) if 2 * low - high <= end <= 2 * high - low]
     grid = np.linspace(min([low, *ends]), max([high, *ends]), BINS + 1)
-    # A bin beside an end of the event is no sliver: few runs would decide its height.
+    # No bin beside an end of the event is narrow, as a few runs would decide its height.
     inner = [edge for edge in grid[1:-1].tolist() if all(abs(edge - end) > (grid[1] - grid[0]) / 2 for end in ends)]
     return np.unique([grid[0], *inner, grid[-1], *ends])
 
 
 def _most_frequent(values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in none.
+    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: no bin.
 
-    Values, shape (n,), are in no bin where they are absent; outcomes, shape (n, width), may have absent entries.
+    Absent values, of shape (n,), are in no bin; outcomes, of shape (n, width), may have absent entries.
     """
-    same = np.where(np.isnan(values), np.nan, values + 0.0)  # NaN and 0 have one pattern of bits each
+    same = np.where(np.isnan(values), np.nan, values + 0.0)  # gives NaN and 0 one pattern of bits each
     _, first, places = np.unique(same.view(np.int64), axis=0, return_index=True, return_inverse=True)
     places = places.ravel()
     times = np.bincount(places)

@@ -60,9 +60,9 @@ AnyWitness = Annotated[
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
 ]
 
-#: Ancestors of a witness that was shrunk repeatedly whose seeds are not fresh.
+#: The number of shrinkings in a row after which the seed of the first witness is still known not to be fresh.
 ANCESTORS: Final = 8
-#: Pairs of a relation that are searched for the inputs of a witness, where its file could not hold them.
+#: The number of pairs of a relation that are searched for the inputs of a witness whose file could not hold them.
 SEARCHED_PAIRS: Final = 1_000
 
 
@@ -154,10 +154,10 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """A witness with the mechanism, the relation and the D that it is judged by.
+    """A witness, and the mechanism, the relation and the data by which it is judged.
 
-    Each is the one given, else the witness's own. With a given relation the witness's own data are not used: they would
-    decide which lengths are adjacent.
+    These are given, else the witness's own. If the relation is given, the witness's own data are not used, since they
+    would decide which lengths are adjacent.
     """
 
     witness: Witness
@@ -173,7 +173,7 @@ class _Case:
         Raises `InvalidWitness` and `InvalidNeighbours`.
         """
         reference = mechanism if isinstance(mechanism, str) else None
-        if reference is not None:  # before the witness is read: its module may register what that holds
+        if reference is not None:  # before the witness is read: the module may register classes that the file needs
             mechanism = load(reference)
         neighbours, data = options["neighbours"], options["data"]
         relation = None if neighbours is None else as_relation(neighbours)
@@ -188,7 +188,7 @@ class _Case:
         return cls(witness=witness, mechanism=mechanism, reference=reference, relation=relation, data=data)
 
     def statement(self, options: Mapping[str, Any], claim: Claim, parameters: Mapping[str, object]) -> Statement:
-        """The statement that is tested; the mechanism is made ready on the witness's pair."""
+        """The statement that is tested, with the witness's pair as relation, on which the mechanism is made ready."""
         witness = self.witness
         pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
         return Statement(
@@ -204,7 +204,7 @@ class _Case:
     def requirements(self) -> Requirements:
         """The requirements of the witness on the rows that its event looks at."""
         witness = self.witness
-        # Version 0.2 wrote exceptions where the first value of a list stands.
+        # Version 0.2 wrote an exception in the place of a list's first value.
         by_position = witness.by_position or (witness.layout is None and witness.errors == "outcome")
         return Requirements(columns=witness.layout, by_position=by_position, texts=witness.texts)
 
@@ -215,7 +215,7 @@ def _shrinking_seed(seed: int) -> int:
 
 
 def _made(witness: Witness, seed: int | None) -> bool:
-    """Whether the runs of a seed made a witness or an ancestor of it, and so are not fresh."""
+    """Whether a seed made a witness, or a witness from which it was shrunk, so that the seed's runs are not fresh."""
     if seed is None:
         return False
     return witness.seed in accumulate(repeat(seed, 1 + ANCESTORS), lambda one, _: _shrinking_seed(one))
@@ -226,7 +226,7 @@ def _as_witness(given: AnyWitness) -> Witness:
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
-        by_bits = getattr(given, "floating_point", None)  # of a pass the one thing that was refuted
+        by_bits = getattr(given, "floating_point", None)  # a pass may hold a violation by last bits
         return given.witness if by_bits is None else by_bits.witness
     if isinstance(given, str | os.PathLike):
         return Witness.load(given)
@@ -238,24 +238,24 @@ def _as_witness(given: AnyWitness) -> Witness:
 
 
 def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
-    """The witness, with the given pair of the same JSON where no file could hold its inputs.
+    """The witness; if no file could hold its inputs, with the pair of a given relation whose JSON is the same.
 
     Raises `InvalidWitness` where no pair has that JSON.
     """
     if not witness.unreadable_inputs:
         return witness
-    looks = [input_to_json(side) for side in witness.pair.sides]
+    written = [input_to_json(side) for side in witness.pair.sides]
     for pair in () if relation is None else islice(proposed_pairs(relation), SEARCHED_PAIRS):
         for one in (pair, pair.swapped()):
-            if [input_to_json(side) for side in one.sides] == looks:
+            if [input_to_json(side) for side in one.sides] == written:
                 return replace(witness, pair=one)
     raise InvalidWitness(
-        f"no file can hold the inputs {witness.pair} of the witness: give a pair that looks so, neighbours=[(D, D′)]"
+        f"no file can hold the inputs {witness.pair} of the witness: give these inputs, as neighbours=[(D, D′)]"
     )
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
-    """A note where a witness was found with `outcome=`, and the replay is without: a file decides no code that runs."""
+    """A note where a witness was found with `outcome=` and replayed without: a file must not choose what code runs."""
     if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
         return ()
     return (
@@ -275,7 +275,7 @@ def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | N
     own = getattr(stated, "delta", None)
     if claim is None and own is None:
         raise InvalidParameter(f"delta={delta!r}: the witness's claim, {stated}, has no δ; give claim=… too")
-    epsilon = cast("float", stated.parameter if claim is None else claim)  # a number: it is no claim
+    epsilon = cast("float", stated.parameter if claim is None else claim)  # a claim was returned above
     return ApproxDP(epsilon, (own or 0.0) if delta is None else delta)
 
 
@@ -299,9 +299,9 @@ def _require_targets_own(witness: Witness, mechanism: object, parameters: Mappin
 def _check_parameters(
     witness: Witness, mechanism: object, own: Mapping[str, object], given: Mapping[str, object]
 ) -> None:
-    """Raise `InvalidParameter` where a mechanism cannot be the one that a witness is about."""
+    """Raise `InvalidParameter` where a mechanism cannot take the parameters of a witness."""
     if isinstance(mechanism, Mechanism):
-        return  # made ready elsewhere, with its parameters
+        return  # it was made ready with its parameters
     for name in witness.unreadable:
         if name not in given:
             raise InvalidParameter(
@@ -320,7 +320,7 @@ def _check_parameters(
 COMPILED_STEP_RUNS: Final = 200_000
 #: Paired search runs of a step of plain Python, at least and at most.
 PYTHON_STEP_RUNS: Final = (100, 10_000)
-#: Steps that fit in the time, at least, or nothing is shrunk.
+#: The least number of steps that must fit in the time, or nothing is shrunk.
 STEPS: Final = 20
 #: The share of the confirm runs in which a smaller witness is expected to refute.
 REFUTING_SHARE: Final = 0.5
@@ -336,8 +336,8 @@ class _Shrinker:
 
     runner: Runner
     objective: GrowthAt
-    needed: float  # nats a run
-    runs: int  # of one step
+    needed: float  # the least growth rate of a smaller witness, in nats a run
+    runs: int  # paired search runs of one step
     steps: int = 0
 
     @property
@@ -361,10 +361,9 @@ def smallest(
 ) -> tuple[Candidate | None, int]:
     """Shrink a pair and an event by the steps of the relation; return a candidate, D first, and the paired runs spent.
 
-    The candidate is None where no smaller one was found in time. Where the problem has data the inputs stay as they
-    are, and only the event gets simpler. The candidate is expected to refute within a share of the confirm runs, which
-    have another seed than the runs that made the witness. Raises `MechanismError` where the mechanism fails on its own
-    inputs.
+    The candidate is None where no smaller candidate was found in time. Where the problem has data, the inputs stay and
+    only the event gets simpler. The candidate is expected to refute within `REFUTING_SHARE` of the confirm runs, whose
+    seed differs from that of the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
     """
     started = time.monotonic()
     runs = _runs_of_a_step(problem.mechanism.cost, effort.max_time)
@@ -378,7 +377,7 @@ def smallest(
     shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_UNTIL * effort.max_time))
     try:
         chosen = _simplest(shrinker, small, event)
-    except MechanismTimeout:  # the witness there was stays
+    except MechanismTimeout:  # the earlier witness stays
         return None, shrinker.spent
     if chosen is None or (small is pair and chosen.event.complexity > event.complexity):
         return None, shrinker.spent
@@ -386,7 +385,7 @@ def smallest(
 
 
 def _runs_of_a_step(cost: Cost, max_time: float) -> int:
-    """Paired runs of one step, of which `STEPS` fit in the time; a power of ten, as for the search."""
+    """Paired runs of a step, so that `STEPS` steps fit in the time; for Python a power of ten, as for the search."""
     if cost.cheap_in_bulk:
         return COMPILED_STEP_RUNS
     fitting = max_time / STEPS / (2 * max(cost.seconds_per_run, 1e-9))
@@ -394,7 +393,7 @@ def _runs_of_a_step(cost: Cost, max_time: float) -> int:
 
 
 def _smallest_pair(shrinker: _Shrinker, problem: Problem, pair: Pair) -> Pair:
-    """The pair after steps to the first smaller pair that is refutable, until no pair is or the time is over."""
+    """The pair after repeated steps, each to the first smaller pair that is refutable, within the time."""
     try:
         while True:
             steps = smaller_pairs(problem.relation, pair, problem.data)

@@ -40,9 +40,9 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
-#: The number of runs from which on a pass is asked whether its runs are enough.
+#: The number of runs at which a pass is first tested for enough runs.
 FIRST_ASKED: Final = 64
-#: The same number of runs for compiled and vectorised code, which makes as many in a tenth of a second.
+#: The same number for compiled and vectorised code, which makes these runs in a tenth of a second.
 FIRST_ASKED_IF_CHEAP: Final = 1 << 20
 #: The factor by which the runs grow between two tests of whether a pass has enough runs.
 ASKING_GROWTH: Final = 1.1
@@ -52,8 +52,8 @@ ASKING_GROWTH: Final = 1.1
 class Evidence:
     """A candidate, its counts, all bets, and the course of their evidence.
 
-    `outcomes`: of D and of D′ in earlier runs, if kept; `runs_made`: all runs with a bet, those of epochs among them;
-    `search_runs` and `epoch_runs`: the runs before the last bet; `pass_notes`: notes for a pass alone.
+    `outcomes`: the outcomes of D and of D′ in earlier runs, if kept; `runs_made`: all runs with a bet, with the runs of
+    epochs; `search_runs` and `epoch_runs`: the runs before the last bet; `pass_notes`: notes that only a pass has.
     """
 
     candidate: Candidate
@@ -155,9 +155,9 @@ def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tupl
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in ABORTED_ENDS:
             outputs = drawn_outputs(problem, done.runner, evidence.candidate)
-    except KeyboardInterrupt:  # the verdict is there
+    except KeyboardInterrupt:  # the verdict is kept
         done = replace(done, ended="interrupted")
-    except BaseException as error:  # of any other kind, as by pytest-timeout: what was proved is not lost to it
+    except BaseException as error:  # of any kind, as by pytest-timeout: a proved violation is kept
         if isinstance(error, RunsEnded) or not refuted:
             raise
     grown = evidence.course.ending(evidence.runs_made, log_e)
@@ -193,7 +193,7 @@ def with_notes(verdict: Verdict, *notes: str) -> Verdict:
 
 
 def require_budget(claim: Claim, effort: Effort) -> None:
-    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    """Raise `BudgetTooSmall` if the runs are too few to prove even the clearest violation."""
     needed = runs_needed(claim, effort.level)
     if needed >= MOST_RUNS:
         raise BudgetTooSmall(
