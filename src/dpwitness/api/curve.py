@@ -51,7 +51,7 @@ CURVE_RUNS: Final = 1_500_000
 PLANNED_ERRORS: Final = 7.5
 #: log(1/α) of the tests that pairs and events are chosen for.
 LOG_THRESHOLD: Final = math.log(1e6)
-#: The p-value below which it counts as evidence, so that its runs are tested for dependence.
+#: The p-value below which the runs are tested for dependence, as it accuses the mechanism.
 SUSPICIOUS_P_VALUE: Final = 0.01
 
 
@@ -83,7 +83,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         )
     epsilons = _several("epsilon", options["epsilon"])
     statements = [Statement.of(mechanism, {**options, "claim": family, "epsilon": epsilon}) for epsilon in epsilons]
-    # Before anything is run: a mistake in the last ε must not cost the others.
+    # Checked before any run: a mistake in the last ε must not cost the other lines.
     (stated, *_) = [statement.stated for statement in statements]
     tests = _tests(options["claims"], stated.claim, method, of_family=family is not None)
     planned = None if options["runs"] is None else effort.runs
@@ -101,14 +101,14 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         try:
             line, line_ended, said = work_on(statement, effort, work)
             lines.append(line)
-        except DependentRuns:  # of the same function: what was counted of it before is no evidence either
+        except DependentRuns:  # earlier lines counted runs of the same function, so they are no evidence either
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
             said = (f"no line for ε = {epsilon:g}: {str(error) or EARLY_ENDS[line_ended]}",)
         notes += said
         ended = ended if line_ended == "runs" else line_ended
-        if line_ended not in ("runs", "time"):  # each of the others has time of its own
+        if line_ended not in ("runs", "time"):  # each line has a time limit of its own
             left = [f"{other.stated.epsilon:g}" for other in statements[place + 1 :]]
             notes += [f"not begun: ε = {', '.join(left)}"] if left else []
             break
@@ -137,7 +137,7 @@ Notes = tuple[str, ...]
 class CurveTests:
     """Tests of the claims of a family, one for each parameter in `values`.
 
-    `of_family`: the user named the family; else it is ε at the mechanism's δ.
+    `of_family`: whether the user named the family; else the family is ε at the mechanism's δ.
     """
 
     values: tuple[float, ...]
@@ -146,11 +146,11 @@ class CurveTests:
 
     @property
     def claims(self) -> list[Claim]:
-        """The claim of each test. Raises `InvalidClaim` for a parameter that the family does not have."""
+        """The claim of each test. Raises `InvalidClaim` for a parameter outside the family's range."""
         return [self.family.at(value) for value in self.values]
 
     def widest(self, planned: int) -> Objective:
-        """The objective that chooses pairs: a large bound of the parameter."""
+        """The objective that chooses pairs: the lower bound of the parameter."""
         if self.of_family:
             return ParameterAt(claim=self.family, planned=planned, log_threshold=LOG_THRESHOLD)
         return BoundAt(planned=planned, log_threshold=LOG_THRESHOLD, delta=self.family.largest(0.0))
@@ -186,7 +186,7 @@ def _several(name: str, values: object) -> list[float]:
     """The numbers that were given as the parameter `name`. Raises `InvalidParameter`."""
     if isinstance(values, numbers.Real):
         values = [values]
-    several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0  # an array without axes holds one
+    several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0  # an array without axes holds one number
     if isinstance(values, str | bytes | Mapping) or not several:
         raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
     assert isinstance(values, Iterable)
@@ -215,7 +215,7 @@ def _line(
     """
     notes = before_search.make_required_checks(problem, runner)
     epsilon, method, runs = how
-    scale = math.inf if tests.of_family else epsilon  # of which the runs by default are to show 80 %
+    scale = math.inf if tests.of_family else epsilon  # the default number of runs excludes 80 % of it
     planned = runs or most_runs(scale)
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
     pair, pool, spent = pool_of(problem, runner, tests, planned, budget)
@@ -228,9 +228,9 @@ def _line(
     ]
     planned = runs or runs_to_exclude(pool[0].estimate, again, scale, tests.family.largest(0.0))
     chosen = tests.best_of(pool, again)
-    used = sorted(set(chosen))  # the others are not counted
+    used = sorted(set(chosen))  # only these events are counted
     events = [pool[k].event for k in used]
-    # The exact tests ask for independent sides.
+    # The exact tests need independent sides.
     done = confirm_events(runner, pair, events, planned, coupled=False, look=lambda totals: ("", f"ε = {epsilon:g}"))
     if done.ended == "interrupted":
         raise KeyboardInterrupt
@@ -269,10 +269,10 @@ def _line(
 def pool_of(
     problem: Problem, runner: Runner, tests: CurveTests, planned: int, budget: int
 ) -> tuple[Pair, list[RatedEvent], int]:
-    """A pair and a handful of events for all tests, each once, and the search runs spent.
+    """A pair and at most six different events for all tests, and the search runs spent.
 
-    The event of the largest bound comes first, then those that are best at five of the parameters. `planned`: confirm
-    runs; `budget`: search runs.
+    The event of the largest bound comes first, then the best events at five of the parameters. `planned`: confirm runs;
+    `budget`: search runs.
     """
     wide = tests.widest(planned)
     searching = runner.searching()
@@ -289,14 +289,15 @@ def pool_of(
 
 
 def most_runs(epsilon: float) -> int:
-    """The most confirm runs of a curve, which grow as 1/ε² to see the same share of ε."""
+    """The most confirm runs of a curve; they grow as 1/ε², since a given share of ε needs that many."""
     return int(CURVE_RUNS * min(max(1 / max(epsilon, 1e-9), 1.0) ** 2, 15.0))
 
 
 def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
     """Confirm runs of a curve that put 80 % of ε, or of a smaller ε shown, `PLANNED_ERRORS` standard errors away.
 
-    The D side is thinned by e^ε, as in the test. `runs`: the runs of the estimate, which is one standard error lower.
+    The D side is thinned by e^ε, as in the test. `runs`: the runs of the estimate, which is lowered by one standard
+    error.
     """
     p, q = max(estimate.p - delta, 1e-30), max(estimate.q, 1e-30)
     apparent = math.log(p / q)

@@ -1,7 +1,7 @@
 """A check that bets from the first run on, since its runs are expensive: epochs on many pairs, then one candidate.
 
-The portfolios of each pair are those of `search.epochs`; this file shares the wealth among pairs, hands out epochs, and
-ends with a verdict.
+`search.epochs` has the portfolios of each pair; this file shares the wealth among pairs, hands out epochs, and ends
+with a verdict.
 """
 
 import math
@@ -44,7 +44,7 @@ from dpwitness.search.pairs import (
     refuse_constant,
 )
 
-#: Seconds of a run above which every run is evidence: 10⁵ search runs would take minutes.
+#: Seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
 EXPENSIVE: Final = 50e-6
 #: The most pairs of a check in epochs.
 MOST_PAIRS: Final = 32
@@ -53,28 +53,28 @@ MOST_PAIRS_IF_SLOW: Final = 12
 #: The most pairs of a very slow mechanism.
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
 #: Seconds of a run above which a mechanism is very slow.
-VERY_SLOW: Final = 0.5
-#: The part of a shard, 1 in 2, that an epoch has at least: 8 to 131 ms of runs, since learning from them takes 20.
+VERY_SLOW_SECONDS: Final = 0.5
+#: An epoch has at least 1/2 of a shard, 8 to 131 ms of runs, since learning from them takes 20 ms.
 EPOCH_PART_OF_SHARD: Final = 2
-#: Epochs of the runs that the user gives, at least.
+#: The least number of epochs into which the runs that the user gives are divided.
 LEAST_EPOCHS: Final = 256
-#: Places of the wealth kept for variations of the best pair.
+#: The number of places of the wealth kept for variations of the best pair.
 VARIATIONS: Final = 4
-#: Runs of every other pair before variations of the best pair are added.
+#: The least runs of every pair before variations of the best pair are added.
 RUNS_BEFORE_VARIATIONS: Final = 4
-#: Places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
+#: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
-#: The part of the affordable runs, 1 in 8, that unusual pairs get where nothing was won.
+#: Unusual pairs get 1/8 of the affordable runs if the other pairs have won nothing.
 UNUSUAL_PART: Final = 8
-#: The share of the time that is left behind the bets on unusual pairs.
+#: The share of the time that is left after the bets on unusual pairs.
 LEFT_BY_UNUSUAL: Final = 0.42
 #: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WON_NATS: Final = 1.0
-#: The part of the runs of the detectable parameter asked for, 1 in 4, that the search gets.
+#: The search gets 1/4 of the runs that show the detectable parameter which the user asks for.
 SEARCH_PART: Final = 4
-#: Runs with one outcome that show a constant mechanism: another outcome of 1 % is missed by 300 in one check of twenty.
+#: The least runs of one outcome that show a constant mechanism: 300 miss another outcome of 1 % in one check of twenty.
 CONSTANT_RUNS: Final = 1_000
-#: The share of the time that is left behind the look at last bits, which takes a few per cent.
+#: The share of the time that is left after the test of last bits, which takes a few per cent.
 LEFT_BY_BITS: Final = 0.36
 
 
@@ -86,7 +86,7 @@ def in_epochs(cost: Cost, effort: Effort) -> bool:
 
 
 def enough_search(claim: Claim, effort: Effort) -> int:
-    """Search runs that suffice for the detectable parameter that the user asks for; `MOST_RUNS` without one."""
+    """Search runs that suffice for the detectable parameter that the user asks for; `MOST_RUNS` if none is given."""
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
@@ -94,18 +94,18 @@ def enough_search(claim: Claim, effort: Effort) -> int:
 
 
 def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
-    """Bet from the first run on, and learn from each run the bets of the next: no run is thrown away.
+    """Bet from the first run on, and learn the bets of each epoch from all runs before it.
 
-    For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
-    every pair had its part of the runs that bring the detectable parameter to the one the user wants. Where nothing was
-    won until then, unusual pairs are screened. Then the best candidate is fixed, and the other half of the runs gives
-    the parameter that a test of its event alone would have detected. All bets together are one e-value.
+    The portfolios of `search.epochs` are renewed before every epoch, for half of the runs or of the time, or until
+    every pair had `enough_search` runs. If nothing was won by then, unusual pairs are screened. Then the best candidate
+    is fixed, and the other half of the runs gives the parameter that a test of its event alone would have detected. All
+    bets together are one e-value.
     """
     epochs = epochs_of(problem, runner, effort, notes)
     leak = None
     try:
         epochs.bet(max(effort.runs // 2, 1))
-        if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
+        if epochs.ended == "runs" and epochs.candidate is None:  # too few runs of each pair to choose a candidate
             epochs.bet(effort.runs)
         if epochs.ended == "runs":
             epochs.bet_on_unusual()
@@ -126,18 +126,18 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < CONSTANT_RUNS)
     candidate = epochs.candidate
     if candidate is None and epochs.late and epochs.ended == "runs":
-        epochs.ended = "time"  # not two runs of any pair
+        epochs.ended = "time"  # no pair has two runs
     if epochs.ended != "runs" or candidate is None:
         return with_leak(epochs.end(candidate), leak, effort)
     return with_leak(unless_proved(lambda: epochs.bet_all_on(candidate), leak, effort), leak, effort)
 
 
 def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "Epochs":
-    """A share of the wealth for each of the relation's first pairs, some for variations, one for an unusual pair."""
+    """The epochs before their first run, with places for the relation's first pairs, variations and an unusual pair."""
     cost = problem.mechanism.cost
     most = MOST_PAIRS
     if cost.slow:
-        most = MOST_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else MOST_PAIRS_IF_SLOW
+        most = MOST_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW_SECONDS else MOST_PAIRS_IF_SLOW
     attacked = proposed(problem, effort.runs)
     events: dict[frozenset[Hashable], list[Event]] = {}
     for candidate in attacked:
@@ -146,13 +146,13 @@ def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str
     pairs = list(islice(different(chain((found.pair for found in attacked), made)), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    # Of slow mechanisms what each run took is known from the epochs: none is made to be timed alone.
+    # The epochs of slow mechanisms time each run, so that no run is made for timing alone.
     costs = Costs(runner.searching(), affordable_runs(problem, runner), timing=not cost.slow)
     courses = [
         PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
         for k, pair in enumerate(pairs)
     ]
-    searched = not cost.slow and effort.search_runs is None  # with runs that are no evidence
+    searched = not cost.slow and effort.search_runs is None  # whether some runs may be no evidence
     kept = UNUSUAL_PLACES if searched and next(problem.unusual(), None) is not None else 0
     places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
     return Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
@@ -168,12 +168,12 @@ class Epochs:
     notes: tuple[str, ...]
     costs: Costs
     courses: list[PairWealth]
-    places: int  # pairs that have a share of the wealth, used or not
-    kept: int = 0  # of these, for unusual pairs
+    places: int  # equal shares of the wealth, each for one pair or unused
+    kept: int = 0  # places for unusual pairs
     runs: int = 0
     searched: int = 0  # paired runs that are no evidence
     varied: bool = False
-    numbered: int = 0  # pairs: no number is used twice, also not that of a pair that was left out
+    numbered: int = 0  # pairs numbered so far; the number of a pair that was left out is not used again
     ended: str = "runs"
     lost: ClusterLost | None = None
     late: bool = False  # whether an epoch ended with fewer runs than it should have
@@ -192,7 +192,7 @@ class Epochs:
 
     @property
     def candidate(self) -> Candidate | None:
-        """The candidate for the runs that are left: of the best pair, unless all of its outcomes are equal."""
+        """The candidate for the remaining runs, on the best pair, unless all outcomes of that pair are equal."""
         best = self.best
         candidate = best.candidate(self.problem.claim, self._planned(best.cost))
         if candidate is not None and best.tells(candidate.event):
@@ -200,7 +200,7 @@ class Epochs:
         return next(filter(None, (course.ordinary() for course in self.courses)), candidate)
 
     def _planned(self, cost: float) -> int:
-        """The number of runs that are left, and fit in the time at the cost of a run."""
+        """The number of remaining runs that fit in the time at the cost of a run."""
         return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
 
     def _course_of(self, candidate: Candidate) -> PairWealth:
@@ -208,13 +208,13 @@ class Epochs:
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """All runs in the order of time."""
+        """The outcomes of all runs in the order of time."""
         return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
     def bet(self, most: int, left: float = 0.5) -> None:
         """Bet until the claim is refuted, `most` runs are made in all, or the share `left` of the time is left.
 
-        Without evidence against the claim it also ends once all pairs have the runs of the detectable parameter.
+        Without evidence against the claim, betting also ends once all pairs have `enough_search` runs.
         """
         claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = enough_search(claim, self.effort)
@@ -237,7 +237,7 @@ class Epochs:
             if made < n:
                 self.late = True
                 if runner.deadline is not None and not runner.deadline.left:
-                    self.ended = "time"  # a run that had begun did not end: what is bet now would know that
+                    self.ended = "time"  # a run was cut off, and later bets would depend on its slowness
             if made < n or course.full:
                 return
             if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
@@ -250,7 +250,7 @@ class Epochs:
     def _least_of_epoch(self) -> int:
         """The least runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning from them.
 
-        It is 1 where the user wants no search runs, and so cares for runs and not for time.
+        It is 1 where the user asks for no search runs, and so wants to save runs and not time.
         """
         cost = self.problem.mechanism.cost
         if cost.slow:
@@ -265,15 +265,15 @@ class Epochs:
         return self.places - len(self.courses)
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
-        """Give at most `most` of the pairs a place each, where they have none yet."""
+        """Give at most `most` of the pairs that have no place a place each."""
         for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
             self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
             self.numbered += 1
 
     def bet_on_unusual(self) -> None:
-        """Bet on the best unusual pairs, where nothing was won on the others.
+        """Bet on the best unusual pairs, if the other pairs won nothing.
 
-        They are chosen by a few runs of each, which are no evidence.
+        A few runs of each unusual pair, which are no evidence, choose the best.
         """
         if not self.kept or self._log_wealth() > WON_NATS:
             return
@@ -288,7 +288,7 @@ class Epochs:
         self.searched += state.spent
         before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)
-        self.runner.tried.pairs -= len(self.courses) - before  # these are counted with all that are bet on
+        self.runner.tried.pairs -= len(self.courses) - before  # `_verdict` counts all pairs that are bet on
         self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
@@ -308,14 +308,14 @@ class Epochs:
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
     def bet_all_on(self, candidate: Candidate) -> Verdict:
-        """Bet all of the wealth on one candidate, in the runs and the time that are left."""
+        """Bet all of the wealth on one candidate, in the remaining runs and time."""
         claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
         fixed = self._on_cells(candidate, runs)
         before = wealth.log_e_value(claim)
         look = until_settled(self.problem, fixed.estimate, self.effort, self.course, (self.runs, before))
         try:
             done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
-        except MechanismTimeout:  # not one run more: what was bet until then is the evidence
+        except MechanismTimeout:  # no further run was done in time, so the earlier bets are the evidence
             self.ended = "time"
             return self.end(candidate)
         done.shards.series, done.shards.chosen = self.series, self._course_of(fixed).later_counts(fixed)
@@ -324,7 +324,7 @@ class Epochs:
 
     def end(self, candidate: Candidate | None) -> Verdict:
         """The verdict without further runs: the claim is refuted, or the check was interrupted."""
-        if candidate is None:  # no event looked good: take the event that there is a first value
+        if candidate is None:  # no event was chosen: take the event that the first entry is present
             even = Estimate(p=0.5, q=0.5, both=0.5)
             candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
         seen = self._course_of(candidate)
@@ -349,7 +349,7 @@ class Epochs:
         """The verdict by the evidence of all bets."""
         mechanism = self.problem.mechanism
         slow_notes: tuple[str, ...] = ()
-        if mechanism.cost.slow:  # of others it is known without these runs
+        if mechanism.cost.slow:  # other mechanisms were tested for this before the search
             slow_notes = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
             sides = ((data, rows) for c in self.courses for data, rows in zip(c.pair.sides, (c.x, c.y), strict=True))
             slow_notes += before_search.same_throughout(sides)
@@ -370,6 +370,6 @@ class Epochs:
         return verdict_of(self.problem, self.effort, evidence, self.notes)
 
     def _log_wealth(self) -> float:
-        """The logarithm of the mean wealth of all places; those that are not used keep theirs."""
+        """The logarithm of the mean wealth of all places; an unused place has wealth 1."""
         logs = [course.wealth for course in self.courses] + [0.0] * (self.places - len(self.courses))
         return float(np.logaddexp.reduce(logs)) - math.log(self.places)

@@ -1,19 +1,18 @@
 """Leaks through the last bits of floating-point outcomes: a finding of its own beside the verdict of a check.
 
-A mechanism that is private in real arithmetic may not be private in floating point: almost every one that adds noise of
-double precision to a number is not (Mironov 2012). So a check says two things: the verdict, which no bits decide, at
-level α·(1 − `BITS_SHARE`), and the leak through bits, at level α·`BITS_SHARE`. Together they accuse a mechanism that
-keeps its claim, as it is computed, with probability at most α.
+A mechanism that is private in real arithmetic may not be private in floating point: almost all mechanisms that add
+noise of double precision to a number are not (Mironov 2012). So a check has two results: the verdict, without last
+bits, at level α·(1 − `BITS_SHARE`), and the leak through last bits, at level α·`BITS_SHARE`. Together they accuse a
+mechanism that keeps its claim, as it is computed, with probability at most α.
 
 The runs of both begin with the same draws. Each event was fixed before its runs, and the sum of the two levels holds
 for any dependence between them.
 
-Noise of double precision that is added to x ends on the grid of the last bits of the sum: 1 + noise is a multiple of
-2^−53, and of 0 + noise nearly half is not (Mironov 2012; Haney et al. 2022). In real arithmetic there is nothing of the
-kind, so these events are looked at apart from all others. A leak of this kind is in a large part of the runs or
-nowhere, so few runs of a few pairs show it.
+A sum x + noise in double precision lies on the grid of its last bits: 1 + noise is always a multiple of 2^−53, but 0 +
+noise is not in nearly half of the runs (Mironov 2012; Haney et al. 2022). Such a leak shows in a large part of the runs
+or nowhere, so a few runs of a few pairs find it.
 
-In this order: outcomes → the set of bits that shows most → fresh runs → a `Violation` of that event.
+outcomes → the event on last bits with most nats against the claim → fresh runs → a `Violation` of that event
 """
 
 import math
@@ -42,13 +41,13 @@ from dpwitness.search.costs import affordable_runs
 
 Rows = NDArray[np.float64]
 
-#: Fresh runs, for each run that the bet is expected to take.
+#: The ratio of fresh runs to the runs in which the bet is expected to refute.
 RUNS_FACTOR: Final = 3.0
-#: Fresh runs of cheap code, at least, for a large lower bound.
+#: The least number of fresh runs of cheap code, for a large lower bound.
 CHEAP_RUNS: Final = 1 << 15
-#: The share of the planned runs that the look at last bits takes at most.
+#: The largest share of the planned runs for the test of last bits.
 RUNS_SHARE: Final = 0.05
-#: Runs of a pair that are looked at, at least.
+#: The least number of runs of a pair whose last bits are tested.
 LEAST_RUNS: Final = 64
 #: The level at which plain Python must show the leak of compiled code; the few runs for it are no evidence.
 PYTHON_LEVEL: Final = 1e-3
@@ -57,13 +56,13 @@ PYTHON_SHARE: Final = 0.01
 
 
 def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Rows, Rows]]:
-    """Few runs of the relation's first pairs; of the first pair alone where outcomes are not of floating point."""
+    """Outcomes of a few runs of the relation's first pairs; nothing if the first pair has whole numbers only."""
     affordable = RUNS_SHARE * affordable_runs(problem, runner)
     n = int(max(min(MOST_RUNS, affordable / MOST_PAIRS), LEAST_RUNS))
     for number, pair in enumerate(islice(problem.candidates(), int(min(MOST_PAIRS, affordable / n)))):
         try:
             drawn = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
-        except MechanismRaised:  # the search has said so
+        except MechanismRaised:  # the search has reported it
             continue
         except MechanismTimeout:
             return
@@ -79,7 +78,7 @@ def leak_of_bits(
 ) -> Violation | None:
     """The violation by last bits, proved on fresh runs at the level of bits; None without one.
 
-    `outcomes` as in `best_bits`; `planned`: the runs of the check, of which it takes a small part at most.
+    `outcomes` as in `best_bits`; `planned`: the runs of the check, a small part of which prove the leak.
     """
     if not effort.bits:
         return None
@@ -114,44 +113,41 @@ def leak_of_bits(
 
 
 def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdict:
-    """The verdict with the leak through bits; the violation by bits in its place where the user wants `bits="strict"`.
-
-    A violation stays as it is.
-    """
+    """A pass with the leak through bits, or, with `bits="strict"`, the leak as violation; another verdict as it is."""
     if leak is None or not isinstance(verdict, NotRefuted):
         return verdict
     if effort.bits != "strict":
         return replace(verdict, floating_point=leak)
-    passed = f"without these bits the claim is not refuted: what was looked at would have caught {verdict.caught}"
+    passed = f"without these bits the claim is not refuted: the check would have caught {verdict.caught}"
     ended = verdict.ended if verdict.ended in ABORTED_ENDS else leak.ended
     return replace(leak, notes=(*verdict.notes, *leak.notes, passed), seconds=verdict.seconds, ended=ended)
 
 
 def unless_proved(verdict: Callable[[], Verdict], leak: Violation | None, effort: Effort) -> Verdict:
-    """The verdict; where its runs fail behind a violation by bits that is to count as one, that violation."""
+    """The verdict; if its runs fail and `bits="strict"`, the violation by bits that was proved before them."""
     try:
         return verdict()
-    except (DependentRuns, CompiledDisagrees):  # which speak of the runs before them, too
+    except (DependentRuns, CompiledDisagrees):  # errors that void the runs of the leak too
         raise
     except MechanismError as error:
         if leak is None or effort.bits != "strict":
             raise
-        return replace(leak, notes=(*leak.notes, f"the runs behind this proof ended with an error: {error}"))
+        return replace(leak, notes=(*leak.notes, f"the runs after this proof ended with an error: {error}"))
 
 
 def _runs_to_refute(candidate: Candidate, claim: Claim, alpha: float) -> float:
-    """The paired runs in which the best bet refutes the claim, by the estimate; infinite where it never does."""
+    """The paired runs in which the best bet for the estimate refutes the claim; infinite without growth."""
     estimate = candidate.estimate
-    assert estimate is not None  # of the runs that chose it
+    assert estimate is not None  # from the runs that chose the event
     plane = claim.half_plane(estimate.p, estimate.q)
     growth = float(growth_rate(estimate.p, estimate.q, plane, estimate.both))
     return math.log(1 / alpha) / growth if growth > 0 else math.inf
 
 
 def _same_in_python(problem: Problem, runner: Runner, candidate: Candidate, most: float) -> bool:
-    """Whether the function as it was given shows the same bits, where it was compiled.
+    """Whether the function shows the same leak in plain Python, if it was compiled.
 
-    Compiled logarithms may differ from Python's in the last place, so the leak might be of the compiled code alone.
+    Compiled logarithms may differ from Python's in the last place, so only the compiled code might leak.
     """
     plain, claim = problem.mechanism.plain, problem.claim
     if plain is None:
@@ -180,7 +176,7 @@ def _confirmed(
     runs: int,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """Fresh runs of a candidate. Raises `KeyboardInterrupt` where they are interrupted: nothing of them is lost."""
+    """Fresh runs of a candidate. Raises `KeyboardInterrupt` again, after `confirm_events` has kept the counts."""
     done = confirm_events(runner, candidate.pair, (candidate.event,), runs, coupled=candidate.coupled, look=look)
     if done.ended == "interrupted":
         raise KeyboardInterrupt
@@ -190,10 +186,7 @@ def _confirmed(
 def _violation(
     problem: Problem, effort: Effort, candidate: Candidate, done: Confirmation, spent: int
 ) -> Violation | None:
-    """The violation by bits, if its runs refute the claim and are independent of each other.
-
-    Raises `DependentRuns` where they are not.
-    """
+    """The violation by bits; None if its runs do not refute the claim. Raises `DependentRuns`."""
     claim, alpha = problem.claim, effort.level_of_bits
     (counts,) = done.totals
     bet = bet_on(counts, claim, candidate.estimate)
@@ -218,24 +211,24 @@ def _violation(
     )
 
 
-#: Runs of a pair that are looked at, at most.
+#: The largest number of runs of a pair whose last bits are tested.
 MOST_RUNS: Final = 256
 #: The largest number of pairs tested.
 MOST_PAIRS: Final = 12
 #: The largest number of columns of an outcome that are tested.
 MOST_COLUMNS: Final = 64
-#: The number of columns of which every cut is tried: those in which the bits differ most.
+#: The number of columns whose every cut is tried: those in which the bits differ most.
 CUT_COLUMNS: Final = 4
-#: Bits by which a grid of rounding is finer than typical outcomes: a coarser grid is the mechanism's, and is left
-#: to the learners.
+#: Bits by which a grid of rounding is finer than typical outcomes; the mechanism makes a coarser grid, which the
+#: learners test.
 SIGNIFICANT_BITS: Final = 20
 #: Bits of the mantissa of a double.
 MANTISSA_BITS: Final = 53
-#: The share of an entry on a coarser grid, on either side, above which the entry is left to the learners.
+#: The largest share of the runs of either side in which an entry lies on a coarser grid.
 COARSE_SHARE: Final = 0.25
-#: Nats against the claim that an event shows at least in the runs that chose it: chance may give less.
+#: The least nats against the claim that an event shows in the runs that chose it: chance may give less.
 LEAST_NATS: Final = 12.0
-#: Nats against the claim that end the look at further pairs.
+#: The nats against the claim at which no further pair is tested.
 ENOUGH_NATS: Final = 40.0
 
 
@@ -248,16 +241,16 @@ class FoundBits:
 
 
 def is_rounded(rows: Rows) -> bool:
-    """Whether outcomes hold numbers that are not whole; last bits of whole numbers tell nothing."""
+    """Whether outcomes hold numbers that are not whole; the last bits of whole numbers show no rounding."""
     plain = numbers(rows)
     return bool(np.any(plain != np.round(plain), where=np.isfinite(plain)))
 
 
 def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
-    """The set of last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
+    """The event on last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
 
-    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `ENOUGH_NATS` ends the look at
-    further pairs. The estimate is of the same runs.
+    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `ENOUGH_NATS` ends the search. The
+    candidate's estimate comes from the same runs.
     """
     best: FoundBits | None = None
     for pair, x, y in outcomes:
@@ -311,7 +304,7 @@ def _best_cut(pair: Pair, feature: Feature, values: Rows, most: float, claim: Cl
     q = p[::-1]
     plane = claim.half_plane(p, q)
     allowed = plane.slope * q + plane.intercept
-    # One imagined run in the event on either side: what was not seen in a few runs is not impossible.
+    # One imagined run in the event on either side, since few runs may miss it by chance.
     nats = n * p * np.log((p + 1 / n) / (allowed + 1 / n))
     swapped, below, k = np.unravel_index(int(np.argmax(nats)), nats.shape)
     cut = float(cuts[k])

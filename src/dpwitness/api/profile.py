@@ -1,8 +1,8 @@
 """A lower band of the whole privacy profile of a mechanism, and the claims that lie outside it.
 
-The pair is that of `search.pairs`. The events have nearly the largest δ at some ε: learned events, and all half-lines
-of their statistics, are counted on search runs that did not propose them, and a few that cover all ε are chosen. That
-is never evidence: confirm runs count them once they are fixed.
+The pair comes from `search.pairs`. Learned events, and all half-lines of their statistics, are counted on search runs
+that did not propose them. A few events are chosen so that one has nearly the largest δ at every ε. Only the confirm
+runs, which count the chosen events, are evidence.
 """
 
 import math
@@ -54,8 +54,8 @@ def counted_events(
 ) -> tuple[list[Event], Floats, int]:
     """The learned events, or all half-lines of their statistics, the shares of the four cells of each, and the runs.
 
-    The shares, of shape (events, 4), are those in fresh search runs, `runs` or as many as there was time for, in the
-    direction of the pair. Without time for any the learned events have the estimates that they came with.
+    The shares, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline, in the direction
+    of the pair. If no run is done in time, they are those of the learned events' estimates.
     """
     cuts: dict[Hashable, CutCells] = {}
     others: dict[str, Event] = {}
@@ -86,17 +86,17 @@ def counted_events(
 EPSILON_STEP: Final = 0.02
 #: The largest ε for which events are chosen, also where log(runs) is larger.
 MOST_EPSILON: Final = 20.0
-#: The loss of δ against the best event at an ε, as a share of the error of the best event, that is allowed.
+#: The allowed loss of δ against the best event at an ε, as a share of the error of the best event.
 ALLOWED_ERROR: Final = 0.05
-#: The loss of δ against the best event at an ε, as a share of its δ, that is allowed.
+#: The allowed loss of δ against the best event at an ε, as a share of the δ of the best event.
 ALLOWED_DELTA: Final = 5e-4
-#: Relative errors between which an event's share of α is proportional to its error.
+#: The relative errors between which an event's share of α is proportional to its error.
 RELATIVE_ERRORS: Final = (0.002, 0.05)
-#: The most events of a band.
+#: The largest number of events of a band.
 MOST_EVENTS: Final = 96
-#: The logarithm of the number of events of a band as it is guessed before they are chosen.
+#: The logarithm of the number of events of a band, a guess before they are chosen.
 LOG_EVENTS: Final = math.log(30)
-#: The most search runs that events are counted on before they are chosen: they place cuts for 10¹⁰ confirm runs.
+#: The most search runs that count events before they are chosen: enough to place cuts for 10¹⁰ confirm runs.
 MOST_COUNTED_RUNS: Final = 100_000_000
 #: Pairs of an attack that are sampled beside those of the search.
 ATTACKED_PAIRS: Final = 2
@@ -115,8 +115,8 @@ class ProfileEvents:
 def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, planned: int, budget: int) -> ProfileEvents:
     """The best pair and its events for `planned` confirm runs. Raises as `search`.
 
-    `budget`: paired search runs for the pair; the events are counted on as many again, of compiled code on a quarter of
-    the planned ones at least.
+    `budget`: paired search runs for the pair; as many runs again count the events, and at least a quarter of the
+    planned runs if runs are nearly free.
     """
     searching = runner.searching()
     objective = DeltaAt(epsilons=TEST_EPSILONS, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
@@ -149,13 +149,13 @@ def _best_pair(runner: Runner, promising: Sequence[PromisingPair], objective: De
     if len(promising) == 1:
         return promising[0]
     results = runner.each([partial(learn, one.sample, objective, most=1) for one in promising])
-    # At the deadline those that were not looked at yet count as nothing.
+    # A pair whose events were not learned before the deadline comes last.
     values = [-math.inf if found is None else found[0].value for found in results]
     return promising[int(np.argmax(values)) if values else 0]
 
 
 def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[RatedEvent]:
-    """Events of a pair for several ε."""
+    """Learned events of a pair, for each of several ε."""
     each = [replace(objective, epsilons=(epsilon,)) for epsilon in objective.epsilons]
     results = replace(runner, deadline=None).each([partial(learn, one.sample, alone, most=4) for alone in each])
     return [event for found in results for event in found or ()]
@@ -164,13 +164,13 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 def _covering(
     events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
 ) -> tuple[list[Event], tuple[PlannedLine, ...]]:
-    """Few events, one of which is nearly the best at every ε, and their parts in the band.
+    """Few events, so that one is nearly the best at every ε, and their parts in the band.
 
     `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """
     epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + EPSILON_STEP, EPSILON_STEP)
     threshold = math.log(1 / alpha) + LOG_EVENTS
-    # The error of the estimates too: of many events some seem good by chance.
+    # The estimates have an error too, by which some of many events look good.
     threshold = (math.sqrt(threshold) + math.sqrt(planned / counted / 2)) ** 2
 
     def differences(cells: Floats, epsilons: Floats) -> Floats:
@@ -183,7 +183,7 @@ def _covering(
     means, errors = differences(cells, epsilons)
     best = (means - errors).argmax(axis=0)
     showing = int(np.logical_and.accumulate((means - errors).max(axis=0) > 0).sum())
-    if not showing:  # some event must do
+    if not showing:  # no event shows δ > 0, so the band has the best event at ε = 0
         best, showing = means[:, :1].argmax(axis=0), 1
     best, epsilons = best[:showing], epsilons[:showing]
     cells = cells[best]
@@ -216,7 +216,7 @@ def _greedy(enough: NDArray[np.bool_]) -> list[int]:
     while start < len(enough):
         reach = np.logical_and.accumulate(enough[start:, start:], axis=1).sum(axis=1)  # columns in a row
         found.append(start + int(reach.argmax()))
-        start += max(int(reach.max()), 1)  # a difference that is no number covers nothing
+        start += max(int(reach.max()), 1)  # a NaN covers no column
     return found
 
 
@@ -237,8 +237,7 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
     stopping time; the inequalities are in `evidence.profile_band`.
 
     `epsilon` is the mechanism's own parameter. A `claim` of any kind that lies outside the band is refuted, and the
-    result has a witness; without `claim` the result is the band alone, also of what nothing is claimed of. Errors as in
-    `check`.
+    result has a witness; without `claim` the result is the band alone. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     judged = options["claim"] is not None
@@ -257,7 +256,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     band = band_of(found.lines, counts, planned)
     witness = _witness(problem, runner, effort, found, (band, counts)) if judged else None
     against = band.delta(0.0) > 0 or witness is not None
-    # Of nested events the outermost and the innermost, and the one that is to be believed most.
+    # The outermost and the innermost of nested events, and the event of the witness.
     compared = [found.events[0], found.events[-1], *([] if witness is None else [witness.event])]
     done = done.examine(
         against=against, largest=witness is None, compared={str(event.to_json()): event for event in compared}.values()
@@ -283,7 +282,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
 def _witness(
     problem: Problem, runner: Runner, effort: Effort, found: ProfileEvents, shown: tuple[ProfileBand, Sequence[Counts]]
 ) -> Witness | None:
-    """The witness of the event with the strongest evidence that the claim is outside the band; None without any."""
+    """The witness of the event with the strongest evidence that the claim is outside the band; None if it is inside."""
     claim, (band, counts) = problem.claim, shown
     outside = [k for k, line in enumerate(band.lines) if line.outside(claim) > 0]
     if not outside:

@@ -1,4 +1,4 @@
-"""A sweep: the cases of some modules, which share one α, run in processes, the file that it goes on from, its table."""
+"""A sweep: the cases of some modules, their shares of α, their processes, the file of results, and the table."""
 
 import hashlib
 import inspect
@@ -33,7 +33,7 @@ from dpwitness.runs.executors import THREAD_VARIABLES
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.worker import NOT_REFUTED, REFUTED, STATUSES, CaseResult
 
-#: GRACE_SECONDS is the time in seconds that a case's process has beside its own, to start, to import and to compile.
+#: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
 
 
@@ -63,11 +63,11 @@ class Case(Recipe, JsonFields):
             kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
             if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
                 raise kind(text)
-            raise errors.MechanismError(text)  # the name is what another process wrote
+            raise errors.MechanismError(text)  # the process wrote the name of another class
         return found.verdict
 
     def run(self, *, grace: float = GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
-        """Check the case in a new process, and return its result, also for a case that cannot be run.
+        """Check the case in a new process, and return its result, with an error for a case that cannot be run.
 
         `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
         """
@@ -105,14 +105,14 @@ class Sweep(JsonFields):
     @classmethod
     def of(cls, modules: Sequence[str], effort: Effort, records: str | None) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
-        seed = cast("int", effort.seed)  # by now one is chosen
+        seed = cast("int", effort.seed)  # `Effort` has chosen one
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
         digest = ""
-        if records is not None:  # an integer would be taken for an open file, and closed
+        if records is not None:  # an integer would be opened as a file descriptor, and closed
             checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
-            read_frame(records)  # errors are raised now, and not in each process
+            read_frame(records)  # so that errors are raised here, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = [one for name in names for one in recipes_of(name)]
         if not found:
@@ -120,7 +120,7 @@ class Sweep(JsonFields):
             within = ", ".join([one.name for one in inside][:8])
             said = "no name that it defines carries a claim or has a parameter epsilon"
             raise InvalidParameter(f"{', '.join(names)}: {said}" + (f"; modules within: {within}" if within else ""))
-        number: Counter[str] = Counter()  # results are known by names: the second case of a name gets a number
+        number: Counter[str] = Counter()  # names identify results, so the second case of a name gets a number
         cases = []
         for place, describer, recipe in found:
             module, _, name = place.rpartition(":")
@@ -161,7 +161,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
         place = f"{module}:{name}"
         if (found := describer_of(thing, place)) is None:
             continue
-        try:  # settings as a file will have them
+        try:  # settings as the file of the sweep will have them
             recipes = [
                 replace(one, settings=json.loads(json.dumps(dict(one.settings))))
                 for one in found[1].recipes(thing, place)
@@ -181,7 +181,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
             home = (getattr(thing, "__module__", None) if callable(thing) else None) or module.__name__
             own = not name.startswith("_") and f"{home}.".startswith(f"{module.__name__}.")
             if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
-                seen.add(id(thing))  # not again by a second name
+                seen.add(id(thing))  # a second name of it is left out
                 yield name, thing
 
 
@@ -229,7 +229,7 @@ def sweep(
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
     """The sweep that a file holds, and its results by name. Raises `InvalidData` for the file of another sweep.
 
-    Without a given seed the file's seed is used: cases that were cut off draw the runs that they would have had.
+    Without a given seed the file's seed is used, so that interrupted cases draw the runs that they would have drawn.
     """
     try:
         first, *lines = map(json_value, filter(str.strip, read_text(path).splitlines()))
@@ -262,7 +262,7 @@ def run(
     seed_given: bool = True,
     told: Callable[[CaseResult, int, int], None] = lambda result, done, size: None,
 ) -> tuple[Sweep, list[CaseResult]]:
-    """Run the cases that have no result in a file; the sweep, and the results in its order, fewer after Ctrl-C.
+    """Run the cases without a result in a file; return the sweep and all results in its order, fewer after Ctrl-C.
 
     `workers`: cases at a time; `output`: the file, written whole after each case; `seed_given`: whether the user gave
     the seed, otherwise the file's seed is used. `told` is called with each result, the number of results and the

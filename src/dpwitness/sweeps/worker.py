@@ -76,12 +76,12 @@ def answer_case(case: dict[str, Any]) -> dict[str, object]:
 
 
 def check_case(case: dict[str, Any]) -> CaseResult:
-    """Check the attempt of a case that runs first, under each relation that its claim may mean.
+    """Check the first attempt of a case that runs, under each relation that its claim may mean.
 
-    Raises whatever the module, its describer and the mechanism raise.
+    Raises every error of the module, its describer and the mechanism.
     """
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
-    from dpwitness.sweeps import worker  # by the name by which a new process loads it, not as __main__
+    from dpwitness.sweeps import worker  # not as __main__: a new process loads functions by this module's name
 
     # Attempts are tried in a quarter of the time of the case.
     number, attempt = first_that_runs(attempts_of(case), time.monotonic() + 0.25 * case["max_time"])
@@ -115,12 +115,12 @@ def check_case(case: dict[str, Any]) -> CaseResult:
     return CaseResult(case=case["name"], adjacency=attempt.adjacency, verdict=verdict)
 
 
-# The mechanism of the case, as functions at the top of a module: the health check of a violation loads it in a new
-# process, where remembered noise would be another one.
+# The mechanism of the case, as functions at the top of a module: the health check of a violation loads them in a new
+# process, where stored noise would differ.
 
 
 def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
-    """The attempts at a case. Raises every error of loading the thing and of making the mechanism."""
+    """The attempts at a case. Raises every error of loading the named object and of making the mechanism."""
     thing, describer = load_object(case["place"]), registered()[case["describer"]]
     records = None if case["records"] is None else read_frame(case["records"])
     return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
@@ -144,7 +144,7 @@ def run_with_generator(rng: object, data: object) -> object:
 
 
 def whole_output(output: object) -> object:
-    """The whole output. Functions whose outputs are summarised are not compiled: numba cannot compile those above."""
+    """The whole output; as `outcome=` it prevents compilation, which fails for the functions above."""
     return output
 
 

@@ -1,7 +1,7 @@
 """Describers, which turn a name of a module into mechanisms. One file a library, with one `DESCRIBER`.
 
-Packages name their describers in the entry point group `dpwitness.describers`, this one too. The first that describes a
-thing is asked, those of other packages before those of this one, and `signatures` last.
+All packages, dpwitness too, name their describers in the entry point group `dpwitness.describers`. The first describer
+that describes a thing is used: describers of other packages come first, then those of dpwitness, `signatures` last.
 """
 
 import warnings
@@ -30,14 +30,14 @@ class Recipe:
 class Attempt:
     """A mechanism with its claim and the inputs that are neighbours.
 
-    `of_records`: the input is records of several people; a mechanism that returns an entry for each of them is not run,
-    since its claim is about one record. `strict`: the attempt is run only if it runs on all of the first pairs and on
-    the smallest inputs; a mechanism that refuses numbers beyond its bounds, or few records, is to be run without them.
+    `of_records`: whether the input is records of several people; then a mechanism that returns an entry for each record
+    is not run, since its claim is about one record. `strict`: whether the attempt is run only if it runs on all of the
+    first pairs and on the smallest inputs; a later attempt leaves out inputs that the mechanism refuses.
     """
 
     mechanism: Callable[..., Any]  # a function as `check` takes it
     claim: Claim
-    relations: tuple[Relation, ...]  # all that the claim may mean; it is refuted only if it is under each
+    relations: tuple[Relation, ...]  # all relations that the claim may mean; it is refuted only under all of them
     adjacency: str  # the relations, for people
     parameters: Mapping[str, Any] = field(default_factory=dict)  # the mechanism's parameters, ε among them
     of_records: bool = False
@@ -45,10 +45,10 @@ class Attempt:
 
 
 class Describer(Protocol):
-    """Describes the names of one library as mechanisms."""
+    """A describer of the names of one library as mechanisms; a thing is the object behind a name."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether it knows the thing, without running it; `place`: module and name, as package.module:name."""
+        """Whether the describer knows the thing, without running it; `place`: its name, as package.module:name."""
 
     def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """The recipes of the thing, at least one, and the same in every process."""

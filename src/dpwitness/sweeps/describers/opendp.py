@@ -1,8 +1,8 @@
 """OpenDP: constructors of measurements, whose claim is `map(d_in)`, and of transformations, with OpenDP's own noise.
 
 Inputs and neighbours follow from the input domain and the input metric of the constructed object, and for plans on
-frames of Polars from the declared margin. A transformation is followed by a measurement of OpenDP for numbers
-as far apart as its map says; both together claim their map. A transformation to a dataset claims nothing by itself.
+frames of Polars from the declared margin. A transformation is chained with a measurement of OpenDP whose noise fits the
+transformation's map; the chain claims its map. A transformation to a dataset claims nothing by itself.
 """
 
 import inspect
@@ -33,20 +33,20 @@ ATOM_VALUES: Final[Mapping[str, list[Any]]] = {
     "f64": [0.0, 1.0, 5.0], "i32": [0, 1, 5], "String": ["a", "b", "c"], "bool": [False, True],
     "BitVector": [[0] * 8, [1] * 8, [1] + [0] * 7],
 }  # fmt: skip
-#: CONSTRUCTOR_VALUES has values for parameters of constructors that do not depend on the atom.
+#: CONSTRUCTOR_VALUES has values for constructors' parameters that do not depend on the atom.
 CONSTRUCTOR_VALUES: Final[Mapping[str, list[Any]]] = {
     "output_measure": ["max_divergence", "zero_concentrated_divergence"], "scale": [1.0], "prob": [0.75], "f": [0.95],
     "alpha": [0.5], "k": [2], "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
     "branching_factor": [2], "d_in": [1.0], "d_out": [[1.0, 1e-3]], "constant": [1.0], "TIA": ["String"],
 }  # fmt: skip
-#: MARGINS has the declarations about a frame, by name: without an invariant only the number of rows.
+#: MARGINS has the declarations about a frame, by name.
 MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
     "no margin": {},
     "at most 20 rows": {"max_length": MOST_ROWS},
     "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
     "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
 }
-#: FIRST_ROWS has the rows of a frame to start from; later NaN comes only in columns that hold it here.
+#: FIRST_ROWS has the rows of a frame to start from; columns without NaN here never get NaN.
 FIRST_ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
 
 
@@ -76,10 +76,10 @@ def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
 
 
 class OpenDP:
-    """Constructors `make_…` of the modules of OpenDP, and measurements and transformations that a module holds."""
+    """The describer of constructors `make_…` of OpenDP's modules, and of a module's measurements and transformations."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether the thing is of OpenDP; functions `then_…` make the same as functions `make_…`."""
+        """Whether the thing belongs to OpenDP; functions `then_…`, which make the same as `make_…`, are left out."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
             return module.startswith("opendp.") and name.startswith("make_")
@@ -116,7 +116,7 @@ class OpenDP:
 
 def prelude() -> Any:
     """OpenDP's names, with all constructors that need no trust in the user's functions."""
-    os.environ.setdefault("RUST_LIB_BACKTRACE", "0")  # with it each refusal of a constructor takes 0.3 s
+    os.environ.setdefault("RUST_LIB_BACKTRACE", "0")  # a backtrace of each refused constructor takes 0.3 s
     import opendp.prelude as dp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an extra
 
     dp.enable_features("contrib")
@@ -150,7 +150,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
 
 
 def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
-    """The measurement of a recipe, and its neighbours as `neighbours_of` has them. Raises every error of OpenDP."""
+    """The measurement of a recipe, and its neighbours as `neighbours_of` gives them. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
     if "margin" in settings:
         return plan_of(dp, thing, **settings), *frames_of(settings["margin"])

@@ -23,14 +23,14 @@ from dpwitness.neighbours import Relation, categories, integers, numbers, pairs,
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import target_of
 
-#: Parameters has the parameters of a function by name.
+#: Parameters is the type of a function's parameters by name.
 Parameters = Mapping[str, inspect.Parameter]
-#: EMPTY stands for a default or an annotation that a parameter does not have.
+#: EMPTY is the value of a missing default or annotation.
 EMPTY: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
-#: LABEL_RANGE has the bounds of the labels of a regression, unlike those of features, which labels are not.
+#: LABEL_RANGE has the bounds of the labels of a regression, which differ from the bounds of features.
 LABEL_RANGE: Final = (0.0, 1.0)
 #: BOUNDS_NAMES has the names of parameters for a pair of bounds.
 BOUNDS_NAMES: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
@@ -41,8 +41,8 @@ END_NAMES: Final = (
 )  # fmt: skip
 #: SENSITIVITY_NAMES has the names of parameters for a sensitivity.
 SENSITIVITY_NAMES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own, so
-#: that a value would be a guess.
+#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own: any
+#: value would be a guess.
 LIMIT_NAMES: Final = re.compile(
     r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
@@ -64,7 +64,7 @@ PARAMETER_VALUES: Final[Mapping[str, Any]] = {
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
     "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
-#: METHOD_NAMES has the names of methods that release something of data; the first that a class has is called.
+#: METHOD_NAMES has the names of methods that release something about data; the first one in a class is called.
 METHOD_NAMES: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
     "estimate", "sanitize", "sanitise", "run", "__call__",
@@ -74,7 +74,7 @@ ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
 def learned_values(estimator: object) -> dict[str, object]:
-    """The numbers and arrays that a fitted estimator has under public names that end with _."""
+    """The numbers and arrays of a fitted estimator under public names that end with _."""
     known, kinds = vars(estimator).items(), int | float | np.ndarray | np.generic
     named = {name: value for name, value in known if name.endswith("_") and not name.startswith("_")}
     of_the_fit = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")  # not learned from data
@@ -82,14 +82,14 @@ def learned_values(estimator: object) -> dict[str, object]:
 
 
 def named_after(thing: Any, function: Any) -> Callable[..., object]:
-    """A function under the name and in the module of the thing that it runs."""
+    """The function, with the name and the module of the thing that it runs."""
     function.__name__ = str(getattr(thing, "__name__", type(thing).__name__))
     function.__module__ = str(getattr(thing, "__module__", __name__))
     return function  # type: ignore[no-any-return]
 
 
 class Signatures:
-    """Plain signatures: those with ε, and functions marked by `@target`."""
+    """The describer of plain signatures with ε, and of functions marked by `@target`."""
 
     def describes(self, thing: object, place: str) -> bool:
         """Whether the thing is a function or a class with a parameter for ε."""
@@ -100,7 +100,7 @@ class Signatures:
         return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
-        """One recipe for each choice of bounds; one that is refused if a parameter has no known value."""
+        """One recipe for each choice of bounds; a refused recipe if a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
         bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero; and with both signs, the lower end nearer to 0
@@ -109,7 +109,7 @@ class Signatures:
             why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
             return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
         if taken[0].data is None:
-            return [Recipe(refused="no parameter or method that takes data is known of it")]
+            return [Recipe(refused="it has no known parameter or method that takes data")]
         labels = [f"{low:g} to {high:g}" for low, high in bounds] if taken[0].bounded else [""]
         return [
             Recipe(label=label, settings={"ends": one.ends, "parameters": one.given})
@@ -152,7 +152,7 @@ class Taking:
         self.classifies = self.labelled and "bounds_y" not in self.all
         pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
         self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.all))
-        epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # beside epsilon, eps is something else
+        epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # if both occur, eps is not the ε
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
         other = {self.data, *labels, *GENERATOR_NAMES, *SIZE_NAMES}
@@ -196,8 +196,7 @@ class Taking:
     def attempts(self, given: Any) -> Iterator[Attempt]:
         """The attempts at inputs of several shapes, the most likely first; `given`: the user's records.
 
-        Numbers are relations of their own where they go beyond the bounds: a signature does not say whether it claims
-        them.
+        Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
         (low, high), bounded, attempt = self.ends, self.bounded, self.attempt
         sensitive = bool(set(SENSITIVITY_NAMES) & set(self.all))
@@ -220,7 +219,7 @@ class Taking:
         if sensitive:
             return
         yield from self.of_records(given)
-        if not self.labelled:  # a mechanism that answers for each record: its claim is about one record
+        if not self.labelled:  # a mechanism that answers for each record makes a claim about one record
             told = "any two values of one record"
             yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
             if bounded:
@@ -236,7 +235,7 @@ class Taking:
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
         for domains, form, base in self.forms():
             final = len(domains) - 1
-            # A mechanism is right to refuse few records or a single class: all attempts but the last are strict.
+            # A mechanism may refuse few records or a single class, so the last attempt is not strict.
             strict_ones = product(range(len(domains)), sizes, publics, [True])
             for first, least, public, strict in [*strict_ones, (final, sizes[-1], False, False)]:
                 relations = [
@@ -251,7 +250,7 @@ class Taking:
                 yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict)
 
     def forms(self) -> Iterator[tuple[list[Any], str, Any]]:
-        """Domains of records, once for each choice of clipping; the form of the input; and records to start from.
+        """Domains of records, for each choice of clipping; the form of the input; and records to start from.
 
         The records to start from have labels of both classes, as many classifiers require.
         """
@@ -267,7 +266,7 @@ class Taking:
             domains = [((real,), label) for real, label in zip(reals, labels, strict=True)]
             yield domains, "xy", (features[:, None], steps)
             return
-        if self.thing.__name__.startswith("nan"):  # like NumPy's, which ignore missing values, some in one form alone
+        if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
             missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
             yield from ((missing, form, None) for form in ("array", "list"))
         texts = categories("a", "b", "c")
@@ -289,7 +288,7 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
         elif name in DELTA_NAMES:
             found |= {name: 1e-3} if one.default is EMPTY else {}
         elif name in SENSITIVITY_NAMES:
-            # The numbers move by 1, for any default. Some mechanisms accept only integers.
+            # The relations move numbers by 1, whatever the default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
         elif one.default is not EMPTY:
             unknown += [name] if may_restrict(name, one.default) else []
@@ -301,7 +300,7 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
 
 
 def may_restrict(name: str, default: object = EMPTY) -> bool:
-    """Whether a parameter may restrict the data of the claim, or spend a budget, by its name and its default."""
+    """Whether a parameter's name and default suggest that it restricts the data of the claim, or spends a budget."""
     if default is EMPTY:
         return bool(LIMIT_NAMES.search(name) or MAXIMUM_NAMES.search(name))
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
@@ -323,17 +322,17 @@ def value_of_type(annotation: object) -> object:
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     """The parameters of a function or a class, without *args and **kwargs; empty if they cannot be read.
 
-    `bound`: without the first, self.
+    `bound`: whether the first parameter, self, is left out.
     """
     found: Parameters = {}
-    for evaluated in (True, False):  # annotations may be texts that name what is there only for type checkers
+    for evaluated in (True, False):  # annotations may name objects that only type checkers import
         with suppress(Exception):
             found = found or inspect.signature(thing, eval_str=evaluated).parameters
     return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
 def data_of(own: Parameters) -> str | None:
-    """The name of the parameter that takes data: one of the usual names, else the first without a default."""
+    """The name of the parameter that takes data: a usual name, else the first parameter without a default."""
     other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *PARAMETER_VALUES, *chain(*END_NAMES)}
     free = [name for name, one in own.items() if one.default is EMPTY]
@@ -341,7 +340,7 @@ def data_of(own: Parameters) -> str | None:
 
 
 def method_of(thing: object) -> tuple[str | None, Parameters]:
-    """The method of a class that releases something of data, and its parameters; None if there is no such method."""
+    """The method of a class that releases something about data, and its parameters; None without such a method."""
     own = {name: getattr(thing, name, None) for name in METHOD_NAMES}
     found = ((name, parameters_of(one, bound=True)) for name, one in own.items() if callable(one))
     return next(((name, taken) for name, taken in found if data_of(taken) is not None), (None, {}))
