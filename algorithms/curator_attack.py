@@ -1,9 +1,9 @@
 """Mechanisms that were made to pass auditors who leave out small probabilities or small densities.
 
 Wang, Xiang, Cheng, Ji, Sun & Wang 2024, "Curator Attack: When Blackbox Differential Privacy Auditing Loses Its Power"
-(CCS), sections 5 and 6. DP-Sniper looks at no event less probable than c = .01, MPL at no density below τ = 10⁻⁴. What
-these mechanisms leak lies below such a limit; the rest of their outcomes keeps the claim. Defaults are those of the
-paper's figures 7, 9 and 10 at ε = 1.
+(CCS), sections 5 and 6. DP-Sniper tests no event less probable than c = .01, MPL no density below τ = 10⁻⁴. These
+mechanisms leak only below such a limit; all other outcomes keep the claim. Defaults are those of the paper's figures 7,
+9 and 10 at ε = 1.
 """
 
 import math
@@ -18,9 +18,9 @@ Answers = NDArray[np.float64]
 
 
 def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> float:
-    """Lap(scale) between ± edge; from there one scale further its density stays level, and then it is 0.
+    """Laplace noise between ±edge, of constant density from there to ±(edge + scale), and 0 beyond.
 
-    The tail that is cut off has the mass e^(−edge/scale), and so has the level part.
+    The part of constant density has the mass of the tail that it replaces, e^(−edge/scale).
     """
     noise = laplace(rng, scale)
     if abs(noise) > edge:
@@ -37,9 +37,9 @@ def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> flo
 def laplace_flat_ends(
     rng: np.random.Generator, queries: Answers, epsilon: float, edge: float = 7.0, sensitivity: float = 1.0
 ) -> float:
-    """One answer + noise of twice the scale that ε needs, level behind edge·Δ/ε, and bounded.
+    """One answer + noise of twice the scale that ε needs, of constant density beyond edge·Δ/ε, and bounded.
 
-    Only what no noise on the neighbour's answer can reach gives it away: at ε = 1 an event of probability
+    Only outcomes that no noise on the neighbour's answer can reach refute the claim: at ε = 1 an event of probability
     ¼·e^(−edge/2), .0075 at the default.
     """
     scale = 2 * sensitivity / epsilon
@@ -55,9 +55,9 @@ def laplace_flat_ends(
 def laplace_flat_ends_low_density(
     rng: np.random.Generator, queries: Answers, epsilon: float, density: float = 1e-4, sensitivity: float = 1.0
 ) -> float:
-    """One answer + Lap(Δ/ε) as far as its density is above a limit, then level, and bounded.
+    """One answer + Lap(Δ/ε) where its density is above a limit, of constant density beyond, and bounded.
 
-    At ε = 1 the event that gives it away has the probability density·Δ, 10⁻⁴ at the default.
+    At ε = 1 the event that refutes the claim has the probability density·Δ, 10⁻⁴ at the default.
     """
     scale = sensitivity / epsilon
     if not 0 < density < 1 / (2 * scale):
@@ -84,10 +84,10 @@ def svt_uniform_threshold(
 ) -> Answers:
     """⊤ or ⊥ until the first ⊤, with a threshold so low that nearly all runs answer ⊤ at once.
 
-    The offset, in units of Δ, that hides it is 1.5 at ε = 1; for other ε see figures 9 and 11.
+    The offset, in units of Δ, that hides the violation is 1.5 at ε = 1; for other ε see figures 9 and 11.
     """
     answers = np.empty(len(queries))
-    # The defects: noise that is bounded on the threshold, and too little of it on the queries.
+    # The defects: bounded noise on the threshold, and too little noise on the queries.
     noisy_threshold = threshold - offset * sensitivity * (1 + rng.random())
     for i in range(len(queries)):
         answers[i] = queries[i] + laplace(rng, sensitivity / (factor * epsilon)) >= noisy_threshold

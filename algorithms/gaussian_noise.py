@@ -1,4 +1,4 @@
-"""Mechanisms of (ε, δ)-differential privacy: Gaussian noise and what is used in its place, right and wrong."""
+"""Mechanisms of (ε, δ)-differential privacy: Gaussian noise and its alternatives, right and wrong."""
 
 import math
 
@@ -125,7 +125,7 @@ def gaussian_composition(
 
 
 def step_sigma(epsilon: float, delta: float, rate: float) -> float:
-    """The noise multiplier of a step: (ε, δ) is what sampling makes of an unsampled step's; Balle et al. 2018."""
+    """The noise multiplier of a step that is (ε, δ)-DP thanks to the sampling; Balle et al. 2018."""
     return 1 / largest_mu(math.log1p(math.expm1(epsilon) / rate), delta / rate)
 
 
@@ -141,7 +141,7 @@ def dp_sgd_step(
 ) -> float:
     """A step of DP-SGD: each record is in the batch by its own coin, gradients are clipped to 1, their sum is noised.
 
-    `records`: how many have the clipped gradient −1, 0 and 1.
+    `records`: the numbers of records with the clipped gradients −1, 0 and 1.
     """
     batch = np.empty(3)
     for i in range(3):
@@ -159,7 +159,7 @@ def dp_sgd_step(
 def dp_sgd_step_true_batch_size(
     rng: np.random.Generator, records: Counts, epsilon: float, delta: float = 1e-5, sampling_rate: float = 0.5
 ) -> float:
-    """A step of DP-SGD that divides by how many records the batch happens to have."""
+    """A step of DP-SGD that divides by the number of records in the batch."""
     batch = np.empty(3)
     for i in range(3):
         batch[i] = rng.binomial(records[i], sampling_rate)

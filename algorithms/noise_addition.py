@@ -44,7 +44,7 @@ def histogram(rng: np.random.Generator, counts: NDArray[np.int64], epsilon: floa
     true_epsilon="1/ε",
 )
 def histogram_wrong_scale(rng: np.random.Generator, counts: NDArray[np.int64], epsilon: float) -> NDArray[np.float64]:
-    """Every cell + Lap(ε): the scale turned upside down."""
+    """Every cell + Lap(ε), the inverse of the right scale."""
     noisy = np.empty(len(counts))
     for i in range(len(counts)):
         noisy[i] = counts[i] + laplace(rng, epsilon)  # the defect: the scale should be 1 / epsilon
@@ -76,7 +76,7 @@ def laplace_parallel(
 def prefix_sum(
     rng: np.random.Generator, queries: NDArray[np.float64], epsilon: float, sensitivity: float = 1.0
 ) -> NDArray[np.float64]:
-    """Every answer + Lap(Δ/ε), which is enough where one of them moves; the running sums are released."""
+    """The running sums of answers that each get Lap(Δ/ε), enough where one answer moves."""
     sums, total = np.empty(len(queries)), 0.0
     for i in range(len(queries)):
         total += queries[i] + laplace(rng, sensitivity / epsilon)
@@ -109,7 +109,7 @@ def geometric_bits(epsilon: float) -> int:
     true_epsilon="ln(1 + 2^−⌈ln(2/ε)⌉): .1178 at ε = .1",
 )
 def truncated_geometric(rng: np.random.Generator, count: NDArray[np.int64], epsilon: float, largest: int = 5) -> float:
-    """A count from 0 to `largest` with geometric noise, cut off at both ends; in integers alone."""
+    """A count from 0 to `largest` with geometric noise, cut off at both ends, computed in integers."""
     k, n, c = geometric_bits(epsilon), largest, count[0]  # the defect, where it gives more than ε: log₂ for ln
     one = 2**k
     total = (2 * one + 1) * (one + 1) ** (n - 1)
@@ -139,7 +139,7 @@ def snapping_mechanism(
     scale = (1 + bound / sensitivity * 2.0**-49) * sensitivity / epsilon
     if not scale < bound < 2.0**46 * scale:
         raise ValueError("the bound must lie between the scale of the noise and 2^46 times that")
-    exponent = -1  # of a uniform number of which each double has the probability of its own width
+    exponent = -1  # of a uniform number: each double has the probability of its own width
     while rng.random() < 0.5 and exponent > -1000:
         exponent -= 1
     uniform = math.ldexp(1 + rng.random(), exponent)

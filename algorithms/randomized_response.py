@@ -10,7 +10,7 @@ from dpwitness.targets import bits, pairs, target
 Values = NDArray[np.int64]
 Bits = NDArray[np.float64]
 
-#: A person's value is one of so many.
+#: The number of values that a person may have.
 KINDS = 6
 ANY_TWO = pairs(*(([a], [b]) for a in range(KINDS) for b in range(a + 1, KINDS)))
 
@@ -45,7 +45,7 @@ def optimal_unary_encoding(rng: np.random.Generator, value: Values, epsilon: flo
 
 
 def place_in_filter(value: int, number: int, length: int) -> int:
-    """The place of a Bloom filter that the hash function of that number gives a value (double hashing).
+    """The place in a Bloom filter to which hash function `number` maps a value (double hashing).
 
     As in Kirsch & Mitzenmacher 2008, with an odd step, so that two hash functions of a value seldom agree.
     """
@@ -53,7 +53,7 @@ def place_in_filter(value: int, number: int, length: int) -> int:
 
 
 def bloom_filter(value: int, hashes: int, length: int) -> Bits:
-    """The filter that holds one value."""
+    """The Bloom filter that holds one value."""
     held = np.zeros(length)
     for number in range(hashes):
         held[place_in_filter(value, number, length)] = 1

@@ -14,8 +14,8 @@ from dpwitness.targets import bits, queries, target
 from dpwitness.targets import histogram as histogram_relation
 
 SOURCE = "after Wang et al. 2024 (Curator Attack)"
-#: How far away the rare answers lie, in scales of the noise: e^−50 of the others reach as far.
-FAR = 50
+#: The distance of the rare answers, in scales of the noise: a share e^−50 of the other answers reaches as far.
+RARE_DISTANCE = 50
 
 
 @target(claim="epsilon", neighbours=queries(1, any_length=True), source=SOURCE, true_epsilon="∞")
@@ -26,7 +26,7 @@ def rarely_without_noise(
     rate: float = 0.005,
     sensitivity: float = 1.0,
 ) -> float:
-    """One answer + Lap(Δ/ε), in a share of the runs the answer itself."""
+    """One answer + Lap(Δ/ε); in a share of the runs the answer itself."""
     if rng.random() < rate:
         return float(queries[0])  # the defect
     return float(queries[0]) + laplace(rng, sensitivity / epsilon)
@@ -41,10 +41,10 @@ def rarely_less_noise(
     factor: float = 4.0,
     sensitivity: float = 1.0,
 ) -> float:
-    """One answer + Lap(Δ/ε), in a share of the runs far away and with a fraction of the noise."""
+    """One answer + Lap(Δ/ε); in a share of the runs far away, with a fraction of the noise."""
     scale = sensitivity / epsilon
     if rng.random() < rate:
-        return float(queries[0]) + FAR * scale + laplace(rng, scale / factor)  # the defect
+        return float(queries[0]) + RARE_DISTANCE * scale + laplace(rng, scale / factor)  # the defect
     return float(queries[0]) + laplace(rng, scale)
 
 
@@ -52,7 +52,7 @@ def rarely_less_noise(
 def rarely_truthful(
     rng: np.random.Generator, bit: NDArray[np.int64], epsilon: float, rate: float = 0.01, factor: float = 5.0
 ) -> int:
-    """Randomised response; in a share of the runs two other answers, which tell more."""
+    """Randomised response; in a share of the runs with two other answers, which are true more often."""
     rare = rng.random() < rate
     loss = factor * epsilon if rare else epsilon  # the defect
     true = rng.random() < 1 / (1 + math.exp(-loss))
@@ -63,7 +63,7 @@ def rarely_truthful(
 def histogram_rarely_exact(
     rng: np.random.Generator, counts: NDArray[np.int64], epsilon: float, rate: float = 0.01
 ) -> NDArray[np.float64]:
-    """Every cell + Lap(1/ε); in a share of the runs one cell, drawn at random, has none."""
+    """Every cell + Lap(1/ε); in a share of the runs one random cell has no noise."""
     noisy = np.empty(len(counts))
     for i in range(len(counts)):
         noisy[i] = counts[i] + laplace(rng, 1 / epsilon)
@@ -77,7 +77,7 @@ def histogram_rarely_exact(
 def far_tail_without_noise(
     rng: np.random.Generator, queries: NDArray[np.float64], epsilon: float, rate: float = 0.01, sensitivity: float = 1.0
 ) -> float:
-    """One answer + Lap(Δ/ε), whose tail of that probability ends at a point that moves with the answer."""
+    """One answer + Lap(Δ/ε), clipped where both tails together have the probability `rate`."""
     scale = sensitivity / epsilon
     edge = -scale * math.log(rate)
     noise = laplace(rng, scale)

@@ -1,4 +1,4 @@
-"""Mechanisms that select the largest of several answers: noisy maxima, which should release its place alone."""
+"""Mechanisms that select the largest of several answers, of which only the place should be released."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,6 @@
 """Correct mechanisms, each before a twin with one common slip.
 
-Pairs of this kind are what DPrivBench (Wang et al. 2026) asks about: sensitivity, budget, reuse of noise, and what may
-be done with raw data.
+DPrivBench (Wang et al. 2026) asks about such pairs: sensitivity, budget, reuse of noise, and use of raw data.
 """
 
 import math
@@ -15,7 +14,7 @@ from dpwitness.targets import histogram, numbers, queries, records, target
 Answers = NDArray[np.float64]
 
 SOURCE = "after DPrivBench (Wang et al. 2026)"
-#: Values that one person may change to any other, and values of people who may come and go.
+#: Values of which one may be replaced, values of which one may be added or removed, and the same without bounds.
 SIGNED = records(numbers(-1.0, 1.0), adjacency="replace-one", size=(1, 1000))
 SHARES = records(numbers(0.0, 1.0))
 ANY = records(numbers(0.0, 1.0, clipped=True))
@@ -29,19 +28,19 @@ def sum_of_signed(rng: np.random.Generator, values: Answers, epsilon: float) -> 
 
 @target(claim="epsilon", neighbours=SIGNED, source=SOURCE, true_epsilon="2·ε")
 def sum_of_signed_half_sensitivity(rng: np.random.Generator, values: Answers, epsilon: float) -> float:
-    """The same with the sensitivity of adding or removing a value."""
+    """`sum_of_signed` with the sensitivity of adding or removing a value."""
     return float(values.sum()) + laplace(rng, 1 / epsilon)  # the defect: a replaced value moves the sum by 2
 
 
 @target(claim="epsilon", neighbours=SHARES, source="Dwork & Roth 2014, Theorem 3.14", true_epsilon="ε")
 def count_and_sum(rng: np.random.Generator, values: Answers, epsilon: float) -> Answers:
-    """How many values from 0 to 1 there are, and their sum, each with half of ε."""
+    """The number of values from 0 to 1 and their sum, each with half of ε."""
     return np.array([len(values) + laplace(rng, 2 / epsilon), values.sum() + laplace(rng, 2 / epsilon)])
 
 
 @target(claim="epsilon", neighbours=SHARES, source=SOURCE, true_epsilon="2·ε")
 def count_and_sum_full_budget_each(rng: np.random.Generator, values: Answers, epsilon: float) -> Answers:
-    """The same with all of ε for each."""
+    """`count_and_sum` with all of ε for each answer."""
     # The defect: the scale should be 2 / epsilon.
     return np.array([len(values) + laplace(rng, 1 / epsilon), values.sum() + laplace(rng, 1 / epsilon)])
 
@@ -72,14 +71,14 @@ def two_answers(rng: np.random.Generator, queries: Answers, epsilon: float) -> A
 
 @target(claim="epsilon", neighbours=queries(2), source=SOURCE, true_epsilon="∞")
 def two_answers_same_noise(rng: np.random.Generator, queries: Answers, epsilon: float) -> Answers:
-    """Two answers with one noise."""
+    """Two answers + the same Lap(2/ε)."""
     noise = laplace(rng, 2 / epsilon)
     return np.array([queries[0] + noise, queries[1] + noise])  # the defect: their difference has no noise
 
 
 @target(claim="epsilon", neighbours=histogram(5), source="Dwork & Roth 2014, Proposition 2.1", true_epsilon="ε")
 def counts_above_zero(rng: np.random.Generator, counts: NDArray[np.int64], epsilon: float) -> Answers:
-    """Every cell + Lap(1/ε), negative ones set to 0."""
+    """Every cell + Lap(1/ε), negative results set to 0."""
     noisy = np.empty(len(counts))
     for i in range(len(counts)):
         noisy[i] = max(counts[i] + laplace(rng, 1 / epsilon), 0.0)
@@ -98,21 +97,21 @@ def counts_above_zero_of_raw(rng: np.random.Generator, counts: NDArray[np.int64]
 
 @target(claim="epsilon", neighbours=queries(1), source="Dwork & Roth 2014, Proposition 2.1", true_epsilon="ε")
 def answer_if_large(rng: np.random.Generator, queries: Answers, epsilon: float, threshold: float = 10.0) -> float:
-    """One answer + Lap(1/ε) where that is at least the threshold, else nothing (−1)."""
+    """One answer + Lap(1/ε) where this sum is at least the threshold, else −1."""
     noisy = queries[0] + laplace(rng, 1 / epsilon)
     return float(noisy) if noisy >= threshold else -1.0
 
 
 @target(claim="epsilon", neighbours=queries(1), source=SOURCE, true_epsilon="∞")
 def answer_if_raw_large(rng: np.random.Generator, queries: Answers, epsilon: float, threshold: float = 10.0) -> float:
-    """One answer + Lap(1/ε) where the answer itself is at least the threshold, else nothing (−1)."""
+    """One answer + Lap(1/ε) where the answer itself is at least the threshold, else −1."""
     noisy = queries[0] + laplace(rng, 1 / epsilon)
     return float(noisy) if queries[0] >= threshold else -1.0  # the defect: noisy >= threshold
 
 
 @target(claim="epsilon", neighbours=SHARES, source="Balle, Barthe & Gaboardi 2018, Theorem 8", true_epsilon="ε")
 def sampled_sum(rng: np.random.Generator, values: Answers, epsilon: float, rate: float = 0.5) -> float:
-    """The sum of values that each are sampled by a coin of their own, with the noise that this allows."""
+    """The sum of independently sampled values, with the smaller noise that sampling allows."""
     total = 0.0
     for i in range(len(values)):
         total += values[i] if rng.random() < rate else 0.0
@@ -123,7 +122,7 @@ def sampled_sum(rng: np.random.Generator, values: Answers, epsilon: float, rate:
 def unsampled_sum(rng: np.random.Generator, values: Answers, epsilon: float, rate: float = 0.5) -> float:
     """The sum of every second value, with the noise that is enough for a random sample."""
     total = 0.0
-    for i in range(0, len(values), math.ceil(1 / rate)):  # the defect: who is in is not secret
+    for i in range(0, len(values), math.ceil(1 / rate)):  # the defect: the sample is not secret
         total += values[i]
     return total + laplace(rng, 1 / math.log1p(math.expm1(epsilon) / rate))
 

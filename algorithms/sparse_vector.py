@@ -139,7 +139,7 @@ def isvt4(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Releases the noisy answer instead of ⊤."""
+    """The noisy answer is released instead of ⊤."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
@@ -203,7 +203,7 @@ def svt_resampled(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The threshold gets new noise after each ⊤, c times as much as is needed."""
+    """The threshold gets new noise after each ⊤, `cutoff` times as much as is needed."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * cutoff * sensitivity / epsilon)
@@ -234,7 +234,7 @@ def svt_numeric_and_flags(
     cutoff: int = 2,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """`isvt4` and `isvt3` beside each other; the entries behind the last ⊤ of each are missing."""
+    """The outputs of `isvt4` and `isvt3` side by side; the entries after the last ⊤ of each are missing."""
     _check(cutoff)
     n = len(queries)
     answers = np.full(2 * n, np.nan)
@@ -270,7 +270,7 @@ def numerical_svt(
     cutoff: int = 2,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Releases the answer with noise of its own instead of ⊤, 0 instead of ⊥."""
+    """The answer with noise of its own is released instead of ⊤, 0 instead of ⊥."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 3 * sensitivity / epsilon)

@@ -15,7 +15,7 @@ def first_state(family: int) -> int:
 
 
 def next_state(state: int, family: int) -> int:
-    """The state after that: the same in Python and in machine code. A negative family draws nothing."""
+    """The state after `state`, equal in Python and in compiled code; a negative family keeps its state."""
     return state * 48_271 % 2_147_483_647 if family >= 0 else state
 
 
@@ -38,12 +38,12 @@ def bounded_subset_sums(
     law: str = "uniform",
     family: int = 0,
 ) -> Answers:
-    """Answers to `queries` subset sums, none of them wrong by more than `error`.
+    """Answers to `queries` subset sums, each wrong by at most `error`.
 
-    `law`: "uniform" draws the errors from [−error, error]; "adversarial" moves each sum towards half the size of its
-    subset, as far as `error` allows and no further; "rounding" gives the nearest multiple of 2·error. The last two draw
-    nothing. `family` is the seed of the random subsets, each person in each with probability 1/2; a negative one asks
-    subset j = the binary digits of j, person i being digit i, so that `queries` = 2ⁿ asks all of them.
+    `law`: "uniform" draws the errors from [−error, error]; "adversarial" moves each sum by at most `error` towards half
+    the size of its subset; "rounding" gives the nearest multiple of 2·error. The last two laws draw nothing. `family`:
+    the seed of the random subsets, which hold each person with probability 1/2. For a negative family, subset j holds
+    person i if binary digit i of j is 1, so that `queries` = 2ⁿ asks for all subsets.
     """
     if not 0 <= error < np.inf:
         raise ValueError("error must be a finite number of at least 0")
@@ -103,7 +103,7 @@ def binomial_subset_sums(
 
 
 def packed_subsets(size: int, queries: int, family: int) -> NDArray[np.uint8]:
-    """Who is in which subset of a family, eight people a byte: what a curator who answers them knows, and an attacker.
+    """The members of each subset of a family, which curator and attacker know, eight people a byte.
 
     Shape (queries, ⌈size/8⌉), the first person in the lowest bit.
     """

@@ -1,13 +1,13 @@
 """TableBuilder: counts with bounded noise, sticky per set of contributors (Asghar & Kaafar 2020, Algorithms 1 and 2).
 
-Data: how many people have each value of one attribute. One run answers, under fresh noise, the questions of the
+Data: the number of people with each value of one attribute. One run answers, under fresh noise, the questions of the
 averaging attack (Algorithm 4 with section 4.2.2), and its outcome is
 
     the answer for each value | for each two-partition the answers for its two sides | the attack's count of everybody
 
-The two-partitions are of the first `base` values whose own answers are not 0; all others stay on the second side. What
-was not asked is NaN. Before the questions, noise is drawn for every set of contributors that they can have: bit j of a
-set's number stands for the people with the j-th base value, bit `base` for all others.
+The two-partitions split the first `base` values whose own answers are not 0; all other values stay on the second side.
+Entries of questions not asked are NaN. Noise is drawn beforehand for every possible set of contributors: bit j of a
+set's number stands for the people with the j-th base value, bit `base` for all other people.
 """
 
 from dataclasses import replace
@@ -69,10 +69,10 @@ def _transcript(
     conditions: Counts,
     own: Counts,
 ) -> Transcript:
-    """Ask the attack's questions.
+    """The answers to the attack's questions, and its count of everybody.
 
-    `noise`: by set of contributors; `conditions`: by the values that a question names; `own`: of each value by itself,
-    used for those outside the base.
+    `noise`: by set of contributors; `conditions`: noise by the values that a question names; `own`: noise of each value
+    by itself, for values outside the base.
     """
     cells = len(counts)
     out = np.full(cells + 2 * partitions + 1, np.nan)
@@ -84,7 +84,7 @@ def _transcript(
         else:
             out[i] = counts[i] + own[i] if counts[i] > suppression else 0.0
             others += counts[i]
-    beside = (1 << base) if others > 0 else 0  # as contributors, a value that nobody has is no one
+    beside = (1 << base) if others > 0 else 0  # a value that nobody has adds no contributor
     named = (1 << base) if cells > len(chosen) else 0
     everybody = (1 << len(chosen)) - 1
     k = min(partitions, everybody >> 1)
@@ -117,10 +117,10 @@ def bounded_noisy_counts(
     base: int = 7,
     partitions: int = 63,
 ) -> Transcript:
-    """At most s people: 0; else the count + noise uniform on −r…r, the same for the same contributors."""
+    """0 for at most s people, else the count + noise uniform on −r…r, the same for the same contributors."""
     _check(perturbation, suppression, base, partitions)
     chosen = _choose_base(counts, suppression, base)
-    noise = _uniform(rng, perturbation, 2 << base)  # the defect: it stays as small however many questions there are
+    noise = _uniform(rng, perturbation, 2 << base)  # the defect: it does not grow with the number of questions
     own = _uniform(rng, perturbation, len(counts))
     return _transcript(counts, chosen, suppression, base, partitions, noise, np.zeros(2 << base, np.int64), own)
 
@@ -133,7 +133,7 @@ def splitmix64(key: Key) -> Key:
 
 
 def _looked_up(key: np.uint64, perturbation: int) -> int:
-    """Perturbation table of 2³² cells, entered by a hash: the keys of sets are linear, their noises must not be."""
+    """The noise in a table of 2³² cells, entered by a hash: keys of sets are linear (xor), their noises must not be."""
     cell = splitmix64(key) >> np.uint64(32)
     return int((cell * np.uint64(2 * perturbation + 1)) >> np.uint64(32)) - perturbation
 
@@ -153,7 +153,7 @@ def keyed_noisy_counts(
     base: int = 7,
     partitions: int = 63,
 ) -> Transcript:
-    """The deployed variant: a key a person, xor over the contributors, mapped into a perturbation table."""
+    """The deployed variant: each person has a key; the xor of the contributors' keys enters a perturbation table."""
     _check(perturbation, suppression, base, partitions)
     chosen = _choose_base(counts, suppression, base)
     keys = np.zeros(2 << base, np.uint64)
@@ -161,7 +161,7 @@ def keyed_noisy_counts(
     place = 0
     for i in range(len(counts)):
         key = np.uint64(0)
-        if counts[i] > 0:  # the xor of any number of fresh keys is as one fresh key
+        if counts[i] > 0:  # the xor of any number of fresh keys is distributed as one fresh key
             halves = rng.integers(0, 1 << 32, 2)
             key = (np.uint64(halves[0]) << np.uint64(32)) | np.uint64(halves[1])
         own[i] = _looked_up(key, perturbation)
@@ -255,7 +255,7 @@ def layered_noisy_counts(
     base: int = 7,
     partitions: int = 63,
 ) -> Transcript:
-    """A mitigation: a noise per contributor set, one per condition; that of the sub-population, in all, stays."""
+    """A mitigation: a noise per contributor set, one per condition, and one of the sub-population in all answers."""
     _check(perturbation, suppression, base, partitions)
     chosen = _choose_base(counts, suppression, base)
     sticky = _uniform(rng, perturbation, 1)[0]

@@ -1,7 +1,7 @@
 """Generalised private threshold testing (Chen & Machanavajjhala 2015): the sparse vector technique that never stops.
 
-Every query is compared with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below", as often as one asks. Three
-published mechanisms are instances; none is ε-DP for any ε (Theorem 4.7).
+Any number of queries is compared with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below". Three published
+mechanisms are instances; they are not ε-DP for any ε (Theorem 4.7).
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ def gptt_lee_clifton(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """A quarter of ε for the threshold, three quarters for every query."""
+    """A quarter of ε is for the threshold, three quarters for every query."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
     for i in range(len(queries)):  # the defect: it never stops
@@ -77,7 +77,7 @@ def gptt_chen(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Half of ε for the threshold, half for every query."""
+    """Half of ε is for the threshold, half for every query."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     for i in range(len(queries)):  # the defect: it never stops
@@ -100,7 +100,7 @@ def gptt_stoddard(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """All of ε for the threshold, no noise on the queries."""
+    """All of ε is for the threshold; the queries have no noise."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, sensitivity / epsilon)
     for i in range(len(queries)):

@@ -76,7 +76,7 @@ def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
 
 
 class OpenDP:
-    """The describer of constructors `make_…` of OpenDP's modules, and of a module's measurements and transformations."""
+    """The describer of OpenDP's constructors `make_…`, and of measurements and transformations in any module."""
 
     def describes(self, thing: object, place: str) -> bool:
         """Whether the thing belongs to OpenDP; functions `then_…`, which make the same as `make_…`, are left out."""
