@@ -1,9 +1,9 @@
 """Other testers beside dpwitness on the same mechanisms: `python benchmarks/compare_testers.py --tool NAME`.
 
-Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds.
-Another tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout
-that is given with `--source`. The CPU time is that of the process and its children, without its imports. `--join`
-adds the columns of other testers, from the files that `--json` wrote.
+Each mechanism of `testers/mechanisms.py` claims 0.7-DP, which each tester tests at level .05. Another tester runs from
+a checkout (`--source`) in an environment of its own, which pip makes at the first use. The CPU time is that of the
+process and its children, without imports. `--join` adds the columns of other testers, from the files that `--json`
+wrote.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from results import Table, finish, parser_of  # noqa: E402
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tester:
-    """Another tester: where its code is, and what it needs."""
+    """Another tester: its code and the environment that it needs."""
 
     repository: str
-    commit: str  # measured at
+    commit: str  # the commit that was measured
     pins: tuple[str, ...]
     package: str  # the folder of the checkout that goes on the path
-    python: tuple[tuple[int, int], tuple[int, int]]  # the first version that it runs on, and the first it does not
+    python: tuple[tuple[int, int], tuple[int, int]]  # the first version that it runs on, and the first too new one
 
 
 OTHERS = {
@@ -82,12 +82,12 @@ OTHERS = {
     ),
 }
 OWN = "dpwitness"
-#: Paired confirm runs of its lower bounds: as many as DP-Sniper is given here.
+#: Paired confirm runs of the lower bounds of dpwitness: as many as DP-Sniper gets here.
 BOUND_RUNS = 1_000_000
 
 
 def main() -> int:
-    """Ask one tester, and print a table of its answers and of earlier ones; 2 if the tester cannot be asked."""
+    """Run one tester, and print a table of its answers and earlier answers; 2 if the tester cannot be run."""
     given = _arguments()
     names = given.mechanism or list(CASES)
     rows, earlier = [], [row for file in given.join for row in json.loads(file.read_text(encoding="utf-8"))]
@@ -140,7 +140,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[dict[str, Any]]:
-    """What another tester says, a mechanism at a time, as soon as it says it."""
+    """The answers of another tester, one for each mechanism, as they come."""
     tester = OTHERS[tool]
     python = environment(asked.environments / tool, tester.pins)
     path = os.pathsep.join((str(TESTERS), str((asked.source / tester.package).resolve())))
@@ -156,12 +156,12 @@ def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[d
     ) as running:
         assert running.stdout is not None
         for line in running.stdout:
-            if line.startswith('{"mechanism"'):  # a tester may print, too
+            if line.startswith('{"mechanism"'):  # other lines are prints of the tester
                 yield json.loads(line)
 
 
 def _own(names: list[str], seed: int) -> Iterator[dict[str, Any]]:
-    """What dpwitness says: the verdict of a check at default settings but for the level, then a lower bound."""
+    """The answers of dpwitness: the verdict of a check at default settings except the level, and a lower bound."""
     for name in names:
         case = CASES[name]
         options: dict[str, Any] = {

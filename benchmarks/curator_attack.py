@@ -1,8 +1,8 @@
 """The mechanisms of the curator attack: `python benchmarks/curator_attack.py [--search-runs N] [--seeds N]`.
 
-Wang et al. 2024 made each for an auditor that accepts it: it keeps its claim wherever that auditor looks, and breaks it
-elsewhere. Parameters are those of the paper's figures and tables. A row says who accepts the claim, and what checks
-find.
+Wang et al. 2024 made each mechanism for an auditor that accepts it: it breaks its claim only where that auditor does
+not look. Parameters are those of the paper's figures and tables. A row names the auditors that accept the claim, and
+gives the results of checks.
 """
 
 import math
@@ -33,12 +33,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A mechanism, what it claims and what is true, and whom it passes."""
+    """A mechanism, its claim, its true ε, and the auditors that it passes."""
 
     target: str
     claim: dpw.Claim
     true: float
-    passes: str  # the auditors that accept the claim, and where the paper says so
+    passes: str  # the auditors that accept the claim, and the place in the paper
     options: dict[str, Any] = field(default_factory=dict)  # parameters of the mechanism
 
 

@@ -1,11 +1,11 @@
-"""How often runs of a mechanism with memory are named as dependent, by the number of paired runs.
+"""The power of the dependence test for mechanisms with memory, by the number of paired runs.
 
     python benchmarks/dependence_power.py [SEEDS]
     python benchmarks/dependence_power.py [SEEDS] --checks [--max-time 2] [--only NAME …]
 
 The first form tests the series of an epoch alone (`health.dependence.refuse_series`). `--checks` runs whole checks,
 which also make further calls and use a new process: each call keeps the claim, so that a violation is a false
-accusation. Printed is for each kind of memory the number of violations, of errors that name the dependence, of passes,
+accusation. For each kind of memory it prints the numbers of violations, of errors that name the dependence, of passes,
 and of other errors.
 """
 
@@ -31,7 +31,7 @@ from results import Table, finish, parser_of
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=1.0)]
-#: All that mechanisms keep; drawn anew in every process.
+#: The memory of the mechanisms, new in every process.
 KEPT = {}
 EPSILON = 1.0
 
@@ -51,12 +51,12 @@ def _turn():
 
 
 def period(length, share=0.5, scale=2.0):
-    """The scale is larger in a part of every so many calls."""
+    """Noise whose scale is larger in the first share of every `length` calls."""
     return lambda: _fresh().laplace(0, scale if _turn() % length < share * length else 1.0)
 
 
 def pool(size, *, cycled):
-    """Noise drawn once and used over and over."""
+    """A pool of noises drawn once, and used in turn or at random."""
 
     def noise():
         drawn = _kept("pool", lambda: _fresh().laplace(size=size))
@@ -78,12 +78,12 @@ def shuffled(size):
 
 
 def by_the_clock(seconds):
-    """Seeded by the time."""
+    """Noise of a generator that is seeded by the time."""
     return lambda: np.random.default_rng(int(time.time() / seconds)).laplace()
 
 
 def autoregressive(share):
-    """Gaussian noise of variance 1 by itself, and laid on a Laplace law."""
+    """Laplace noise by the quantiles of an autoregressive Gaussian process."""
 
     def noise():
         from scipy.special import ndtr
@@ -96,7 +96,7 @@ def autoregressive(share):
 
 
 def repeated(times):
-    """Every noise several times."""
+    """Noise of which each value comes `times` times."""
 
     def noise():
         if _turn() % times == 0:
@@ -107,7 +107,7 @@ def repeated(times):
 
 
 def antithetic():
-    """A noise, then its negative."""
+    """Noise of which every second value is the negative of the last value."""
     if _turn() % 2 == 0:
         KEPT["last"] = _fresh().laplace()
         return KEPT["last"]
@@ -115,36 +115,36 @@ def antithetic():
 
 
 def growing():
-    """A scale that grows with the calls."""
+    """Noise whose scale grows with the calls."""
     return _fresh().laplace(0, 1 + _turn() / 1000)
 
 
 def doubling():
-    """A scale that doubles at powers of two."""
+    """Noise whose scale alternates between 1 and 2 at powers of two."""
     return _fresh().laplace(0, 1.0 + (int(_turn() + 1).bit_length() % 2))
 
 
 def walking():
-    """A scale that wanders at random."""
+    """Noise whose scale follows a random walk."""
     KEPT["log"] = np.clip(_kept("log", lambda: 0.5) + 0.1 * _fresh().normal(), 0, 1)
     return _fresh().laplace(0, np.exp(KEPT["log"]))
 
 
 def after_large():
-    """A scale that follows the size of the last noise."""
+    """Noise whose scale depends on the size of the last noise."""
     KEPT["last"] = _fresh().laplace(0, 2.0 if abs(_kept("last", lambda: 0.0)) > 1 else 1.0)
     return KEPT["last"]
 
 
 def after_a_call_in_nine():
-    """A scale that is changed by a random tenth of the calls."""
+    """Noise whose scale changes at a random tenth of the calls."""
     if _fresh().random() < 0.1:
         KEPT["scale"] = 3.0 - _kept("scale", lambda: 1.0)
     return _fresh().laplace(0, _kept("scale", lambda: 1.0))
 
 
 def in_batches(size, *, ordered):
-    """Noise drawn in batches; in order of size, or as drawn, which is no memory at all."""
+    """Noise drawn in batches, in order of size or as drawn; the latter has no memory."""
 
     def noise():
         turn = _turn() % size
@@ -158,18 +158,18 @@ def in_batches(size, *, ordered):
 
 
 def equidistributed():
-    """A sequence of low discrepancy from a random start."""
+    """Noise from a sequence of low discrepancy with a random start."""
     u = (_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5
     return -np.sign(u) * np.log1p(-2 * abs(u) + 1e-300)
 
 
 def of_this_process():
-    """A scale drawn once."""
+    """Noise whose scale is drawn once a process."""
     return _fresh().laplace(0, _kept("scale", lambda: 1 + _fresh().exponential()))
 
 
 def connection():
-    """A generator that is made anew every 50 calls from the turn."""
+    """Noise of a generator that is seeded anew every 50 calls by the number of calls."""
     turn = _turn()
     if turn % 50 == 0:
         KEPT["connection"] = np.random.default_rng(turn // 50)
@@ -220,7 +220,7 @@ def adding(name):
 
 
 def adding_many(name):
-    """The same for many runs at once."""
+    """The mechanism that adds a noise to its input, for many runs at once."""
 
     def release(data, size):
         return float(data[0]) + np.array([NOISES[name]() for _ in range(size)])
@@ -236,18 +236,18 @@ def cached(data):
 
 
 def bits_of_a_pool(data):
-    """Randomised response by 2,000 bits that are used over and over."""
+    """Randomised response by 2,000 bits that are used in turn."""
     flips = _kept("bits", lambda: _fresh().random(2_000) < 1 / (1 + np.e))
     return int(data[0]) ^ int(flips[_turn() % 2_000])
 
 
 def used_up(data):
-    """Noise alone once 5,000 calls were answered."""
+    """Noise without the answer after 5,000 calls."""
     return float(data[0]) * (_turn() < 5_000) + _fresh().laplace()
 
 
 def calls_by_turns(data, size):
-    """Every call of many runs has the other scale."""
+    """Noise whose scale alternates from call to call, each of many runs."""
     return float(data[0]) + _fresh().laplace(0, 1 + _turn() % 2, size)
 
 
@@ -279,7 +279,7 @@ def named(noise, runs, seed):
     """Whether the series of this number of paired runs is named as dependent."""
     KEPT.clear()
     mechanism = PythonMechanism(Signature.of(lambda data: data[0] + noise(), {}))
-    # An epoch keeps the entries that the mechanism was seen to return before.
+    # An epoch keeps only entries that the mechanism has returned before.
     mechanism.outcomes(PAIR.data, generator(seed, Role.HEALTH_FIRST_RUNS), 1)
     _, x, y, turns = Runner(mechanism=mechanism, seed=seed).epoch(PAIR, [], runs, 0)
     try:
@@ -294,7 +294,7 @@ def series(seeds):
     table = Table(f"named in … of {seeds} seeds", *(f"{runs:,} runs" for runs in RUNS))
     for name, noise in NOISES.items():
         if name.startswith("by_the"):
-            continue  # by the clock: these runs take next to no time
+            continue  # these runs take too little time for the clock to move
         table.add(name, *(sum(named(noise, runs, seed) for seed in range(seeds)) for runs in RUNS))
     return table
 
@@ -302,7 +302,7 @@ def series(seeds):
 def checks(seeds, seconds, cases):
     """The table of checks of every case from every seed, each in a process of its own."""
     warnings.simplefilter("ignore")
-    judged("batches", 0, 30.0)  # what is compiled and imported once
+    judged("batches", 0, 30.0)  # compiles and imports once for all processes
     fork, kinds = multiprocessing.get_context("fork"), ("violated", "named", "passed", "refused")
     table, totals = Table("case", *kinds), Counter()
     for case in cases:

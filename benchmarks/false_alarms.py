@@ -1,9 +1,8 @@
-"""How often bundled targets that keep their claim are refuted at it: `python benchmarks/false_alarms.py [TARGET …]`.
+"""The false alarms of bundled targets that keep their claim: `python benchmarks/false_alarms.py [TARGET …]`.
 
-Each seed is a whole check: pairs and events are searched as for a user, the last bits are looked at, and α = 0.01. The
-limit is the number of false alarms that a level of α exceeds in one series of a thousand. Refutations by the last bits
-are counted beside the others: they speak of the floating-point implementation, and where noise is drawn in double
-precision they are right.
+Each seed is a whole check at α = 0.01 with a search and a test of last bits. The limit is the number of false alarms
+that a level of α exceeds in one series of a thousand. Refutations by last bits are counted beside the others: they
+concern the floating-point implementation, and are right where noise is drawn in double precision.
 """
 
 import time
@@ -20,14 +19,14 @@ from results import Table, finish, parser_of
 
 ALPHA = 0.01
 EPSILON = 1.0
-#: What `true_epsilon` of a target begins with that keeps its claim at every setting.
+#: The beginnings of `true_epsilon` of targets that keep their claim at every setting.
 KEEP = ("ε at δ", "below ε", "at most ε", "ρ = ε²/2")
 #: Seeds of one task of a process.
 CHUNK = 10
 
 
 def correct_targets() -> list[str]:
-    """Bundled targets of a claim that they keep."""
+    """The names of the bundled targets that keep their claim."""
     found = []
     for name in registered():
         target = target_of(load_registered(name))
@@ -37,7 +36,7 @@ def correct_targets() -> list[str]:
 
 
 def refuted(seed: int, *, name: str, runs: int) -> str:
-    """By what a check refuted it: "outcomes" or "bits"; "" where it did not."""
+    """The kind of event by which a check refuted the target, "outcomes" or "bits"; "" if it did not."""
     warnings.simplefilter("ignore")
     verdict = dpw.check(name, epsilon=EPSILON, alpha=ALPHA, runs=runs, seed=seed, workers=1)
     if isinstance(verdict, dpw.Violation):

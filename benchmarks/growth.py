@@ -29,7 +29,7 @@ from results import Table, finish, parser_of
 
 PAIR = Pair(np.zeros(10), np.ones(10))
 EVENT = Interval(coordinate=0, low=0.5)
-#: Where Linux' tcp_info holds the bytes that were acknowledged and received.
+#: The offset of the bytes acknowledged and received in Linux' tcp_info.
 BYTES = 120
 
 
@@ -40,7 +40,7 @@ def memory() -> float:
 
 
 def traffic() -> int:
-    """Bytes sent and received by all TCP connections of this process that are open."""
+    """Bytes sent and received by all open TCP connections of this process."""
     total = 0
     for entry in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ def traffic() -> int:
 
 @contextlib.contextmanager
 def scheduler(workers: int) -> Iterator[str]:
-    """A scheduler with so many workers of one thread; its address."""
+    """The address of a scheduler with a number of workers of one thread each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = f"{folder}/scheduler.json"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -74,7 +74,7 @@ def scheduler(workers: int) -> Iterator[str]:
 
 
 def ready(runner: Runner) -> None:
-    """Let whoever runs the mechanism compile it, and have the workers fetch it."""
+    """Have the mechanism compiled here and fetched by all workers."""
     for _ in runner.confirm(PAIR, [EVENT], 1_000_000):
         pass
     while runner.pool is not None and runner.pool.answered < runner.pool.workers:

@@ -1,7 +1,7 @@
-"""Bugs of the releases that are installed here: `python benchmarks/known_bugs.py [NAME …] [--seed N] [--max-time S]`.
+"""Checks of known bugs in installed releases: `python benchmarks/known_bugs.py [NAME …] [--seed N] [--max-time S]`.
 
-The bugs are the exhibits of the museum, checked in this process instead of in an environment of their own. An exhibit
-whose release is not installed is skipped, and so is a control. `--list` shows all with their fault.
+The bugs are the exhibits of the museum, checked in this process instead of in an environment of their own. Controls,
+and exhibits whose release is not installed, are skipped. `--list` shows all bugs with their fault.
 """
 
 import sys
@@ -21,7 +21,7 @@ BUGS = [exhibit for exhibit in exhibits().values() if exhibit.kind != "control"]
 
 
 def missing(bug: Exhibit) -> str | None:
-    """Why the bug cannot be checked here; None if it can."""
+    """The reason why the bug cannot be checked here; None if it can."""
     try:
         found = version(bug.package)
     except PackageNotFoundError:

@@ -1,13 +1,13 @@
-"""How often a claim that holds with equality is refuted, and how often a lower bound is too large.
+"""The levels of checks and lower bounds: false alarms against claims that hold with equality.
 
     python benchmarks/levels.py [--seeds 1000] [--workers 16] [--roads search bound epochs plain] [--only CASE …]
 
-Each mechanism has exactly the parameter that is claimed, on its worst pair of inputs, so that a false alarm is as
-likely as it can be; α = 0.05. Every seed is one check. "search" finds an event and confirms it on fresh runs; "bound"
-asks for a lower bound at confidence 0.95, and "epochs" bets from the first run on: these two take seconds a seed, and
-200 seeds will do. "plain" checks six kinds of plain Python: records in dicts, lists and DataFrames, outcomes with keys
-and of text, and a mechanism that writes into its input. The limit is the number of false alarms that a level of α
-exceeds in one series of a thousand. "cells": the number of checks whose evidence was a table of cells.
+Each mechanism has exactly the claimed parameter on its worst pair of inputs, where a false alarm is most likely;
+α = 0.05. Every seed is one check. "search" finds an event and confirms it on fresh runs; "bound" gives a lower bound at
+confidence 0.95, and "epochs" bets from the first run on: these two take seconds a seed, and 200 seeds are enough.
+"plain" checks six kinds of plain Python: records in dicts, lists and DataFrames, outcomes with keys and of text, and a
+mechanism that writes into its input. The limit is the number of false alarms that a level of α exceeds in one series of
+a thousand. "cells": the number of checks whose evidence was a table of cells.
 """
 
 import math
@@ -47,12 +47,12 @@ def gaussian(rng, data, size):
 
 
 def laplace(rng, data, size):
-    """Exactly 1-DP."""
+    """Laplace noise: exactly 1-DP."""
     return data[0] + rng.laplace(size=size)
 
 
 def responded(rng, data, size):
-    """Randomised response: exactly 1-DP, its divergences are those of one event."""
+    """Randomised response: exactly 1-DP, with the divergences of one event."""
     return (rng.random(size) < TRUTH) == (data[0] == 1)
 
 
@@ -69,7 +69,7 @@ def several(rng, data, size):
     return noise
 
 
-#: Two laws of six outcomes, far apart: cells show all of their divergences.
+#: Two laws of six outcomes, so far apart that cells show all of their divergences.
 SIX = np.array([0.02, 0.08, 0.15, 0.2, 0.25, 0.3]), np.array([0.3, 0.25, 0.2, 0.15, 0.08, 0.02])
 
 
@@ -79,7 +79,7 @@ def six(rng, data, size):
 
 
 def divergence_of_six(order):
-    """D_α of the second law from the first: the larger of both directions is the same, as one mirrors the other."""
+    """D_α of the second law from the first; both directions are equal, as the laws mirror each other."""
     p, q = SIX[::-1]
     return float(logsumexp(order * np.log(p) + (1 - order) * np.log(q)) / (order - 1))
 
@@ -125,12 +125,12 @@ NUMBERS = ([0.25, 0.5, 1.0], [0.25, 0.5])
 
 
 def count_of_dicts(rng, people):
-    """How many are members, with Laplace noise."""
+    """The number of members, with Laplace noise."""
     return sum(1 for person in people if person["member"]) + rng.laplace(0, 1)
 
 
 def sum_of_list(rng, values):
-    """Of numbers up to 1, with Laplace noise."""
+    """The sum of numbers clipped to [0, 1], with Laplace noise."""
     return math.fsum(min(max(value, 0.0), 1.0) for value in values if value == value) + rng.laplace(0, 1)
 
 
@@ -140,7 +140,7 @@ def frame_column(rng, frame):
 
 
 def with_keys(rng, people):
-    """Members and others, a count each, two-sided geometric noise; one record is in one of them."""
+    """The counts of members and of others, with two-sided geometric noise; each record is in one count."""
     p = 1 - math.exp(-1.0)
     found = {}
     for key in (False, True):
@@ -156,7 +156,7 @@ def as_text(rng, people):
 
 
 def in_place(rng, values):
-    """It sorts its input and adds to it, then a sum with noise."""
+    """The sum of clipped numbers with noise, by a mechanism that sorts and extends its input."""
     total = math.fsum(min(max(value, 0.0), 1.0) for value in values if value == value)
     values.sort(key=repr)
     values.append(total)

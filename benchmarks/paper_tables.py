@@ -2,10 +2,10 @@
 
     python benchmarks/paper_tables.py [threshold_testing|table_builder|subset_sum …] [--repeat 20] [--workers 2]
 
-`threshold_testing`: Tables 2 and 3 of Chen & Machanavajjhala (2015); the paper does not print θ, ours is that of
-δ = 0.05. `table_builder`: Tables 2 and 3 of Asghar & Kaafar (2020). `subset_sum`: where blatant non-privacy ends (Dinur
-& Nissim 2003), for n·ln²n random subsets, by the largest error E, or errors of standard deviation E/2. Each repetition
-has data, errors and questions of its own.
+`threshold_testing`: Tables 2 and 3 of Chen & Machanavajjhala (2015), with the θ of δ = 0.05, as the paper prints no θ.
+`table_builder`: Tables 2 and 3 of Asghar & Kaafar (2020). `subset_sum`: the end of blatant non-privacy (Dinur & Nissim
+2003), for n·ln²n random subsets, by the largest error E, or errors of standard deviation E/2. Each repetition has data,
+errors and questions of its own.
 """
 
 import math
@@ -31,7 +31,7 @@ from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 from results import Table, finish, parser_of
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-#: The paper's shares of right cells, of all and of those of at most 5 people, by the ε of `EPSILONS`.
+#: The paper's shares of right cells, among all cells and among cells of at most 5 people, by the ε of `EPSILONS`.
 HISTOGRAMS = {
     "adult_capital_loss": ((0.994, 0.999), (0.991, 0.997), (0.981, 0.992)),
     "medical_cost": ((0.985, 1.0), (0.977, 1.0), (0.949, 0.960)),
@@ -58,7 +58,7 @@ def shown(values, digits=4):
 
 
 def read_off(name, epsilon, adaptive, seed):
-    """The shares of right cells, of all and of small cells, and the questions per cell of one attack."""
+    """The shares of right cells, among all and among small cells, and the questions per cell of one attack."""
     counts, rng = read_column(DATA / f"{name}.csv"), np.random.default_rng([seed, adaptive])
     if adaptive:
         found = adaptive_attack(ThresholdOracle(counts, rng, epsilon1=epsilon), rng)
@@ -117,7 +117,7 @@ def table_builder(repeat, seeds, given):
 
 
 def decoded(size, law, ratio, seed):
-    """The shares of right bits of a linear program and of least squares, and what least squares expects."""
+    """The shares of right bits of a linear program and of least squares, and the share that least squares expects."""
     rng = np.random.default_rng([seed, size, LAWS.index(law), RATIOS.index(ratio)])
     secret, family, queries = rng.integers(0, 2, size), int(rng.integers(1 << 30)), query_count(size)
     answers = ask(secret, ratio * math.sqrt(size), queries, law, family, rng)
@@ -156,7 +156,7 @@ def main() -> None:
     if unknown := set(given.papers) - set(PAPERS):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(PAPERS)}")
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # the workers are all threads that there should be
+        os.environ[name] = "1"  # one thread a worker
     with ProcessPoolExecutor(given.workers) as pool:
         for name in given.papers:
             PAPERS[name](lambda work, seeds: list(pool.map(work, seeds)), range(given.repeat), given)

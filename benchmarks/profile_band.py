@@ -1,8 +1,8 @@
-"""How near a profile's band comes to the closed form: `python benchmarks/profile_band.py [--seeds 8] [--workers 2]`.
+"""The gap between a profile's band and the closed form: `python benchmarks/profile_band.py [--seeds 8] [--workers 2]`.
 
 For each mechanism: the largest relative gap (δ(ε) − band) / δ(ε) for ε in [0, 3] where δ(ε) ≥ 10⁻⁴, the median gap at
-some ε, and how often the band lay above the truth anywhere. Beside it what would be had if the best event were known
-and only one ε asked for: its gap by a normal bound, with the smaller variance of coupled and independent sides.
+some ε, and the number of bands that lay above the truth anywhere. For comparison, the largest gap of a normal bound at
+one ε with the best event known, at the smaller variance of coupled and independent sides.
 """
 
 import math
@@ -28,7 +28,7 @@ def laplace_delta(epsilon, scale=1.0):
 
 
 def cases():
-    """Name, target, its ε, δ(ε), and (p, q) of the best event at ε."""
+    """By name: the target, its ε, the function δ(ε), and the function (p, q) of the best event at ε."""
 
     def gaussian_event(epsilon):
         return ndtr(0.5 - epsilon), ndtr(-0.5 - epsilon)

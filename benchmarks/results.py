@@ -1,4 +1,4 @@
-"""What all benchmarks share: the options --json and --write, tables in Markdown, and the sections of RESULTS.md."""
+"""The common parts of all benchmarks: options --json and --write, tables in Markdown, sections of RESULTS.md."""
 
 import argparse
 import json
@@ -44,7 +44,7 @@ class Table:
 
 
 def finish(given: argparse.Namespace, title: str, text: str, table: Table, rows: Any = None) -> None:
-    """Write all figures, and the section of this title with a text and a table, where the options ask for them."""
+    """Write all figures to `--json`, and with `--write` the section of this title with a text and a table."""
     if given.json and rows is not None:
         write_atomically(given.json, json.dumps(rows, indent=1) + "\n")
     if given.write:

@@ -1,11 +1,11 @@
 """Runs to refutation against the least that any test needs: `python benchmarks/runs_to_refutation.py [CASE …]`.
 
-Of a fixed pair whose sides are independent, laws P and Q of their outcomes, and a claim of pure ε, every test of level
-α takes at least log(1/α)/KL_inf paired runs in the mean, where KL_inf is the minimum of KL(P‖P′) + KL(Q‖Q′) over all
-pairs of laws that the claim allows. Beside it stands what a check takes in confirm runs of the event that its search
-found, looked at after each run, its search runs not counted; and what the best single event would take. With --epochs
-a check bets from the first run on, nothing is known beforehand, and all of its runs are counted. A δ is left out of the
-limit, which may be larger with it. `published`: the mean number of runs in Kutta et al. (2026), at α = 0.05.
+For a fixed pair with independent sides, laws P and Q of outcomes, and a claim of pure ε, every test of level α takes at
+least log(1/α)/KL_inf paired runs in the mean, where KL_inf is the minimum of KL(P‖P′) + KL(Q‖Q′) over all pairs of laws
+that the claim allows. The other columns are the confirm runs of a check on the event that its search found, with
+evidence computed after each run and search runs not counted, and the runs that the best single event would take. With
+--epochs a check bets from the first run on, and all of its runs are counted. The limit ignores δ, with which it may be
+larger. `published`: the mean number of runs in Kutta et al. (2026), at α = 0.05.
 """
 
 import math
@@ -27,16 +27,17 @@ from dpwitness.neighbours import Pair
 from results import Table, finish, parser_of
 
 Laws = tuple[np.ndarray, np.ndarray]
-#: Runs that are drawn at once, and at most so many times the limit.
+#: The number of runs drawn at once.
 BLOCK = 16_384
+#: The largest number of runs, in multiples of the limit.
 MOST = 20
 
 
 def limit(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     """KL_inf in nats a run, of two laws over the same cells, shapes (k,), and a claim of pure ε.
 
-    P′ = P/λ and Q′ = Q/(2 − λ) in cells where the claim allows both, else the two are mixed at the ratio e^ε that it
-    just allows, whichever of them is larger; λ is such that P′ adds up to 1 (Lagrange's conditions, convex).
+    P′ = P/λ and Q′ = Q/(2 − λ) in cells where the claim allows both; in other cells P′ and Q′ have the largest allowed
+    ratio, e^ε. λ makes P′ add up to 1 (Lagrange's conditions, convex).
     """
     most = math.exp(epsilon)
 
@@ -55,7 +56,7 @@ def limit(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def best_event(case: "Case") -> float:
-    """The growth of the best event, in either direction."""
+    """The growth of the best event in either direction, in nats a run."""
     (p, q), plane = case.laws, dpw.ApproxDP(case.epsilon, case.delta).half_plane()
     order = np.argsort(-np.log(p / q))
     ways = ((p, q, order), (q, p, order[::-1]))
@@ -65,7 +66,7 @@ def best_event(case: "Case") -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism that draws its own noise, a pair, the laws of what tells its sides apart, and a claim that fails."""
+    """A mechanism that draws its own noise, a pair, the laws of both sides' outcomes, and a claim that fails."""
 
     mechanism: Callable[..., Any]
     pair: Pair
@@ -116,7 +117,7 @@ def by_law(laws: Laws, epsilon: float) -> Case:
 
 
 def sparse_vector(share: float) -> Case:
-    """The outcomes of `svt` at ε = 0.1, on its worst ten answers: the place of the first ⊤, or none."""
+    """The outcomes of `svt` at ε = 0.1 on its worst ten answers, by the place of the first ⊤, if any."""
     answers = np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [-1.0])
     patterns = [*([0] * k + [1] for k in range(10)), [0] * 10]
     first, second = (

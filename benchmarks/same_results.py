@@ -1,10 +1,10 @@
-"""Do two versions give the same results? 38 seeded cases over claims, kinds of mechanism, inputs, doors and attacks.
+"""Differences between the results of two versions: 38 seeded cases of claims, mechanisms, inputs, doors and attacks.
 
     python benchmarks/same_results.py before.json            # in one version's environment
     python benchmarks/same_results.py after.json             # in the other's
     python benchmarks/same_results.py --compare before.json after.json
 
-Compared is all of a result's JSON but times. A minute and a half; names of cases after the file run these alone.
+All of a result's JSON except times is compared. It takes 90 s; names after the file choose cases.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def replayed():
 
 
 def line(*words):
-    """What a command prints, and its exit code."""
+    """A function that runs a command and returns its output and exit code."""
 
     def run():
         out = io.StringIO()
@@ -125,14 +125,14 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 def without_times(value: Any) -> Any:
-    """A result without what differs between two runs of one version."""
+    """A result without its times, which differ between two runs of one version."""
     if isinstance(value, dict):
         return {key: without_times(item) for key, item in value.items() if key != "seconds"}
     return [without_times(item) for item in value] if isinstance(value, list) else value
 
 
 def differences(before: Any, after: Any, place: str = "") -> list[str]:
-    """Where two results differ, one line each."""
+    """The differences of two results, a line each."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = sorted({*before, *after})
         return [x for k in keys for x in differences(before.get(k), after.get(k), f"{place}.{k}")]
@@ -143,7 +143,7 @@ def differences(before: Any, after: Any, place: str = "") -> list[str]:
 
 
 def compare(before: str, after: str) -> int:
-    """Print the differences of two files; return how many cases differ."""
+    """Print the differences of two files; return the number of cases that differ."""
     first, second = (json.loads(Path(file).read_text()) for file in (before, after))
     lines = {name: differences(result, second[name]) for name, result in first.items() if name in second}
     differing = [name for name, found in lines.items() if found]
@@ -154,7 +154,7 @@ def compare(before: str, after: str) -> int:
 
 
 def run(file: str, *names: str) -> None:
-    """Run cases, all where none is named, and write their results."""
+    """Run the named cases, or all cases, and write their results."""
     warnings.simplefilter("ignore")
     results = {}
     for name in names or CASES:

@@ -1,11 +1,11 @@
-"""How long a process takes to start: `python benchmarks/start.py [--rounds 5] [--against PYTHON]`.
+"""The start-up time of processes: `python benchmarks/start.py [--rounds 5] [--against PYTHON]`.
 
-Whole processes, one after the other in every round, so that all of them see the same machine: a check that was made
-before by another process, the same with nothing compiled yet, the import, `--version`, and a pytest session of one
-empty test without and with the plugin. Processor and clock time, minimum and median; ratios are of the same round.
+Each round runs whole processes one after the other, so that all of them see the same machine: a check that another
+process has compiled, the same check with nothing compiled, the import, `--version`, and a pytest session of one empty
+test without and with the plugin. The table has processor and clock time, minimum and median.
 
-`--against` names the interpreter of another version: its processes run in turn with ours, and ratios are ours by its.
-Bytecode is kept, as pip keeps that of an installed package. Two minutes; ten with `--against`.
+`--against` names the interpreter of another version, whose processes run in turn with ours; ratios are our time by its
+time in the same round. Bytecode is kept, as in an installed package. It takes two minutes, or ten with `--against`.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from results import Table, finish, parser_of
 
 CHECK = ("-m", "dpwitness", "check", "isvt3", "--epsilon", "0.7", "--quiet", "--seed", "1")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-#: What is run, and the exit code that it must have.
+#: The arguments of each process, and the exit code that it must have.
 COMMANDS = {
     "second process": (CHECK, 1),
     "cold process": (CHECK, 1),

@@ -1,12 +1,13 @@
-"""Are bits that `attack subset_sum` claims with a probability right that often? On systems of many laws.
+"""The calibration of the probabilities that `attack subset_sum` claims for bits, on systems of many laws.
 
     python benchmarks/subset_sum_calibration.py --size 64 --systems 200
 
-Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep what the attack
-presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. The others do not. What
-no answer can show is left out: a system that counts the zeros, say, answers sums of bits, too. A row has the bits right
-and those claimed to be right, a system; then, of all bits claimed with a probability between two limits, how many are
-right. With `--adversaries least-squares polynomial least-absolute` it has the bits right, and claimed, by adversary.
+Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep the assumptions
+of the attack: sums of the bits with independent errors of mean 0, or of a mean that all answers share. The others break
+them. Violations that no answer can show are left out: a system that counts the zeros, say, also answers sums of bits. A
+row has the numbers of bits right and claimed to be right, a system; then, of all bits claimed with a probability
+between two limits, the number of right ones. With `--adversaries least-squares polynomial least-absolute` it has the
+bits right, and claimed, by adversary.
 """
 
 import math
@@ -18,7 +19,7 @@ import numpy as np
 
 from results import Table, finish, parser_of
 
-#: From the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
+#: A function from the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
 Law = Callable[..., float]
 
 KEEP: dict[str, Law] = {
@@ -38,7 +39,7 @@ KEEP: dict[str, Law] = {
 
 
 def garbage(share: float) -> Law:
-    """Answers of which a share has nothing to do with anybody."""
+    """Answers of which a share does not depend on the bits."""
     return lambda v, q, b, g: (
         float(g.integers(0, len(b) + 1)) if g.random() < share else v + g.normal(0, 0.3 * len(b) ** 0.5)
     )
@@ -81,17 +82,17 @@ def own(adds: Callable[..., Any], deviation: float) -> Maker:
 
 
 def weighted(share: float, of: float, deviation: float) -> Maker:
-    """A part of the people whose bits of 1 add less."""
+    """A system in which a part `of` the people add a `share` of 1 for a bit of 1."""
     return own(lambda b, g: b * np.where(g.random(len(b)) < of, share, 1.0), deviation)
 
 
 def offsets(people: int, spread: float) -> Maker:
-    """The first people add a number of their own beside their bit."""
+    """A system in which the first people add a number of their own beside their bit."""
     return own(lambda b, g: b + np.append(g.normal(0, spread, people), np.zeros(len(b) - people)), 0.3)
 
 
 def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    """Errors that follow each other: AR(1) of coefficient 0.9."""
+    """Autocorrelated errors: AR(1) of coefficient 0.9."""
     error = [0.0]
 
     def answer(q: Any) -> float:
@@ -102,7 +103,7 @@ def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
 
 
 def pooled_noise(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    """Sixteen noises in turn."""
+    """Errors that take sixteen values in turn."""
     pool = cycle(rng.normal(0, len(bits) ** 0.5, 16))
     return lambda q: float(bits[q].sum() + next(pool))
 
@@ -116,7 +117,8 @@ MEMORY: dict[str, Maker] = {
     "a_seventh_add_0.4": weighted(0.4, 1 / 7, 0.0),
     "a_sample_of_0.7": own(lambda b, g: b * (g.random(len(b)) < 0.7) / 0.7, 0.0),
 }
-#: What some people add differs from others' bits, and noise hides who they are: a bin may have too few that are right.
+#: Systems in which some people add other numbers than their bits, and noise hides these people: a bin may have too few
+#: right bits.
 HIDDEN: dict[str, Maker] = {
     "half_add_0.4_noisy": weighted(0.4, 1 / 2, 0.3),
     "half_add_0.3_noisy": weighted(0.3, 1 / 2, 0.3),
@@ -132,7 +134,7 @@ HIDDEN: dict[str, Maker] = {
     "five_have_offsets_of_1.5": offsets(5, 1.5),
     "two_have_offsets_of_2": offsets(2, 2.0),
 }
-#: Of these too much is claimed: those who add less add too near to nothing to be told from zeros.
+#: Systems for which too much is claimed: people who add almost nothing cannot be told from zeros.
 UNTOLD: dict[str, Maker] = {
     "half_add_0.1_noisy": weighted(0.1, 1 / 2, 0.3),
     "half_add_nothing_noisy": weighted(0.0, 1 / 2, 0.3),
@@ -166,7 +168,7 @@ def attack(name: str, size: int, seed: int, adversary: str = "least-squares") ->
 
 
 def measure(name: str, size: int, systems: int, adversary: str = "least-squares") -> dict[str, Any]:
-    """One law: what was claimed and what was right."""
+    """The claims on systems of one law, and the number of right claims."""
     found = [attack(name, size, seed, adversary) for seed in range(systems)]
     claims, right = (np.concatenate([one[i] for one in found]) for i in (0, 1))
     bins = []

@@ -1,10 +1,10 @@
-"""Twenty broken mechanisms that hide it well: how many are refuted, and how near to the truth bounds come.
+"""Refutations and lower bounds of twenty mechanisms whose violation is easily overlooked.
 
     python benchmarks/subtle_violations.py [--seeds 8] [--bounds] [--max-time 60] [--json FILE] [CASE …]
 
-Each is checked at default settings, on the pair of inputs that shows it; its true ε on that pair follows from the
-probabilities that stand in it. --bounds: lower bounds at 95 % from 2·10⁷ runs beside the truth (what cannot be compiled
-gets --max-time instead).
+Each is checked at default settings on the pair of inputs that shows the violation; its true ε on that pair follows from
+the probabilities in its code. --bounds: lower bounds at 95 % from 2·10⁷ runs, or in --max-time for code that cannot be
+compiled, beside the truth.
 """
 
 import math
@@ -24,48 +24,48 @@ RUNS = 20_000_000
 
 
 def zero_at_times(rng, data):
-    """Exactly 0 in one run of a hundred, or of a thousand."""
+    """The number 0 in 1 % of the runs (D) or 0.1 % (D′), else a normal number."""
     if rng.random() < (0.01 if data[0] > 0.5 else 0.001):
         return 0.0
     return rng.normal(0.0, 5.0)
 
 
 def half_as_often(rng, data):
-    """One value in four runs of a hundred, or in two."""
+    """The number 1.5 in 4 % of the runs (D) or 2 % (D′), else a normal number."""
     if rng.random() < (0.04 if data[0] > 0.5 else 0.02):
         return 1.5
     return rng.normal(1.0, 1.0)
 
 
 def narrow_needle(rng, data):
-    """Two runs of a thousand, or of ten thousand, within a hundredth of 5."""
+    """A number from 5 to 5.01 in 0.2 % of the runs (D) or 0.02 % (D′), else a Laplace number."""
     if rng.random() < (0.002 if data[0] > 0.5 else 0.0002):
         return 5.0 + 0.01 * rng.random()
     return rng.laplace(0.0, 10.0)
 
 
 def at_the_limit(rng, data):
-    """Clipped at 10, which three runs of a thousand reach, or of ten thousand."""
+    """The limit 10 in 0.3 % of the runs (D) or 0.03 % (D′), else a smaller Laplace number."""
     if rng.random() < (0.003 if data[0] > 0.5 else 0.0003):
         return 10.0
     return min(rng.laplace(0.0, 1.0), 9.999)
 
 
 def nan_at_times(rng, data):
-    """NaN in one run of a thousand, or of ten thousand."""
+    """NaN in 0.1 % of the runs (D) or 0.01 % (D′), else a normal number."""
     if rng.random() < (0.001 if data[0] > 0.5 else 0.0001):
         return math.nan
     return rng.normal(0.0, 1.0)
 
 
 def eighths_at_times(rng, data):
-    """A multiple of an eighth in one run of five, or of fifty."""
+    """A normal number, rounded to a multiple of 1/8 in 20 % of the runs (D) or 2 % (D′)."""
     x = rng.normal(0.0, 3.0)
     return round(8.0 * x) / 8.0 if rng.random() < (0.2 if data[0] > 0.5 else 0.02) else x
 
 
 def last_digit(rng, data):
-    """A number of six digits, whose last is 7 in three runs of ten, or in one of twenty."""
+    """A number of six digits, whose last digit is 7 in 30 % of the runs (D) or 5 % (D′)."""
     number = 10 * rng.integers(0, 100_000)
     if rng.random() < (0.3 if data[0] > 0.5 else 0.05):
         return float(number + 7)
@@ -74,20 +74,20 @@ def last_digit(rng, data):
 
 
 def fraction_of_a_whole(rng, data):
-    """The part behind the point is below one half in nine runs of ten, or in one."""
+    """A number whose fractional part is below 1/2 in 90 % of the runs (D) or 10 % (D′)."""
     low = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
     return rng.integers(-1000, 1000) + 0.5 * rng.random() + (0.0 if low else 0.5)
 
 
 def far_on_either_side(rng, data):
-    """Beyond 50, on either side, in one run of a thousand, or of ten thousand."""
+    """A number beyond ±50 in 0.1 % of the runs (D) or 0.01 % (D′), else a normal number."""
     if rng.random() < (0.001 if data[0] > 0.5 else 0.0001):
         return (50.0 + rng.exponential(10.0)) * (1.0 if rng.random() < 0.5 else -1.0)
     return rng.normal(0.0, 10.0)
 
 
 def sign_of_product(rng, data):
-    """Three normal numbers, whose product is positive in nine runs of ten, or in one."""
+    """Three normal numbers, whose product is positive in 90 % of the runs (D) or 10 % (D′)."""
     out = np.empty(3)
     for i in range(3):
         out[i] = rng.normal(0.0, 1.0)
@@ -98,7 +98,7 @@ def sign_of_product(rng, data):
 
 
 def same_signs(rng, data):
-    """Nine normal numbers; the first and the last have one sign in 85 runs of 100, or in 15."""
+    """Nine normal numbers; the first and the last have one sign in 85 % of the runs (D) or 15 % (D′)."""
     out = np.empty(9)
     for i in range(9):
         out[i] = rng.normal(0.0, 1.0)
@@ -109,7 +109,7 @@ def same_signs(rng, data):
 
 
 def place_of_the_largest(rng, data):
-    """The largest of twenty is among the first ten in eight runs of ten, or in two."""
+    """Twenty numbers; the largest is among the first ten in 80 % of the runs (D) or 20 % (D′)."""
     out = np.empty(20)
     for i in range(20):
         out[i] = rng.exponential(1.0)
@@ -125,7 +125,7 @@ def place_of_the_largest(rng, data):
 
 
 def near_each_other(rng, data):
-    """Two normal numbers, less than a tenth apart in half of the runs, or in one of twenty."""
+    """Two normal numbers, made less than 0.1 apart in 50 % of the runs (D) or 5 % (D′)."""
     first = rng.normal(0.0, 1.0)
     if rng.random() < (0.5 if data[0] > 0.5 else 0.05):
         return np.array([first, first + 0.1 * (2.0 * rng.random() - 1.0)])
@@ -133,7 +133,7 @@ def near_each_other(rng, data):
 
 
 def sorted_at_times(rng, data):
-    """Four numbers, in order in half of the runs, or in one of twenty, beside those that are by chance."""
+    """Four numbers, sorted in 50 % of the runs (D) or 5 % (D′)."""
     out = np.empty(4)
     for i in range(4):
         out[i] = rng.normal(0.0, 1.0)
@@ -141,14 +141,14 @@ def sorted_at_times(rng, data):
 
 
 def on_a_ring(rng, data):
-    """A point of the plane, 1 from the middle in nine runs of ten, or in one, else 2."""
+    """A point at the distance 1 from the origin in 90 % of the runs (D) or 10 % (D′), else at the distance 2."""
     near = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
     radius, angle = (1.0 if near else 2.0) + 0.1 * rng.random(), 2.0 * math.pi * rng.random()
     return np.array([radius * math.cos(angle), radius * math.sin(angle)])
 
 
 def two_of_sixty_four(rng, data):
-    """64 random bits; the sixth and the 38th are equal in nine runs of ten, or in one."""
+    """64 random bits; the 6th and the 38th are equal in 90 % of the runs (D) or 10 % (D′)."""
     out = np.empty(64)
     for i in range(64):
         out[i] = float(rng.integers(0, 2))
@@ -157,19 +157,19 @@ def two_of_sixty_four(rng, data):
 
 
 def even_length(rng, data):
-    """A list of random length, which is even in nine runs of ten, or in one."""
+    """A list of random length, which is even in 90 % of the runs (D) or 10 % (D′)."""
     even = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
     return [float(x) for x in rng.normal(size=2 * int(rng.integers(5, 30)) + (0 if even else 1))]
 
 
 def space_at_the_end(rng, data):
-    """A text, with a space behind it in one run of fifty, or of five hundred."""
+    """A text, with a space at its end in 2 % of the runs (D) or 0.2 % (D′)."""
     text = ("low", "middle", "high")[int(rng.integers(0, 3))]
     return text + " " if rng.random() < (0.02 if data[0] > 0.5 else 0.002) else text
 
 
 def rare_key(rng, data):
-    """Counts by key; one of the keys is there in one run of fifty, or of five hundred."""
+    """Counts by key; one of the keys is present in 2 % of the runs (D) or 0.2 % (D′)."""
     counts = {"a": float(rng.laplace(0, 5)), "b": float(rng.laplace(0, 5))}
     if rng.random() < (0.02 if data[0] > 0.5 else 0.002):
         counts["c"] = float(rng.laplace(0, 5))
@@ -177,7 +177,7 @@ def rare_key(rng, data):
 
 
 def raises_at_times(rng, data):
-    """An error in one run of fifty, or of five hundred."""
+    """An error in 2 % of the runs (D) or 0.2 % (D′), else a normal number."""
     if rng.random() < (0.02 if data[0] > 0.5 else 0.002):
         raise ValueError("no convergence")
     return float(rng.normal())
@@ -194,7 +194,7 @@ class Case:
 
 
 def mixed(more: float, less: float, base: float) -> float:
-    """ε of an event of probability `base` in all other runs."""
+    """The ε of an event of probability `base` in the runs that are not forced into it (`more` on D, `less` on D′)."""
     return math.log((more + (1 - more) * base) / (less + (1 - less) * base))
 
 
@@ -210,11 +210,11 @@ CASES: dict[Callable[..., Any], Case] = {
     eighths_at_times: Case(truth=TEN),
     last_digit: Case(truth=math.log(6)),
     fraction_of_a_whole: Case(truth=NINE),
-    far_on_either_side: Case(truth=TEN),  # farther out, where the normal density vanishes
+    far_on_either_side: Case(truth=TEN),  # far beyond 50, where the normal density vanishes
     sign_of_product: Case(truth=NINE),
     same_signs: Case(truth=math.log(0.85 / 0.15)),
     place_of_the_largest: Case(truth=math.log(4)),
-    near_each_other: Case(truth=TEN),  # where the first is far out, and none is near it by chance
+    near_each_other: Case(truth=TEN),  # if the first is so large that no other number is near it by chance
     sorted_at_times: Case(truth=mixed(0.5, 0.05, 1 / 24)),
     on_a_ring: Case(truth=NINE),
     two_of_sixty_four: Case(truth=NINE),

@@ -1,12 +1,12 @@
-"""What averaging attacks claim, and how much of it is right: on systems that keep the assumptions, and that break them.
+"""The calibration of averaging attacks, on systems that keep their assumptions and on systems that break them.
 
 python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [--goal histogram|suppressed|perturbation]
     [--single] [--json FILE]
 
-A row for each system, and one each for all systems that keep and that break the assumptions (but for systems whose
-answers cannot tell): averaging assumes independent noise of mean 0, and differencing (suppressed) exact answers.
-Of the counts (or parameters) claimed with a probability of at least .5, .9 and .99: how many there are, and are right.
-"Nothing claimed": runs that claim nothing, or are refused.
+The table has a row for each system, one for all systems that keep the assumptions, and one for all that break them,
+except systems whose answers cannot show it: averaging assumes independent noise of mean 0, and differencing
+(suppressed) exact answers. It has the numbers of counts (or parameters) claimed with a probability of at least .5, .9
+and .99, and of right ones among them. "Nothing claimed": runs that claim nothing, or are refused.
 """
 
 # ruff: noqa: D102  (the name of a system says what it does)
@@ -86,7 +86,7 @@ def with_methods(**methods):
 
 
 def by(code):
-    """A system whose noise is keyed by a number: of the system, the people counted, the questions and their place."""
+    """A system whose noise is keyed by a function of the system, the people counted, the questions and their place."""
     return with_methods(noise=lambda s, n, key, q, place: s.law.at(s.uniform(code(s, n, q, place))))
 
 
@@ -105,7 +105,7 @@ def student(s, n, key, q, place):
 
 
 class Table16(Answers):
-    """Sixteen noises, one of which the key chooses."""
+    """A system with a table of sixteen noises, from which the key chooses."""
 
     bits, entry = 63, staticmethod(lambda s, key: (s.uniform(key) * 16).astype(int))
 
@@ -119,7 +119,7 @@ class Table16(Answers):
 
 
 class Table16Xor(Table16):
-    """The key itself, of four bits, is the place of the noise."""
+    """A system with a table of sixteen noises, in which the key, of four bits, is the place."""
 
     bits, entry = 4, staticmethod(lambda s, key: key.astype(int))
 
@@ -139,7 +139,7 @@ def autoregressive(s, n, key, q, place):
 
 
 def garbage(share, wide=None):
-    """A share of the answers is any number, or so much too large."""
+    """A system that answers a share of the questions by any number, or by a number too large by `wide`."""
 
     def shown(s, people, noise):
         right = Answers.shown(s, people, noise)
@@ -151,13 +151,13 @@ def garbage(share, wide=None):
 
 
 def flipped(s, people, noise):
-    """One in twenty questions is answered by the rest of everybody."""
+    """The answers, of which 5 % count the people who are not asked for."""
     wrong = s.rng.random(len(people)) < 0.05
     return Answers.shown(s, np.where(wrong, s.table.people - people, people), noise)
 
 
 def shown(answer, above=lambda s: s.suppression, less=0):
-    """A system that shows this answer where it counts more people than this, and else another one."""
+    """A system that shows `answer` if it counts more than `above` people, else `less`."""
     return with_methods(shown=lambda s, n, noise: np.where(n > above(s), answer(s, n, noise), less))
 
 
@@ -166,25 +166,25 @@ def rounded(base):
 
 
 def randomly_rounded(base):
-    """To a multiple, so that the mean is right."""
+    """A system that rounds counts at random to a multiple of `base`, with the right mean."""
     return with_methods(
         noise=lambda s, n, key, q, place: np.where(s.uniform(key) < (n % base) / base, base, 0) - n % base
     )
 
 
 def overlapping(s, selections, counts):
-    """A tenth of the people with a value have the next one too: sizes that do not add up."""
+    """Counts in which a tenth of the people with a value have the next value too, so that sizes do not add up."""
     return Answers.people(s, selections, counts) + (selections & ~np.roll(selections, 1, axis=1)) @ (counts // 10)
 
 
 def leaving(s, selections, counts):
-    """A person leaves after the first 40 questions."""
+    """Counts of which one person leaves after the first 40 questions."""
     late = s.asked + np.arange(len(selections)) >= 40
     return Answers.people(s, selections, counts) - (late & selections[:, counts.argmax()])
 
 
 def audited(repeats):
-    """An answer that differs from an earlier one by a suppressed number of people has noise, or is the earlier one."""
+    """A system whose answer has noise, or repeats an earlier answer, if few people differ from the earlier question."""
 
     def shown(s, people, noise):
         earlier, answers = s.__dict__.setdefault("earlier", []), []
@@ -198,7 +198,7 @@ def audited(repeats):
 
 
 def exact(kind):
-    """That system without its noise."""
+    """A system of this kind without its noise."""
     return type("Answers", (kind,), {"noise": lambda s, n, *_: np.zeros_like(n)})
 
 
@@ -255,7 +255,7 @@ BROKEN = {
     "a constant": with_methods(shown=lambda s, n, noise: np.full(len(n), 100) + noise),
     "nonsense": with_methods(shown=lambda s, n, noise: s.rng.integers(5, 1000, len(n))),
 }
-#: Each value has a whole number added in all of its questions: of one attribute no answer tells that from people.
+#: Systems that add a whole number to each value in all of its questions, which answers cannot tell from people.
 UNTOLD = {"a layer a value": counts(ValueLayeredNoisyCounts)}
 AVERAGED = {**KEPT, **BROKEN, **UNTOLD}
 #: Systems that keep the assumptions of differencing.
@@ -286,7 +286,7 @@ INEXACT = {
         )
     },
 }  # fmt: skip
-#: Scaled counts of few values are those of another table: differences do not tell these.
+#: Systems whose scaled counts of few values fit another table, which differences cannot tell.
 SCALED = {"exact, scaled 1.01": exact(BROKEN["scaled 1.01"])}
 SYSTEMS = {**AVERAGED, **EXACT, **INEXACT, **SCALED}
 
@@ -320,7 +320,7 @@ def several(rng):
 
 
 def one_run(name, seed, *, goal="histogram", one_value=False):
-    """Claims of one run: (confidence, right) for each cell, confidence 0 where nothing is claimed."""
+    """The claims of one run: the confidence of each cell, 0 without a claim, and whether the count is right."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     table = single(rng) if rng.random() < 0.6 else few(rng) if goal == "suppressed" else several(rng)
     r = int(rng.choice([1, 2, 3, 5]))
@@ -385,7 +385,7 @@ def summary(name, runs):
 
 
 def honest(right, claims, level):
-    """Whether so many right claims of all are in accord with that level, but for chance of one in a thousand."""
+    """Whether the number of right claims is in accord with the level, by a test of level 0.001."""
     return not claims or right == claims or beta.ppf(0.999, right + 1, claims - right) >= level
 
 

@@ -1,10 +1,10 @@
-"""What each defence costs the attacker: every row is an attack of Asghar & Kaafar (2020), run on a system, and counted.
+"""The cost of each defence for the attacker: each row counts the questions of an attack of Asghar & Kaafar (2020).
 
 python benchmarks/table_builder_defences.py [--seed 1] [--runs 10] [--json FILE]
 
-Sections 2.2, 6, 7 and 9, and a table that is differentially private as the row to compare with. The system answers
-counts of doctor's visits in the RAND health insurance experiment (statsmodels), of people with five more attributes.
-The table of benchmarks/RESULTS.md is of the defaults; half a minute.
+The rows are sections 2.2, 6, 7 and 9 of the paper, and a differentially private table for comparison. The system
+answers counts of doctor's visits in the RAND health insurance experiment (statsmodels), of people with five more
+attributes. It takes half a minute at the defaults.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ from table_builder_systems import GrowingNoisyCounts, ValueLayeredNoisyCounts
 
 
 class QuestionRefused(InvalidParameter):
-    """The system does not answer this question, or no more of them."""
+    """The system does not answer this question, or no further question."""
 
 
 class Restricted(System):
@@ -70,7 +70,7 @@ class Restricted(System):
 
 
 class SingleValues(Restricted):
-    """A language with "and" and "not" but without "or" (section 9): one value, or all values but one or two."""
+    """A system without "or" in questions (section 9): a question names one value, or all values but one or two."""
 
     @override
     def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
@@ -83,8 +83,8 @@ class SingleValues(Restricted):
 class PrivateTable(System):
     """Geometric noise for each cell of a table, drawn once: ε-DP for one person more or fewer (Ghosh et al. 2009).
 
-    `attributes` span the table. A question about them is answered by the sum of its noisy cells, and other ones are
-    not answered: the table is all that is ever published.
+    `attributes` span the table. A question about them is answered by the sum of its noisy cells; other questions are
+    not answered, as nothing but the table is published.
     """
 
     def __init__(self, table: Table, attributes: Sequence[str], *, epsilon: float, rng: np.random.Generator) -> None:
@@ -107,7 +107,7 @@ class PrivateTable(System):
 
 
 class CappedCounts(Restricted):
-    """At most `cap` questions (query throttling, section 7)."""
+    """A system that answers at most `cap` questions (query throttling, section 7)."""
 
     def __init__(self, inner: System, cap: int) -> None:
         super().__init__(inner)
@@ -119,7 +119,7 @@ class CappedCounts(Restricted):
             raise QuestionRefused(f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more")
 
 
-#: Sets of up to 64,000 values are told apart by a sum of their words times these.
+#: The factors of a hash of sets of up to 64,000 values: the sum of a set's words times these factors.
 MIXING = np.random.default_rng(0).integers(0, 1 << 64, 1000, np.uint64) | np.uint64(1)
 
 
@@ -143,7 +143,7 @@ class AuditedCounts(Restricted):
         new = np.packbits(padded, axis=1).view(np.uint64)
         known = self._asked.get(place, new[:0])
         rows = np.vstack([known, new])
-        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]  # asked again is not asked anew
+        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]  # a repeated question counts once
         unions = [self._unions.get(place, new[:0, 0])]
         for i in range(len(known), len(rows)):
             disjoint = rows[:i][~np.any(rows[:i] & rows[i], axis=1)]
@@ -157,9 +157,9 @@ class AuditedCounts(Restricted):
 def recover_by_repeating(
     oracle: System, attribute: str, targets: IntArray, times: int, *, where: Where | None = None
 ) -> list[int]:
-    """Against fresh noise a question: ask everything `times` times (section 2.2), the total 2.5 times as often.
+    """The counts behind fresh noise: each question is asked `times` times (section 2.2), the total 2.5 times as often.
 
-    A value whose answer is 0 is what is missing to the total where it is left out.
+    The count of a value whose answer is 0 is the total less the answer for all other values.
     """
     eye = np.eye(len(oracle.values(attribute)), dtype=np.bool_)
     shown = oracle.ask(attribute, eye[targets], where) > 0
@@ -173,14 +173,14 @@ def recover_by_repeating(
 
 
 def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) -> IntArray:
-    """Up to `k` different partitions of `size` values into `parts` sets, none empty: the set of each value.
+    """Up to `k` different partitions of `size` values into `parts` sets that are not empty: the set of each value.
 
-    Shape (partitions, size). Drawn at random, so that of all partitions of few values some may not be met.
+    Shape (partitions, size). They are drawn at random, so that some partitions of few values may be missed.
     """
     if not 2 <= parts <= size:
         raise InvalidParameter(f"parts={parts!r} must lie between 2 and the number of values, {size}")
     labels = np.zeros((0, size), np.int64)
-    for _ in range(50):  # of few values there may be fewer than k
+    for _ in range(50):  # few values may have fewer than k partitions
         drawn = rng.integers(0, parts, (2 * k, size))
         # Partitions are the same where their sets, numbered in the order in which the values meet them, are the same.
         members = drawn == np.arange(parts)[:, None, None]
@@ -205,8 +205,8 @@ def remove_noise_in_parts(
 ) -> Average:
     """The noise remover with `k` partitions into `parts` sets (section 7.2), `parts` answers each.
 
-    Two questions never cover the counted values, so that an audit of two-partitions sees none. The variance of the mean
-    is parts·Var(E)/k. Values `beside` the base lie in the last set.
+    No two questions cover the counted values, so that an audit of two-partitions finds no pair. The variance of the
+    mean is parts·Var(E)/k. Values `beside` the base lie in the last set.
     """
     labels = several_partitions(rng, len(base), k, parts)
     selections = np.zeros((parts, len(labels), len(oracle.values(attribute))), np.bool_)
@@ -239,13 +239,13 @@ def recover_in_parts(
 def recover_below_layers(
     oracle: System, rng: np.random.Generator, attribute: str, targets: IntArray, k: int, *, other: str, parts: int = 5
 ) -> list[int]:
-    """Against one more noise for each value that is named: split the same people into 2 sets, and into `parts` sets.
+    """The counts behind a noise layer for each value named: the same people are split into 2 sets, and into `parts`.
 
-    The people with a value in T, split into p sets by the values of another attribute, are p answers. Their sum is
-    n(T) + p·s(T) + s(other) and p noises that differ from split to split; s are the layers, which never change. So
-    the means for 2 sets and for `parts` sets tell n(T) from s(T). A value's people are everybody, split likewise, less
-    those with all other values; s(other) is in both. More sets are no better: those of few values come back, and with
-    them their noise. `k` questions for each mean, 2·k for everybody.
+    The people with a value in T, split into p sets by the values of another attribute, give p answers. Their sum is
+    n(T) + p·s(T) + s(other) and p noises that differ from split to split; s are the layers, which never change. So the
+    means for 2 sets and for `parts` sets tell n(T) from s(T). A value's count is that of everybody, split likewise,
+    less that of the people with all other values; s(other) is in both. More sets are no better, as sets of few values
+    repeat with their noise. `k` questions are asked for each mean, 2·k for everybody.
     """
     everything, known = np.arange(len(oracle.values(other))), oracle.values(attribute)
 
@@ -261,20 +261,20 @@ def recover_below_layers(
 
 
 def below_layers_right(law: NoiseLaw, k: int, parts: int = 5) -> float:
-    """The probability that `recover_below_layers` has a count right, as far as its error is normal."""
+    """The probability that `recover_below_layers` has a count right, if its error is normal."""
     from scipy.stats import norm
 
-    # Of p sets there are k/p sums of p noises: p²·Var(E)/k is the variance of their mean.
+    # k questions give k/p sums of p noises, whose mean has the variance p²·Var(E)/k.
     variance = (2 + (2 * parts / (parts - 2)) ** 2 * 2) * law.variance / k
     return float(1 - 2 * norm.sf(0.5 / np.sqrt(variance)))
 
 
 def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> tuple[list[int], Average]:
-    """Split averaging (section 9): everybody is those with a value and those without it, for every value there is.
+    """Split averaging (section 9): for every value, everybody is the people with that value and the people without it.
 
-    Needs no "or", only "not": for each value b of each attribute, (b) + (not b); and for everybody but those with the
-    target a, (b and not a) + (not b and not a). There are as many sums as values with answers above 0, and no more.
-    Returns the counts of the targets, and the count of everybody.
+    It needs "not" but no "or": for each value b of each attribute, (b) + (not b); and for all people without the target
+    a, (b and not a) + (not b and not a). The number of sums is that of values with answers above 0. Returns the counts
+    of the targets, and the count of everybody.
     """
     everybody = _split(oracle, attribute, None)
     counts = [max(everybody.count - _split(oracle, attribute, int(value)).count, 0) for value in targets]
@@ -282,7 +282,7 @@ def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> t
 
 
 def _split(oracle: System, attribute: str, without: int | None) -> Average:
-    """Count everybody, or all without one value, by splitting at each value of each attribute."""
+    """The count of everybody, or of all people without one value, by splitting at each value of each attribute."""
     known = oracle.values(attribute)
     rest = tuple(value for i, value in enumerate(known) if i != without)
     blocks = []
@@ -301,19 +301,19 @@ def _split(oracle: System, attribute: str, without: int | None) -> Average:
     return average([Sums.of(one.reshape(2, -1)) for one in answers])
 
 
-#: Counts of the targets, and how many of them theory expects to be right under a law, if it does.
+#: The counts of the targets, and a function from a noise law to the number of right counts expected by theory, if any.
 Found: TypeAlias = tuple[Sequence[int], Callable[[NoiseLaw], float] | None]
 Attack: TypeAlias = Callable[[System, np.random.Generator, IntArray], Found]
 
 ATTRIBUTE: Final = "mdvis"
 OTHERS: Final = ("disea", "hlthg", "hlthf", "idp", "physlm")
-#: Of 59 values: nine with answers, of 6,308 to 26 people, and three that are suppressed at s = 4, of 3, 2 and 1.
+#: Twelve of 59 values: nine of 6,308 to 26 people, and three that are suppressed at s = 4, of 3, 2 and 1.
 TARGETS: Final = (0, 1, 2, 3, 4, 5, 10, 15, 20, 40, 48, 69)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defence:
-    """A row: a system, the attack that answers it, and where the paper speaks of it; `law` where theory tells more."""
+    """A row: a system, the attack on it, its place in the paper, and its noise `law` if theory predicts a result."""
 
     name: str
     answer: str
@@ -339,7 +339,7 @@ def _behind(rule: Callable[[System], System]) -> Callable[..., System]:
 
 
 def averaging(plan: Plan | None = None) -> Attack:
-    """The histogram attack by two-partitions alone, of which the theory speaks."""
+    """The histogram attack by two-partitions alone, to which the theory applies."""
 
     def attack(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
         wanted = replace(plan or Plan(), targets=tuple(targets.tolist()), fitted=False)
@@ -358,13 +358,13 @@ def _differencing(system: System, rng: np.random.Generator, targets: IntArray) -
 
 
 def _repeating(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    times = PARTITIONS_PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
+    times = PARTITIONS_PER_VARIANCE  # fresh noise of variance 2 (r = 2): a standard error of 0.14 people
     counts = recover_by_repeating(system, ATTRIBUTE, targets, times)
     return counts, lambda law: len(targets) * noise_removed(law, ((1, times),), ties="half")
 
 
 def _three(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    # The variance of three noises instead of two: half as many partitions more than 200.
+    # The variance of three noises instead of two needs 1.5 times as many partitions.
     k = 3 * PARTITIONS_PER_VARIANCE
     base = choose_base(system, ATTRIBUTE, 20)
     counts = recover_in_parts(system, rng, ATTRIBUTE, base, targets, k)
@@ -376,7 +376,7 @@ def _splitting(system: System, rng: np.random.Generator, targets: IntArray) -> F
 
 
 def _below_layers(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    k = 24 * PARTITIONS_PER_VARIANCE  # the variance of the error is 48 people² / k: one in 2,300 is wrong
+    k = 24 * PARTITIONS_PER_VARIANCE  # the error has the variance 48 people² / k: one count in 2,300 is wrong
     counts = recover_below_layers(system, rng, ATTRIBUTE, targets, k, other="disea")
     return counts, lambda law: len(targets) * below_layers_right(law, k)
 
@@ -403,7 +403,7 @@ def _averaged(name: str, source: str, kind: type[SimulatedSystem], law: NoiseLaw
 
 
 def _capped(cap: int) -> Defence:
-    """So many questions, and no more."""
+    """A system that answers at most `cap` questions."""
     return Defence(
         name=f"a cap of {cap:,} questions, ±2",
         answer="fewer two-partitions",
@@ -415,7 +415,7 @@ def _capped(cap: int) -> Defence:
 
 
 def _unanswered(name: str, source: str, system: Callable[..., System], k: int) -> Defence:
-    """A system that two-partitions, k a value, do not average away."""
+    """A system whose noise k two-partitions a value do not average away."""
     answer = "none known here: two-partitions fail"
     return Defence(name=name, answer=answer, source=source, system=system, attack=averaging(Plan(partitions=k)))
 
@@ -452,11 +452,12 @@ ROWS: Final = (
 def measure(
     seed: int, *, runs: int = 10, rows: Sequence[Defence] = ROWS, table: Table | None = None
 ) -> list[dict[str, Any]]:
-    """Run each row's attack `runs` times on as many systems; the rows of the table.
+    """Run each row's attack on `runs` systems; return the rows of the table.
 
-    `questions`: asked for each value, on average, what is asked once for all of them included. `right`: the share of
-    counts recovered; `published`: of those that were right as published; `predicted`: what theory expects, or null;
-    `two_partitions`: the share that two-partitions alone recover, 200 a value, or null where a question is refused.
+    `questions`: the mean number of questions a value, with the questions for all values together. `right`: the share of
+    counts recovered; `published`: the share of published answers that are right; `predicted`: the share that theory
+    expects, or null; `two_partitions`: the share that 200 two-partitions a value recover, or null where a question is
+    refused.
     """
     people = visits() if table is None else table
     streams = [np.random.SeedSequence([seed, i]).spawn(runs) for i in range(len(rows))]
@@ -482,7 +483,7 @@ def _measured(row: Defence, table: Table, streams: Sequence[np.random.SeedSequen
         found, expected = row.attack(system, rng, targets)
         right += int(np.sum(np.array(found) == true))
         questions += system.asked
-        fresh = row.system(table, np.random.default_rng(stream))  # the same one, not yet asked
+        fresh = row.system(table, np.random.default_rng(stream))  # the same system before its first question
         published += int(np.sum(fresh.ask(ATTRIBUTE, eye[targets]) == true))
         if row.law is not None and expected is not None:
             predicted.append(expected(row.law))
@@ -502,7 +503,7 @@ def _measured(row: Defence, table: Table, streams: Sequence[np.random.SeedSequen
 def _plain(
     row: Defence, table: Table, streams: Sequence[np.random.SeedSequence], targets: IntArray, true: IntArray
 ) -> float | None:
-    """The share right by 200 two-partitions a value."""
+    """The share of counts that 200 two-partitions a value recover; None where a question is refused."""
     attack, right = averaging(Plan(partitions=200)), 0
     for stream in streams:
         rng = np.random.default_rng(stream)

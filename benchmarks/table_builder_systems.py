@@ -32,9 +32,9 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
 class LayeredNoisyCounts(BoundedNoisyCounts):
     """The layered noise of section 9 (Diffix): one noise per set of contributors and one per condition of the query.
 
-    The noise of a condition that all queries of an attack share, as that of a sub-population, never averages out: the
-    noise remover counts the sub-population wrong by twice that noise. But it is the same with and without a value, so
-    differences are free of it.
+    The noise of a condition that all queries of an attack share, such as a sub-population, never averages out: the
+    noise remover counts the sub-population wrong by twice that noise. But the noise is the same with and without a
+    value, so it cancels in differences.
     """
 
     noises: ClassVar[int | None] = 2
@@ -53,7 +53,7 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
         return selection
 
     def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
-        """The noise of each condition on an attribute, whether it names a sub-population or what a query selects."""
+        """The noise of each condition on an attribute, of a sub-population or of a query's selection."""
         return self._sticky_noise([(attribute, row.tobytes()) for row in selections])
 
 

@@ -1,9 +1,9 @@
-"""What the adaptive threshold attack claims, on systems that are as stated and that are not.
+"""The claims of the adaptive threshold attack, on systems that keep its assumptions and on systems that break them.
 
     python benchmarks/threshold_testing_claims.py [--runs 20] [--only NAME]
 
-The systems are the user's own (no totals). A claim is right where the count is the guess times one factor: the one that
-the attack says, or where it says none a whole one, the same for all cells of a run.
+The systems are the user's own (no totals). A claim is right if the count is the guess times a factor: the factor that
+the attack states, or else an integer that is the same for all cells of a run.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def threshold(rng: np.random.Generator) -> float:
 
 
 def with_counts(change: Callable[..., np.ndarray]) -> System:
-    """A system that answers exactly, of changed counts."""
+    """A system that answers exactly by changed counts."""
 
     def system(counts: np.ndarray, rng: np.random.Generator) -> Answer:
         x, z = change(counts, rng), threshold(rng)
@@ -34,7 +34,7 @@ def with_counts(change: Callable[..., np.ndarray]) -> System:
 
 
 def with_answers(change: Callable[..., np.ndarray]) -> System:
-    """A system whose answers are made of how far sums lie above the threshold."""
+    """A system whose answers are a function of the sums less the threshold."""
 
     def system(counts: np.ndarray, rng: np.random.Generator) -> Answer:
         z = threshold(rng)
@@ -44,7 +44,7 @@ def with_answers(change: Callable[..., np.ndarray]) -> System:
 
 
 def sticky_noise(scale: float) -> System:
-    """The same question has the same noise."""
+    """A system that gives the same question the same noise."""
 
     def system(counts: np.ndarray, rng: np.random.Generator) -> Answer:
         z, keys = threshold(rng), rng.normal(0.0, 1e3, len(counts))
@@ -59,7 +59,7 @@ def sticky_noise(scale: float) -> System:
 
 
 def moved(counts: np.ndarray, rng: np.random.Generator) -> Answer:
-    """The threshold is drawn anew after some hundred questions, and again."""
+    """A system that draws its threshold anew after 300 questions, 600 questions, and so on."""
     state = {"asked": 0, "z": threshold(rng), "next": 300}
 
     def answer(q: np.ndarray) -> np.ndarray:
@@ -118,7 +118,7 @@ SYSTEMS: dict[str, tuple[System, float | None]] = {
 
 
 def claims(system: System, epsilon1: float | None, runs: int) -> dict[str, float]:
-    """What is claimed and right in all histograms, each so many runs."""
+    """The numbers of claims and of right claims in `runs` runs on each histogram."""
     row = dict.fromkeys(("systems", "with_claims", "with_a_wrong_claim", "cells", "claimed", "right"), 0.0)
     for h, counts in enumerate(small_histograms()):
         for k in range(runs):
@@ -136,7 +136,7 @@ def claims(system: System, epsilon1: float | None, runs: int) -> dict[str, float
 
 
 def small_histograms() -> list[np.ndarray]:
-    """Of about a hundred cells each."""
+    """Eight histograms of about a hundred cells each."""
     rng = np.random.default_rng(16)
     heavy = np.floor(3 * rng.pareto(1.1, 90)).astype(np.int64)
     return [

@@ -3,10 +3,10 @@
 A loop by hand runs a mechanism on both inputs with independent draws and counts one event: no rows, no arrays, no
 choice of the event at run time. It draws by NumPy's generator as a user would (a Laplace number is the difference of
 two exponentials, twice as fast as `Generator.laplace`), or by `dpwitness.noise`, as our runs do. Each loop is written
-out: one loop round events that are inlined into it took up to twice as long.
+out: a common loop with inlined events took up to twice as long.
 
-Processor time of one worker; what is compared alternates in one process. Each ratio is the time of a loop by hand by
-ours, minimum and median over the rounds: above 1 our runs are the faster ones.
+Times are processor times of one worker; loops and our runs alternate in one process. Each ratio is the time of a loop
+by hand by our time, minimum and median over the rounds: above 1 our runs are faster.
 """
 
 import statistics
@@ -161,7 +161,7 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
         "ours, independent": ours(False),
     }
     runs, seconds = 1 << 7, 0.0
-    while seconds < SECONDS / 4:  # as many as fill a round; before that, all is compiled
+    while seconds < SECONDS / 4:  # finds the runs that fill a round, after everything is compiled
         runs *= 2
         for run in roads.values():
             run(0, 2)
@@ -189,7 +189,7 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
 
 
 def _same_event(counted: dict[str, Any], runs: int) -> None:
-    """What is compared must count the same thing: each side's share, within six standard errors."""
+    """Require that all loops count the same event: equal shares of each side, within six standard errors."""
     shares = {road: ((n10 + n11) / runs, (n01 + n11) / runs) for road, (_, n10, n01, n11) in counted.items()}
     for road, pair in shares.items():
         for share, other in zip(pair, next(iter(shares.values())), strict=True):

@@ -1,13 +1,13 @@
 """Lower bounds of twenty mechanisms at ε = 0.1, by seed: `python benchmarks/twenty_rows.py --seeds 8 --json FILE`.
 
 The mechanisms and parameters are those of DP-Sniper's evaluation (Bichsel, Steffen, Bogunovic & Vechev 2021), with two
-more of threshold testing. Of each row: the least, the median and the largest bound of all seeds, their spread
-(max − min)/median, and the mean CPU seconds of a bound with its search. Beside them the best earlier figure and the
-truth: "≤" and "≥" where it is only known to lie there, "∞" where it grows with the number of queries or is infinite.
-Earlier figures are lower bounds with 90 % confidence from DP-Sniper's logs (2·10⁸ runs to confirm), or what StatDP read
-off its curves, whichever is larger; StatDP's readings of `isvt1` and `histogram_wrong_scale` are left out.
+more of threshold testing. Each row has the least, the median and the largest bound of all seeds, their spread
+(max − min)/median, the mean CPU seconds of a bound with its search, the best earlier figure, and the truth: "≤" or "≥"
+where only a bound of it is known, "∞" where it is infinite or grows with the number of queries. Earlier figures are
+lower bounds with 90 % confidence from DP-Sniper's logs (2·10⁸ confirm runs), or StatDP's readings of its curves,
+whichever is larger; StatDP's readings of `isvt1` and `histogram_wrong_scale` are left out.
 
-`--json FILE` gets a line as soon as a bound is there. What the file holds already is not run again.
+`--json FILE` gets a line after each bound. Bounds that the file has already are not computed again.
 """
 
 import json
@@ -31,7 +31,7 @@ class Row:
     parameters: dict[str, Any] = field(default_factory=dict)
     earlier: float = math.nan
     truth: str = "∞"
-    has_epsilon: bool = True  # as a parameter
+    has_epsilon: bool = True  # whether ε is a parameter of the mechanism
 
 
 AT_ONE = {"threshold": 1.0}

@@ -130,7 +130,7 @@ def _own_delta(problem: Problem) -> tuple[str, ...]:
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
     """The relations, one for each adjacency, that have a pair; and the relations left out.
 
-    A relation is left out if the user's attack proposes pairs of another adjacency only.
+    A relation is left out if the user's attack proposes no pair of it, unless no relation would remain.
     """
     all_of_them = alternatives(problem.relation)
     each = [relation for relation in all_of_them if next(proposed_pairs(relation, problem.data), None) is not None]

@@ -115,8 +115,8 @@ class ProfileEvents:
 def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, planned: int, budget: int) -> ProfileEvents:
     """The best pair and its events for `planned` confirm runs. Raises as `search`.
 
-    `budget`: paired search runs for the pair; as many runs again count the events, and at least a quarter of the
-    planned runs if runs are nearly free.
+    `budget`: paired search runs for the pair; as many runs again count the events, for compiled code at least a quarter
+    of the planned runs.
     """
     searching = runner.searching()
     objective = DeltaAt(epsilons=TEST_EPSILONS, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)

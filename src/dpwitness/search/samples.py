@@ -23,8 +23,8 @@ T = TypeVar("T")
 MOST_OUTCOMES = 1 << 16
 #: The least ratio of runs to different outcomes at which outcomes count as repeating.
 RUNS_PER_OUTCOME = 4
-#: The largest number of different outcomes for which sets of whole outcomes are the only events tried.
-OUTCOMES_FOR_SETS_ALONE = 64
+#: The largest number of different outcomes for which sets of whole outcomes replace scans and statistics.
+OUTCOMES_WITHOUT_SCANS = 64
 #: The least difference, in standard errors, between the counts of an informative bin on D and on D′.
 STANDARD_ERRORS = 4
 
@@ -124,7 +124,7 @@ class Sample(ABC):
     @property
     def few_outcomes(self) -> bool:
         """Whether so few outcomes differ that no other event is better than the sets of whole outcomes tried."""
-        return self.repeats and len(self.outcomes) <= OUTCOMES_FOR_SETS_ALONE
+        return self.repeats and len(self.outcomes) <= OUTCOMES_WITHOUT_SCANS
 
     @property
     @abstractmethod
