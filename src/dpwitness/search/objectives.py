@@ -114,9 +114,10 @@ class GrowthAt(Objective):
             values = np.log(np.maximum(lower, 1e-30) / allowed) - np.log(np.maximum(allowed, 1.0))
             values -= self._detectable_excess(p, HalfPlane(s, t))
         elif self.claim.parameter > 0:
-            values = self._short_of(p, q, runs, standard_errors)
+            shown = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
+            values = np.minimum(shown(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
         else:
-            # `_short_of` would be 0 for every event: the shortfall of detection, relative to the allowed p − q.
+            # At parameter 0 the value is the shortfall of detection, relative to the allowed difference G(q) − q.
             values = (lower - allowed - self._detectable_drift(p, HalfPlane(s, t))) / np.maximum(allowed - q, 1e-12)
             values = np.minimum(values, 0.0)
         if grows.any():
@@ -124,11 +125,6 @@ class GrowthAt(Objective):
             s, t = (part[grows] if np.ndim(part) else part for part in (s, t))
             values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s, t), joint[grows]) / self.cost
         return np.asarray(values)
-
-    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats) -> Floats:
-        """The parameter that the rates would show, less the claim's own parameter; at most 0."""
-        level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
-        return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
 
     def _detectable_excess(self, p: Floats, plane: HalfPlane) -> Floats:
         """The smallest detectable excess x (nats) of the privacy loss, for probability p under D; at most 50.

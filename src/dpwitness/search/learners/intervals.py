@@ -60,11 +60,6 @@ def best_intervals(
     return _best(sample.once(_all_intervals, thorough), objective, sample.training_runs, standard_errors)
 
 
-def intervals_within(sample: Sample, objective: Objective, event: Event) -> list[RankedInterval]:
-    """The best interval of each column among the runs in an event, best column first; rates are shares of all runs."""
-    return _best(_column_intervals(sample, event, SHARES), objective, sample.training_runs, 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnIntervals:
     """k intervals of one column, and the shares of the runs of D and of D′ in each; shapes (k,)."""
@@ -253,7 +248,8 @@ def _grown(sample: Sample, objective: Objective, first: RankedInterval) -> Box:
 
 def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> Box | None:
     """The box with the best further side among the runs in it; None without a better side."""
-    better = [item for item in intervals_within(sample, objective, box) if item.swapped == swapped]
+    ranked = _best(_column_intervals(sample, box, SHARES), objective, sample.training_runs, 1.0)
+    better = [item for item in ranked if item.swapped == swapped]
     if not better:
         return None
     new = better[0].interval
