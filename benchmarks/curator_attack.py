@@ -65,7 +65,6 @@ ROWS = (
 
 
 def main() -> None:
-    """Print the table."""
     parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="checks of each (default: 3)")
     parser.add_argument("--search-runs", type=int, help="of a check (default: what a check chooses)")

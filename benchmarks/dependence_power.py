@@ -115,7 +115,6 @@ def antithetic():
 
 
 def growing():
-    """Noise whose scale grows with the calls."""
     return _fresh().laplace(0, 1 + _turn() / 1000)
 
 
@@ -136,7 +135,7 @@ def after_large():
     return KEPT["last"]
 
 
-def after_a_call_in_nine():
+def switching():
     """Noise whose scale changes at a random tenth of the calls."""
     if _fresh().random() < 0.1:
         KEPT["scale"] = 3.0 - _kept("scale", lambda: 1.0)
@@ -199,7 +198,7 @@ NOISES = {
     "doubling": doubling,
     "walking": walking,
     "after_large": after_large,
-    "switching": after_a_call_in_nine,
+    "switching": switching,
     "sorted_batches": in_batches(64, ordered=True),
     "batches": in_batches(64, ordered=False),
     "equidistributed": equidistributed,
@@ -290,7 +289,6 @@ def named(noise, runs, seed):
 
 
 def series(seeds):
-    """The table of the first form."""
     table = Table(f"named in … of {seeds} seeds", *(f"{runs:,} runs" for runs in RUNS))
     for name, noise in NOISES.items():
         if name.startswith("by_the"):

@@ -160,9 +160,9 @@ def place(event: Event, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> float:
-    """Paired confirm runs until the claim is refuted, looked at after each; infinite beyond `most`.
+    """Paired confirm runs until the claim is refuted, with evidence after each; infinite beyond `most`.
 
-    `epochs`: all runs of a check in epochs, looked at after each epoch.
+    `epochs`: all runs of a check in epochs, with evidence after each epoch.
     """
     claim = dpw.ApproxDP(case.epsilon, case.delta)
     with warnings.catch_warnings():

@@ -70,7 +70,6 @@ def measured(pythons: list[str], rounds: int) -> dict[str, dict[str, list[tuple[
 
 
 def main() -> None:
-    """Measure, and print a line for each command."""
     parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter that has another version")

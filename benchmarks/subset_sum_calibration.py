@@ -72,7 +72,7 @@ Maker = Callable[..., Callable[[Any], float]]
 
 
 def own(adds: Callable[..., Any], deviation: float) -> Maker:
-    """People who add a number of their own, the same in every answer; normal errors of this deviation in √n."""
+    """A system in which people add a number of their own to every answer; the errors are N(0, deviation²·n)."""
 
     def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
         each, spread = adds(bits, rng), deviation * len(bits) ** 0.5
@@ -117,8 +117,7 @@ MEMORY: dict[str, Maker] = {
     "a_seventh_add_0.4": weighted(0.4, 1 / 7, 0.0),
     "a_sample_of_0.7": own(lambda b, g: b * (g.random(len(b)) < 0.7) / 0.7, 0.0),
 }
-#: Systems in which some people add other numbers than their bits, and noise hides these people: a bin may have too few
-#: right bits.
+#: Systems in which some people add other numbers than their bits, hidden by noise: bins may have too few right bits.
 HIDDEN: dict[str, Maker] = {
     "half_add_0.4_noisy": weighted(0.4, 1 / 2, 0.3),
     "half_add_0.3_noisy": weighted(0.3, 1 / 2, 0.3),
@@ -145,7 +144,6 @@ LIMITS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    """A system of a law."""
     if made := {**MEMORY, **HIDDEN, **UNTOLD}.get(name):
         return made(bits, rng)
     law = {**KEEP, **BREAK}[name]

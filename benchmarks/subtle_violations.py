@@ -235,7 +235,6 @@ def checked(mechanism: Callable[..., Any], case: Case, seed: int) -> dict[str, A
 
 
 def bounded(mechanism: Callable[..., Any], case: Case, seed: int, max_time: float) -> float:
-    """A lower bound of ε."""
     limits: dict[str, Any] = {"runs": RUNS} if case.compiled else {"max_time": max_time}
     limits["errors"] = case.errors
     found = dpw.bound(mechanism, epsilon=case.claim, neighbours=PAIR, alpha=0.05, seed=seed, **limits)

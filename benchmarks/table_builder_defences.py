@@ -182,7 +182,7 @@ def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) 
     labels = np.zeros((0, size), np.int64)
     for _ in range(50):  # few values may have fewer than k partitions
         drawn = rng.integers(0, parts, (2 * k, size))
-        # Partitions are the same where their sets, numbered in the order in which the values meet them, are the same.
+        # Two partitions are equal if their sets, numbered by their first values, are equal.
         members = drawn == np.arange(parts)[:, None, None]
         meetings = np.where(members.any(axis=2), members.argmax(axis=2), size)
         drawn = np.take_along_axis(meetings.argsort(axis=0).argsort(axis=0).T, drawn, axis=1)

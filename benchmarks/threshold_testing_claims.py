@@ -19,7 +19,6 @@ System = Callable[[np.ndarray, np.random.Generator], Answer]
 
 
 def threshold(rng: np.random.Generator) -> float:
-    """A noisy threshold."""
     return float(rng.laplace(0.0, 3.3))
 
 
@@ -152,7 +151,6 @@ def small_histograms() -> list[np.ndarray]:
 
 
 def main() -> None:
-    """Print the table."""
     parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=20, help="systems of each of eight histograms")
     parser.add_argument("--only", default="", help="systems whose name has this")

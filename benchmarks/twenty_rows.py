@@ -75,7 +75,6 @@ def bounded(name: str, seed: int, runs: int, alpha: float) -> dict[str, Any]:
 
 
 def table(results: list[dict[str, Any]]) -> Table:
-    """A line for each row."""
     found = Table("mechanism", "least", "median", "largest", "spread", "CPU s", "earlier", "true ε", "")
     for name, row in ROWS.items():
         some = [one for one in results if one["row"] == name]

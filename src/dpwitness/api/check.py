@@ -43,7 +43,7 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
 
     Returns
     -------
-        `Violation` with a witness if the claim is refuted; else `NotRefuted`, which says what would have been detected.
+        `Violation` with a witness if the claim is refuted; else `NotRefuted` with the detectable parameter.
         If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an equal
         share of alpha. The result is then a `Violation` if any is refuted, and `others` holds the other verdicts.
 
@@ -120,7 +120,7 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
 
 
 def _own_delta(problem: Problem) -> tuple[str, ...]:
-    """A note where the mechanism has a δ and the claim of ε has none, which may be a mistake in the claim."""
+    """A note where the mechanism has a δ > 0 but the claim has δ = 0, which may be a mistake in the claim."""
     claim, delta = problem.claim, problem.mechanism.signature.parameters.get("delta")
     if claim.symbol != "ε" or claim.largest(0.0) or not isinstance(delta, float) or not 0 < delta < 1:
         return ()
@@ -158,7 +158,7 @@ def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The main verdict, with the others; its `ended` is that of an interrupted verdict, if any was interrupted."""
+    """The main verdict, with the others; `ended` as in an interrupted verdict, if any was interrupted."""
     chosen = max(
         verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
     )

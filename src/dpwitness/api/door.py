@@ -68,7 +68,7 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
     lines = [line for name, option in said_of.items() for line in (name, indent(fill(option.reference, 112), "    "))]
     text, returns, result = inspect.cleandoc(function.__doc__ or "").partition("Returns\n-------\n")
     called.__doc__ = "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
-    called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first
+    called.__signature__ = signature  # type: ignore[attr-defined]  # `inspect` and Sphinx read it first
     called.__annotations__ = {name: kinds[name] for name in (*signature.parameters, "return")}
     return called
 

@@ -271,10 +271,7 @@ class Epochs:
             self.numbered += 1
 
     def bet_on_unusual(self) -> None:
-        """Bet on the best unusual pairs, if the other pairs won nothing.
-
-        A few runs of each unusual pair, which are no evidence, choose the best.
-        """
+        """If nothing was won, bet on the unusual pairs that look best in a few runs, which are no evidence."""
         if not self.kept or self._log_wealth() > WON_NATS:
             return
         most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART

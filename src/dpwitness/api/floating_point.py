@@ -219,8 +219,7 @@ MOST_PAIRS: Final = 12
 MOST_COLUMNS: Final = 64
 #: The number of columns whose every cut is tried: those in which the bits differ most.
 CUT_COLUMNS: Final = 4
-#: Bits by which a grid of rounding is finer than typical outcomes; the mechanism makes a coarser grid, which the
-#: learners test.
+#: Bits by which a grid of rounding is finer than typical outcomes; learners test a coarser grid, as it is no rounding.
 SIGNIFICANT_BITS: Final = 20
 #: Bits of the mantissa of a double.
 MANTISSA_BITS: Final = 53

@@ -160,7 +160,7 @@ class EvidenceCourse:
             self._points, self._step = self._points[1::2], 2 * self._step
 
     def ending(self, runs: int, log_e: float) -> tuple[tuple[int, float], ...]:
-        """All points of the course: those of fewer than `runs` runs, and the log e-value at its end."""
+        """All points of the course: the kept points before `runs` runs, and the log e-value at `runs`."""
         return (*(point for point in self._points if point[0] < runs), (runs, log_e))
 
 
@@ -248,7 +248,7 @@ def require_agreement(
 
 
 def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:
-    """The fields that verdicts, bounds and profiles share, but for the time spent."""
+    """The common fields of verdicts, bounds and profiles, except the seconds."""
     return {
         "mechanism": mechanism.name,
         "parameters": {name: shown(value) for name, value in mechanism.signature.given.items()},

@@ -55,7 +55,7 @@ def counted_events(
     """The learned events, or all half-lines of their statistics, the shares of the four cells of each, and the runs.
 
     The shares, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline, in the direction
-    of the pair. If no run is done in time, they are those of the learned events' estimates.
+    of the pair. If no run is done in time, they come from the learned events' estimates.
     """
     cuts: dict[Hashable, CutCells] = {}
     others: dict[str, Event] = {}
@@ -98,7 +98,7 @@ MOST_EVENTS: Final = 96
 LOG_EVENTS: Final = math.log(30)
 #: The most search runs that count events before they are chosen: enough to place cuts for 10¹⁰ confirm runs.
 MOST_COUNTED_RUNS: Final = 100_000_000
-#: Pairs of an attack that are sampled beside those of the search.
+#: The largest number of pairs of an attack that are sampled beside the pairs of the search.
 ATTACKED_PAIRS: Final = 2
 
 

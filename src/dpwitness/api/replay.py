@@ -1,7 +1,7 @@
 """Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that.
 
 Smaller means fewer coordinates, smaller round numbers and a simpler event. Each step is tried on search runs of its
-own, which confirm nothing: the result (`smallest`) is a candidate like that of any search.
+own, which confirm nothing: the result (`smallest`) is a candidate, which fresh runs confirm.
 """
 
 import math
@@ -132,7 +132,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     try:
         verdict = work_on(case.statement(options, violation.claim, old.parameters), effort, work, case.requirements)
     except MechanismTimeout:
-        return violation  # what was proved stands, whatever the time for making it smaller was
+        return violation  # the proved violation stands
     except MechanismError as error:
         return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
     if verdict is not None and verdict.ended == "interrupted":
@@ -168,10 +168,7 @@ class _Case:
 
     @classmethod
     def of(cls, given: AnyWitness, mechanism: Any, options: Mapping[str, Any]) -> "_Case":
-        """Read a witness, and find its mechanism; a file decides which code runs for bundled targets alone.
-
-        Raises `InvalidWitness` and `InvalidNeighbours`.
-        """
+        """Read a witness, and find its mechanism. Raises `InvalidWitness` and `InvalidNeighbours`."""
         reference = mechanism if isinstance(mechanism, str) else None
         if reference is not None:  # before the witness is read: the module may register classes that the file needs
             mechanism = load(reference)

@@ -1,4 +1,4 @@
-"""The verdict of confirm runs: evidence of a candidate, the moment to stop, and what a violation or a pass says."""
+"""The verdict of confirm runs: evidence of a candidate, the rule to stop, and the contents of a violation or a pass."""
 
 import math
 from collections.abc import Callable

@@ -42,7 +42,7 @@ COARSE_BINS: Final = 32
 LEAST_HITS: Final = 30
 #: The least number of paired learning runs.
 LEAST_LEARNING_RUNS: Final = 200
-#: The least ratio of the value of cells to that of the event: people understand an event better.
+#: The least ratio of the value of cells to the value of the event, which people understand better.
 LEAST_RATIO: Final = 1.05
 #: The share of the wealth that is bet on the event beside the cells, since the growth of rare cells is overestimated.
 EVENT_SHARE: Final = 0.25
@@ -53,10 +53,7 @@ LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """The aim of cells: a lower bound from `planned` runs (`of_bound`), or evidence against the claim's parameter.
-
-    `log_threshold` is log(1/α).
-    """
+    """Evidence against the claim's parameter, or a lower bound from `planned` runs; `log_threshold` is log(1/α)."""
 
     claim: DivergenceClaim
     planned: int

@@ -21,8 +21,7 @@ from dpwitness.search.cuts import COMPARED_ERRORS, CutCells, OutcomeCells
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
-#: Standard errors by which a value is lowered where entries are compared: the largest of 24 noisy values is partly
-#: noise.
+#: Standard errors by which the values of entries are lowered: the largest of 24 noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
 #: The most runs of a cheap entry for each run of an entry of the mean cost.
 MOST_CHEAP_RUNS: Final = 64.0
@@ -56,8 +55,7 @@ SLICES: Final = 16
 RENEWING_GROWTH: Final = 2.0
 #: The expected gain of replacing the best entry by its rival, as a share of the value, below which counting stops.
 LEAST_GAIN: Final = 0.005
-#: The standard error of the best entry, as a share of its value, above which counting goes on: with few runs an entry
-#: may be the best by chance.
+#: The largest standard error of the best entry, as a share of its value: with fewer runs it may be best by chance.
 LARGEST_ERROR: Final = 0.05
 
 
@@ -169,7 +167,7 @@ def compare(
     """
     state = _Comparison.of(runner, entries, objective, role, costs)
     remaining, left_out = state.contenders()
-    with suppress(MechanismTimeout):  # what was counted until then decides
+    with suppress(MechanismTimeout):  # the runs before the deadline decide
         _count(state, remaining, budget)
     if max(map(state.value, remaining)) <= 0:  # no event looks good: events that hold some runs and not all come first
         telling = [number for number in remaining if state.latest[number].found.telling]

@@ -65,10 +65,7 @@ class Costs:
     _spent: float = 0.0  # seconds spent on timing
 
     def of(self, pair: Pair) -> float:
-        """The cost of a paired run of this pair, in paired runs of the first pair: a power of two.
-
-        The first pair is the pair of the first call.
-        """
+        """The cost of a paired run of this pair, in paired runs of the pair of the first call: a power of two."""
         if not self.timing:
             return 1.0
         place = int(math.log(entries_of(pair), SIZE_CLASS_RATIO) + 1e-9)

@@ -1,7 +1,7 @@
 """Partitions whose one table of counts gives the rates of many events: ranges of a statistic, or sets of outcomes.
 
 A sample holds some 10⁵ runs, in which an event of probability 10⁻⁴ comes ten times: too few to place its ends, or to
-find the best of a thousand outcomes. A table needs no memory for runs, and so holds as many as the time allows.
+find the best of a thousand outcomes. The memory of a table does not grow with the runs, so that time alone limits them.
 """
 
 import math
@@ -32,7 +32,7 @@ COMPARED_ERRORS: Final = 2.0
 TAIL_CUTS: Final = 6
 #: The number of outcomes at either end of the order by likelihood ratio that have a cell each.
 SINGLE_OUTCOMES: Final = 24
-#: The number of cells for the outcomes between those ends.
+#: The number of cells for the outcomes between the two ends.
 OUTCOME_GROUPS: Final = 16
 
 

@@ -202,9 +202,9 @@ def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np
     return first[kept], last[kept], outside[kept], share[kept]
 
 
-#: Imagined runs without a difference between D and D′ that are added to those of the portfolio of a graded event.
+#: The number of imagined runs without a difference between D and D′ in the portfolio of a graded event.
 MANY_IMAGINED: Final = 8.0
-#: Imagined runs that are added to those of the portfolio of single events.
+#: The number of imagined runs in the portfolio of single events.
 FEW_IMAGINED: Final = 0.25
 #: The prior of the ranges beside other families: most violations show in a range.
 RANGES_PRIOR: Final = 0.75
@@ -240,10 +240,7 @@ NOTHING: Final = Portfolio(
 
 
 def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Portfolio:
-    """The portfolio of events in either direction; `imagined` runs are added to those seen.
-
-    Nothing is staked where no event promises anything.
-    """
+    """The portfolio of events in either direction, by seen and `imagined` runs; `NOTHING` if no event gains."""
     single = sum(len(family.events) for family in families)
     if not single:
         return NOTHING
@@ -291,7 +288,7 @@ def _event(families: Sequence[Family], number: int) -> Event:
 
 
 def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
-    """The family of the given events, each once and of the same prior, counted in runs that did not choose them."""
+    """The family of different events with equal priors, counted in runs that did not choose them."""
     events = list(dict.fromkeys(events))
     even = np.full(len(events), -np.log(max(len(events), 1)))
     x, y = of_one_width(x, y, max((event.width for event in events), default=1))
@@ -350,7 +347,7 @@ LEARNING_RUNS: Final = 32
 THOROUGH_RUNS: Final = 512
 #: The growth of the runs of a pair after which events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
-#: Learned events that stay beside newly learned ones: those that won most.
+#: The number of learned events that stay beside newly learned events: those that won most.
 KEPT_EVENTS: Final = 16
 #: Runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
 CUT_ANEW_RUNS: Final = 256
@@ -370,8 +367,8 @@ LATER_RUNS: Final = 16
 class PairWealth:
     """A pair, the outcomes of its runs, and the bets on it.
 
-    `proposals`: events that an attack proposes for the pair. `epochs`: those of the portfolio with many imagined runs,
-    which is bet on as one graded event, and those of the portfolio with few.
+    `proposals`: events that an attack proposes for the pair. `epochs`: the epochs of the portfolio with many imagined
+    runs, which is bet on as one graded event, and of the portfolio with few imagined runs.
     """
 
     pair: Pair
@@ -509,7 +506,7 @@ class PairWealth:
         return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        """The event with the largest stake, or the best learned event where betting has won nothing; None without any.
+        """The event with the largest stake, or, if betting has won nothing, the best learned event; None if neither.
 
         `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to
         `ordinary`; so does an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.

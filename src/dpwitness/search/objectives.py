@@ -62,8 +62,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: An event of the stop value is proved in 1/20 of the search runs, an event of the sufficient value in 1/20 of the
-#: planned confirm runs.
+#: The stop value is proved in 1/20 of the search runs, the sufficient value in 1/20 of the planned confirm runs.
 PROVED_IN: Final = 20
 #: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8

@@ -1,11 +1,9 @@
 """The search of a pair and an event on it, by runs that are no evidence.
 
-`best_candidate` compares what attacks propose with what successive halving over the relation's pairs finds: few runs
-of all pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren &
-Somekh 2013, ICML). The events of the pairs that are left, and all intervals of the values that they look at, are
-compared on runs that did not choose them.
-
-For mechanisms whose runs are nearly free; see `search.epochs` for others.
+`best_candidate` compares the candidates of attacks with those of successive halving over the relation's pairs: few runs
+of all pairs, twice the runs of the better half, and so on, then likewise with variations of the best (Karnin, Koren &
+Somekh 2013, ICML). The events of the remaining pairs, and all ranges of their statistics, are compared on runs that did
+not choose them. `search.epochs` is the search where runs are not nearly free.
 """
 
 import math
@@ -48,10 +46,7 @@ def usual_runs(claim: Claim) -> int:
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: the given number, else the usual one, or for slow code those that fit in a part of the time.
-
-    The part is 1/4 for batched code and 1/8 for other code.
-    """
+    """Paired search runs: the given number, else the usual one, for slow code at most a part of the time."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -69,7 +64,7 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 PAIR_NUMBERS: Final = 1 << 22
 #: Paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_TOGETHER: Final = 1 << 17
-#: Pairs whose events are compared; a bound, which has the runs for it, compares twice as many.
+#: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
 PROMISING_PAIRS: Final = 4
 #: Unusual pairs that join the search of the usual ones after the screening.
 UNUSUAL_PAIRS: Final = 2
@@ -157,10 +152,7 @@ class MoreRuns:
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """One search by successive halving: its setting, the paired runs spent, and whether the time is over.
-
-    `making`: the seconds spent on making pairs.
-    """
+    """One search by successive halving: its setting, paired runs spent, and seconds of making pairs (`making`)."""
 
     runner: Runner
     objective: Objective
@@ -410,7 +402,7 @@ def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pai
 
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
-    """More runs of one pair, as many as memory has room for, and the best event where pairs are `ranked`."""
+    """The result of `share` more runs of a pair, fewer if memory is full, with the best event if pairs are `ranked`."""
     width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
     n = max(min(share, PAIR_NUMBERS // (2 * width) - one.seen.runs), 0)
     seen, drawn = one.seen, 0
@@ -534,7 +526,7 @@ def best_candidate(
     several = len(entries) > 1 or best.cuts is not None  # events to choose from
     if several and (certain or best.found.lower_value < objective.stop_value):
         share = max(budget, planned // (2 if thorough else COMPARISON_PART)) if threads else budget
-        if certain:  # as many runs as made it certain tell it from events of the same sample
+        if certain:  # it takes no more runs to tell the event from others of its sample than to check it
             share = min(budget // 5, CHECK_FACTOR * max(one.sample.training_runs for one in promising))
         (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)
         spent += more

@@ -102,10 +102,7 @@ class SortedColumn(NamedTuple):
 
 
 class Sample(ABC):
-    """Paired runs of one pair (D, D′): `training_runs` to learn from, `test_runs` to compare events on.
-
-    `width` is the number of entries of an outcome.
-    """
+    """Paired runs of one pair (D, D′) to learn events from, and to compare events on; `width` entries an outcome."""
 
     #: Whether outcomes repeat, so that each is held once, with its count.
     repeats: ClassVar[bool]

@@ -217,10 +217,7 @@ MOST_SIDES = 3
 
 
 class Boxes(Learner):
-    """Boxes grown from the best intervals of two columns, by one side at a time while it makes them clearly better.
-
-    Nothing is proposed in a quick look.
-    """
+    """Boxes grown from the best intervals of two columns, while a further side makes them clearly better."""
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:

@@ -31,7 +31,7 @@ from dpwitness.search.samples import Sample, SortedColumn
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-#: A column of D and that of D′.
+#: The columns of one entry on D and on D′.
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
 #: Training runs of a sample that is scanned, at least.

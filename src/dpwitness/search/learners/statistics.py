@@ -47,7 +47,7 @@ QUICK_RUNS: Final = 96
 LEAST_SEPARATION: Final = 2.5
 #: Families whose best statistic is compared in more runs.
 KEPT_FAMILIES: Final = 6
-#: Statistics of which events are proposed.
+#: The largest number of statistics that give events.
 PROPOSED_STATISTICS: Final = 3
 #: Entries that statistics are compared with in the screening.
 SCREENED_ENTRIES: Final = 24
@@ -174,7 +174,7 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
 PAIRED_COLUMNS: Final = 24
 #: Pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
-#: The largest number of columns of which all pairs are tried.
+#: The largest number of columns whose pairs are all tried.
 COLUMNS_WITH_ALL_PAIRS: Final = 5
 #: The number of columns whose digits are tried, the most promising ones.
 DIGIT_COLUMNS: Final = 4
@@ -205,7 +205,7 @@ LEAST_SPACING: Final = 2.0**12
 
 
 def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
-    """The families of all statistics but those of last bits; see `Families`."""
+    """The families of all statistics except last bits; see `Families`."""
     families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
     if rows.shape[1] > 1:
         pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))

@@ -41,8 +41,7 @@ END_NAMES: Final = (
 )  # fmt: skip
 #: SENSITIVITY_NAMES has the names of parameters for a sensitivity.
 SENSITIVITY_NAMES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own: any
-#: value would be a guess.
+#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own.
 LIMIT_NAMES: Final = re.compile(
     r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
