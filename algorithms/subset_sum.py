@@ -82,7 +82,7 @@ def binomial_subset_sums(
     queries: int = 32,
     family: int = 0,
 ) -> Answers:
-    """Subset sums, each with the error (sum of `fair_bits` = R fair bits) − R/2; `family`: see `bounded_subset_sums`."""
+    """Subset sums, each with the error (sum of `fair_bits` = R fair bits) − R/2; `family`: as in the bounded sums."""
     if fair_bits < 0:
         raise ValueError("fair_bits must be at least 0")
     if queries < 1:
