@@ -73,20 +73,6 @@ class _Comparison:
     turns: Counter[int] = field(default_factory=Counter)  # slices counted so far, by the first entry of a slice
     since: dict[int, Tally] = field(default_factory=dict)  # counts of an entry with cuts since its event was chosen
 
-    @classmethod
-    def of(
-        cls,
-        runner: Runner,
-        entries: Sequence[Entry],
-        objective: Objective,
-        role: Role,
-        costs: Costs | None,
-    ) -> "_Comparison":
-        """A comparison before its first run; entries compete for seconds where there are `costs`, else for runs."""
-        objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
-        prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
-
     def runs_of(self, number: int, n: int, among: Sequence[int]) -> int:
         """The runs of an entry that take an even share of the time of n runs of each entry in `among`."""
         mean = sum(self.prices[one] for one in among) / len(among)
@@ -165,7 +151,9 @@ def compare(
     `role`: the role of streams that chose no entry. `costs`: the costs of runs where entries compete for seconds, each
     for an even share of the time of `budget` runs; None where they compete for runs.
     """
-    state = _Comparison.of(runner, entries, objective, role, costs)
+    objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
+    prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
+    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
     remaining, left_out = state.contenders()
     with suppress(MechanismTimeout):  # the runs before the deadline decide
         _count(state, remaining, budget)
