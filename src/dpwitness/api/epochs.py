@@ -31,7 +31,7 @@ from dpwitness.results.verdict import Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs
-from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
+from dpwitness.search.epochs import EPOCH_PART, PairWealth, next_pair
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import (
     SCREENING_PART,
@@ -221,7 +221,7 @@ class Epochs:
         runner, least = self.runner.betting(left), self._least_of_epoch
         while self.runs < most:
             course = next_pair(self.courses)
-            n = min(runs_of_next_epoch(course, least), most - self.runs)
+            n = min(max(course.runs // EPOCH_PART, least), most - self.runs)
             try:
                 made = course.advance(runner, claim, n, self.problem.mechanism.label)
             except MechanismRaised as error:

@@ -113,7 +113,7 @@ class _Comparison:
                     found = replace(found, event=event, estimate=estimate)
                     del self.since[number]
         else:
-            found = revalued(entry.found, total, objective)
+            found = valued(entry.found, total.estimate, total.runs, objective)
         self.latest[number] = replace(entry, found=found)
 
     def value(self, number: int) -> float:
@@ -212,11 +212,6 @@ MOST_DISTANCES: Final = 8
 def _at_most(found: RatedEvent) -> float:
     """The largest value that an event may turn out to have, by its values lowered by one error and by three."""
     return found.value + MOST_DISTANCES * (found.value - found.lower_value)
-
-
-def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
-    """The event with the estimate and the value of a tally."""
-    return valued(found, tally.estimate, tally.runs, objective)
 
 
 def valued(found: RatedEvent, estimate: Estimate, runs: int, objective: Objective) -> RatedEvent:

@@ -596,8 +596,3 @@ def next_pair(pairs: Sequence[PairWealth]) -> PairWealth:
     best = max((pair.promise + 1) / max(pair.runs, 1) for pair in pairs)
     charge = min(CHARGE, best / CHARGE_PART)
     return max(pairs, key=lambda pair: pair.wealth - charge * pair.charged(fastest))
-
-
-def runs_of_next_epoch(pair: PairWealth, least: int) -> int:
-    """The runs of the next epoch of a pair: a sixteenth of its runs so far, at least `least`."""
-    return max(least, pair.runs // EPOCH_PART)

@@ -26,7 +26,7 @@ from dpwitness.neighbours import Pair, adjacent, alternatives, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner
-from dpwitness.search.comparison import Entry, compare, revalued
+from dpwitness.search.comparison import Entry, compare, valued
 from dpwitness.search.costs import Costs, affordable_runs
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen, compared
@@ -303,7 +303,7 @@ class Search:
                 self.late = True
                 return
             self.spent += n
-            one.found = revalued(found, tally, objective)
+            one.found = valued(found, tally.estimate, tally.runs, objective)
             one.certain = one.found.lower_value >= stop
             if one.certain:
                 return
