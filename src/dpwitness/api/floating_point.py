@@ -176,7 +176,7 @@ def _confirmed(
     runs: int,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """Fresh runs of a candidate. Raises `KeyboardInterrupt` again, after `confirm_events` has kept the counts."""
+    """Fresh runs of a candidate. Raises `KeyboardInterrupt` where they are interrupted."""
     done = confirm_events(runner, candidate.pair, (candidate.event,), runs, coupled=candidate.coupled, look=look)
     if done.ended == "interrupted":
         raise KeyboardInterrupt
@@ -223,7 +223,7 @@ CUT_COLUMNS: Final = 4
 SIGNIFICANT_BITS: Final = 20
 #: Bits of the mantissa of a double.
 MANTISSA_BITS: Final = 53
-#: The largest share of the runs of either side in which an entry lies on a coarser grid.
+#: The largest share of the runs of either side in which an entry may lie on a coarser grid.
 COARSE_SHARE: Final = 0.25
 #: The least nats against the claim that an event shows in the runs that chose it: chance may give less.
 LEAST_NATS: Final = 12.0

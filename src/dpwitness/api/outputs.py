@@ -129,7 +129,7 @@ def _edges(statistic: Statistic, values: Rows) -> Rows | None:
 def _most_frequent(values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: no bin.
 
-    Absent values, of shape (n,), are in no bin; outcomes, of shape (n, width), may have absent entries.
+    If `values` has the shape (n,), absent values are in no bin; outcomes, shape (n, width), may have absent entries.
     """
     same = np.where(np.isnan(values), np.nan, values + 0.0)  # gives NaN and 0 one pattern of bits each
     _, first, places = np.unique(same.view(np.int64), axis=0, return_index=True, return_inverse=True)

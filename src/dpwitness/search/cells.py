@@ -53,7 +53,7 @@ LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """Evidence against the claim's parameter, or a lower bound from `planned` runs; `log_threshold` is log(1/α)."""
+    """Evidence against a claim's parameter, or (`of_bound`) a bound from `planned` runs; `log_threshold`: log(1/α)."""
 
     claim: DivergenceClaim
     planned: int
