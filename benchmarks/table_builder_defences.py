@@ -15,6 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 import results
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     Average,
@@ -40,7 +41,7 @@ from dpwitness.reconstruction.table_builder.systems import (
     WithoutTotals,
     Words,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Where
+from dpwitness.reconstruction.table_builder.tables import Table, Where
 from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
 from table_builder_systems import GrowingNoisyCounts, ValueLayeredNoisyCounts
 
@@ -57,14 +58,14 @@ class Restricted(System):
         self._inner = inner
 
     @override
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         selections = np.asarray(selections, np.bool_)
         self.require(attribute, selections, where or {})
         answers = self._inner.ask(attribute, selections, where)
         self.asked += len(selections)
         return answers
 
-    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+    def require(self, attribute: str, selections: Booleans, where: Where) -> None:
         """Refuse questions that are against the rules."""
         raise NotImplementedError
 
@@ -73,7 +74,7 @@ class SingleValues(Restricted):
     """A system without "or" in questions (section 9): a question names one value, or all values but one or two."""
 
     @override
-    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+    def require(self, attribute: str, selections: Booleans, where: Where) -> None:
         named = [(len(self.values(name)), np.array([len(chosen)])) for name, chosen in where.items()]
         for size, number in [*named, (selections.shape[1], selections.sum(axis=1))]:
             if np.any((number != 1) & (number < size - 2)):
@@ -97,7 +98,7 @@ class PrivateTable(System):
         self._cells = cells + up - down
 
     @override
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         cells = self._cells
         for name, chosen in (where or {}).items():
             cells = np.take(cells, self._table.positions(name, chosen), axis=self._table.column(name))
@@ -114,7 +115,7 @@ class CappedCounts(Restricted):
         self.cap = cap
 
     @override
-    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+    def require(self, attribute: str, selections: Booleans, where: Where) -> None:
         if self.asked + len(selections) > self.cap:
             raise QuestionRefused(f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more")
 
@@ -136,7 +137,7 @@ class AuditedCounts(Restricted):
         self._unions: dict[Any, Words] = {}
 
     @override
-    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+    def require(self, attribute: str, selections: Booleans, where: Where) -> None:
         place = (attribute, tuple(sorted((name, tuple(chosen)) for name, chosen in where.items())))
         padded = np.zeros((len(selections), -(-selections.shape[1] // 64) * 64), np.bool_)
         padded[:, : selections.shape[1]] = selections
@@ -155,7 +156,7 @@ class AuditedCounts(Restricted):
 
 
 def recover_by_repeating(
-    oracle: System, attribute: str, targets: IntArray, times: int, *, where: Where | None = None
+    oracle: System, attribute: str, targets: Integers, times: int, *, where: Where | None = None
 ) -> list[int]:
     """The counts behind fresh noise: each question is asked `times` times (section 2.2), the total 2.5 times as often.
 
@@ -172,8 +173,8 @@ def recover_by_repeating(
     return counts
 
 
-def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) -> IntArray:
-    """Up to `k` different partitions of `size` values into `parts` sets that are not empty: the set of each value.
+def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) -> Integers:
+    """Up to `k` different partitions of `size` values into `parts` sets, none empty: the set of each value.
 
     Shape (partitions, size). They are drawn at random, so that some partitions of few values may be missed.
     """
@@ -196,7 +197,7 @@ def remove_noise_in_parts(
     oracle: System,
     rng: np.random.Generator,
     attribute: str,
-    base: IntArray,
+    base: Integers,
     k: int,
     parts: int,
     *,
@@ -218,7 +219,7 @@ def remove_noise_in_parts(
 
 
 def recover_in_parts(
-    oracle: System, rng: np.random.Generator, attribute: str, base: IntArray, targets: IntArray, k: int
+    oracle: System, rng: np.random.Generator, attribute: str, base: Integers, targets: Integers, k: int
 ) -> list[int]:
     """The histogram attack with three-partitions: k for each target, 2.5·k for the base set."""
     base = value_positions(oracle, attribute, base)
@@ -237,7 +238,7 @@ def recover_in_parts(
 
 
 def recover_below_layers(
-    oracle: System, rng: np.random.Generator, attribute: str, targets: IntArray, k: int, *, other: str, parts: int = 5
+    oracle: System, rng: np.random.Generator, attribute: str, targets: Integers, k: int, *, other: str, parts: int = 5
 ) -> list[int]:
     """The counts behind a noise layer for each value named: the same people are split into 2 sets, and into `parts`.
 
@@ -269,8 +270,8 @@ def below_layers_right(law: NoiseLaw, k: int, parts: int = 5) -> float:
     return float(1 - 2 * norm.sf(0.5 / np.sqrt(variance)))
 
 
-def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> tuple[list[int], Average]:
-    """Split averaging (section 9): for every value, everybody is the people with that value and the people without it.
+def recover_by_splitting(oracle: System, attribute: str, targets: Integers) -> tuple[list[int], Average]:
+    """Split averaging (section 9): everybody is those with a value and those without it, for every value there is.
 
     It needs "not" but no "or": for each value b of each attribute, (b) + (not b); and for all people without the target
     a, (b and not a) + (not b and not a). The number of sums is that of values with answers above 0. Returns the counts
@@ -303,7 +304,7 @@ def _split(oracle: System, attribute: str, without: int | None) -> Average:
 
 #: The counts of the targets, and a function from a noise law to the number of right counts expected by theory, if any.
 Found: TypeAlias = tuple[Sequence[int], Callable[[NoiseLaw], float] | None]
-Attack: TypeAlias = Callable[[System, np.random.Generator, IntArray], Found]
+Attack: TypeAlias = Callable[[System, np.random.Generator, Integers], Found]
 
 ATTRIBUTE: Final = "mdvis"
 OTHERS: Final = ("disea", "hlthg", "hlthf", "idp", "physlm")
@@ -341,7 +342,7 @@ def _behind(rule: Callable[[System], System]) -> Callable[..., System]:
 def averaging(plan: Plan | None = None) -> Attack:
     """The histogram attack by two-partitions alone, to which the theory applies."""
 
-    def attack(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    def attack(system: System, rng: np.random.Generator, targets: Integers) -> Found:
         wanted = replace(plan or Plan(), targets=tuple(targets.tolist()), fitted=False)
         found = recover_histogram(system, rng, ATTRIBUTE, wanted)
         return found.counts, _expected(found.base_kinds, found.kinds[0], len(targets))
@@ -353,30 +354,30 @@ def _expected(base: Kinds, kinds: Kinds, number: int) -> Callable[[NoiseLaw], fl
     return lambda law: expected_right(law, base, [kinds] * number, [False] * number)
 
 
-def _differencing(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+def _differencing(system: System, rng: np.random.Generator, targets: Integers) -> Found:
     return recover_suppressed(system, rng, ATTRIBUTE, tuple(targets.tolist())).counts.tolist(), None
 
 
-def _repeating(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    times = PARTITIONS_PER_VARIANCE  # fresh noise of variance 2 (r = 2): a standard error of 0.14 people
+def _repeating(system: System, rng: np.random.Generator, targets: Integers) -> Found:
+    times = PARTITIONS_PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
     counts = recover_by_repeating(system, ATTRIBUTE, targets, times)
     return counts, lambda law: len(targets) * noise_removed(law, ((1, times),), ties="half")
 
 
-def _three(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    # The variance of three noises instead of two needs 1.5 times as many partitions.
+def _three(system: System, rng: np.random.Generator, targets: Integers) -> Found:
+    # The variance of three noises instead of two: half as many partitions more than 200.
     k = 3 * PARTITIONS_PER_VARIANCE
     base = choose_base(system, ATTRIBUTE, 20)
     counts = recover_in_parts(system, rng, ATTRIBUTE, base, targets, k)
     return counts, _expected(((3, 5 * k // 2),), ((3, k),), len(targets))
 
 
-def _splitting(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+def _splitting(system: System, rng: np.random.Generator, targets: Integers) -> Found:
     return recover_by_splitting(system, ATTRIBUTE, targets)[0], None
 
 
-def _below_layers(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    k = 24 * PARTITIONS_PER_VARIANCE  # the error has the variance 48 people² / k: one count in 2,300 is wrong
+def _below_layers(system: System, rng: np.random.Generator, targets: Integers) -> Found:
+    k = 24 * PARTITIONS_PER_VARIANCE  # the variance of the error is 48 people² / k: one in 2,300 is wrong
     counts = recover_below_layers(system, rng, ATTRIBUTE, targets, k, other="disea")
     return counts, lambda law: len(targets) * below_layers_right(law, k)
 
@@ -388,7 +389,7 @@ def geometric(epsilon: float) -> NoiseLaw:
     return NoiseLaw(support=tuple(support.tolist()), probabilities=tuple((weights / weights.sum()).tolist()))
 
 
-def _private(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+def _private(system: System, rng: np.random.Generator, targets: Integers) -> Found:
     found = recover_histogram(
         system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=200, fitted=False)
     )
@@ -501,7 +502,7 @@ def _measured(row: Defence, table: Table, streams: Sequence[np.random.SeedSequen
 
 
 def _plain(
-    row: Defence, table: Table, streams: Sequence[np.random.SeedSequence], targets: IntArray, true: IntArray
+    row: Defence, table: Table, streams: Sequence[np.random.SeedSequence], targets: Integers, true: Integers
 ) -> float | None:
     """The share of counts that 200 two-partitions a value recover; None where a question is refused."""
     attack, right = averaging(Plan(partitions=200)), 0

@@ -6,8 +6,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, Words
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value
+from dpwitness.reconstruction.table_builder.tables import Value
 
 #: A sub-population with its values in tuples.
 Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
@@ -23,7 +24,7 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
     noises = None
 
     @override
-    def _fresh_noise(self, n: int) -> IntArray:
+    def _fresh_noise(self, n: int) -> Integers:
         first = len(self._dictionary) + 1
         bound = np.ceil(self.law.bound * np.sqrt(np.arange(first, first + n))).astype(np.int64)
         return np.asarray(self._rng.integers(-bound, bound, endpoint=True), np.int64)
@@ -40,20 +41,20 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
     noises: ClassVar[int | None] = 2
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         layers = super()._noise(union, attribute, selections, where)
         for name, chosen in where.items():
             layers += self._of_conditions(name, self._selection(name, chosen))
         return layers + self._of_conditions(attribute, selections)
 
-    def _selection(self, attribute: str, chosen: Sequence[Value]) -> BoolArray:
+    def _selection(self, attribute: str, chosen: Sequence[Value]) -> Booleans:
         """The condition that the attribute has one of the chosen values, as a query selects them: shape (1, values)."""
         selection = np.zeros((1, len(self.values(attribute))), np.bool_)
         selection[0, self._table.positions(attribute, chosen)] = True
         return selection
 
-    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
-        """The noise of each condition on an attribute, of a sub-population or of a query's selection."""
+    def _of_conditions(self, attribute: str, selections: Booleans) -> Integers:
+        """The noise of each condition on an attribute, whether it names a sub-population or what a query selects."""
         return self._sticky_noise([(attribute, row.tobytes()) for row in selections])
 
 
@@ -63,6 +64,6 @@ class ValueLayeredNoisyCounts(LayeredNoisyCounts):
     noises = None
 
     @override
-    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
+    def _of_conditions(self, attribute: str, selections: Booleans) -> Integers:
         each = self._sticky_noise([(attribute, place) for place in range(selections.shape[1])])
         return np.asarray(selections.astype(np.int64) @ each)

@@ -12,8 +12,8 @@ from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Floats
 from dpwitness.checks import class_and_text, one_line
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline, Overdue
@@ -218,7 +218,7 @@ class Asking(Generic[Q]):
         rows = [] if self.transcript is None else self.transcript.rows
         return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
 
-    def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+    def ask(self, questions: Iterable[Q]) -> Floats:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
         Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; the error's
@@ -232,7 +232,7 @@ class Asking(Generic[Q]):
             raise stopped
         return answers
 
-    def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+    def ask_some(self, questions: Iterable[Q]) -> Floats:
         """The answers, shape (questions,), NaN for each unanswered question; see `stopped` and `missing`.
 
         Raises `OracleFailed` and `Waiting` where `ask` does.
@@ -244,14 +244,14 @@ class Asking(Generic[Q]):
             raise self._refused[0]
         return answers
 
-    def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+    def recorded(self, questions: Iterable[Q]) -> Floats:
         """The transcript's answers, shape (questions,), NaN where it has no answer; the system is not asked."""
         if self.transcript is None:
             return np.array([np.nan for _ in questions])
         rows = (self._find(self.form.written(question)) for question in questions)
         return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
-    def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
+    def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[Floats, AttackStopped | None]:
         """The answers, NaN where missing, and the error that ended the asking; `whole`: the answers end there, too."""
         if self.system is None:
             rows, stopped = self._collect_from_file(questions, whole=whole)
@@ -261,7 +261,7 @@ class Asking(Generic[Q]):
 
     def _collect_from_system(
         self, system: System[Q], questions: Iterator[Q], *, whole: bool
-    ) -> tuple[NDArray[np.float64], AttackStopped | None]:
+    ) -> tuple[Floats, AttackStopped | None]:
         """The system's answers and the error, as `_collect` returns them."""
         answers = array("d")  # rows of millions of questions would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.cli.console import say
 from dpwitness.report.plots import new_figure, write_figure
 
@@ -34,8 +34,8 @@ class Finding:
         Whether the guesses are claimed only up to a whole factor, the same for all parts.
     """
 
-    guess: NDArray[np.int64]
-    probability: NDArray[np.float64]
+    guess: Integers
+    probability: Floats
     chance: float = 0.0
     contradicted: tuple[str, ...] = ()
     up_to_factor: bool = False
@@ -47,7 +47,7 @@ class Finding:
         )
 
     @property
-    def claimed(self) -> NDArray[np.bool_]:
+    def claimed(self) -> Booleans:
         """Whether each part's guess is claimed to be better than chance, shape (parts,)."""
         return np.asarray(self.probability > self.chance)
 
@@ -56,12 +56,12 @@ class Finding:
         """The expected number of right guesses, if the probabilities hold."""
         return float(self.probability.sum())
 
-    def right(self, truth: NDArray[np.int64]) -> int:
+    def right(self, truth: Integers) -> int:
         """The number of guesses that equal the truth, shape (parts,)."""
         return int(np.count_nonzero(self.guess == truth))
 
 
-def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None) -> dict[str, object]:
+def finding_json(finding: Finding | None, truth: Integers | None = None) -> dict[str, object]:
     """The JSON values of a finding and of its comparison with the truth; unknown values are None."""
     return {
         "recovered": None if finding is None else finding.guess.tolist(),
@@ -75,7 +75,7 @@ def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None
     }
 
 
-def draw_claims(axes: "Axes", finding: Finding, truth: NDArray[np.int64] | None, parts: str) -> None:
+def draw_claims(axes: "Axes", finding: Finding, truth: Integers | None, parts: str) -> None:
     """Draw the probability of each guess, and mark wrong guesses if the truth is known; `parts`: the axis label."""
     numbers = np.arange(1, len(finding.guess) + 1)
     right = np.ones(len(numbers), np.bool_) if truth is None else finding.guess == truth

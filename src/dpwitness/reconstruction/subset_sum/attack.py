@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
+from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, run_attack
@@ -34,7 +34,6 @@ from dpwitness.reconstruction.subset_sum.confidence import (
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     NORMAL_LAWS,
     Bits,
-    Floats,
     Reconstruction,
     Subsets,
     choose_adversary,
@@ -66,7 +65,7 @@ class Sample(NamedTuple):
     subsets: Subsets
     answers: Floats
 
-    def part(self, rows: slice | NDArray[np.int64]) -> "Sample":
+    def part(self, rows: slice | Integers) -> "Sample":
         """The questions and answers of the given rows."""
         return Sample(self.subsets.part(rows), self.answers[rows])
 

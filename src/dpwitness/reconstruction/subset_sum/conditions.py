@@ -14,10 +14,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
+from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_named_rows, shown, typed_column
 from dpwitness.reconstruction.subset_sum import oracle
-from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Subsets
+from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form
 
 #: A value of an attribute of a person: a number or a text.
@@ -130,7 +131,7 @@ class _Attribute:
         }
         self.kinds = [kind for kind in KINDS if kind in kinds and possible[kind]]
 
-    def drawn(self, rng: np.random.Generator, share: float) -> tuple[Sequence[Value] | Mapping[str, object], Flags]:
+    def drawn(self, rng: np.random.Generator, share: float) -> tuple[Sequence[Value] | Mapping[str, object], Booleans]:
         """Draw a condition that holds for about this share of the values, and flags of the people for whom it holds."""
         kind = self.kinds[rng.integers(len(self.kinds))]
         number, people = len(self.values), len(self.places)

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from scipy.special import expit, fdtrc
 
-from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Reconstruction, Subsets
+from dpwitness.arrays import Floats
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Reconstruction, Subsets
 
 #: Standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0

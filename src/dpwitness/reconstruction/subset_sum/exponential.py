@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import kernel
-from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits
 
 #: Tolerance of the comparison of answers with sums, in counts: rounding errors must not exclude the truth.
 ANSWER_TOLERANCE: Final = 1e-6

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import expit
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 
-Bits = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Rows: TypeAlias = slice | NDArray[np.int64] | Flags
+Bits = Integers
+RowSelection: TypeAlias = slice | Integers | Booleans
 K = TypeVar("K", np.float32, np.float64)
 
 #: Names of the adversaries, as --adversary takes them.
@@ -89,14 +88,14 @@ class Subsets:
     def __len__(self) -> int:
         return len(self.packed)
 
-    def __iter__(self) -> Iterator[Flags]:
+    def __iter__(self) -> Iterator[Booleans]:
         return (self.rows(slice(place, place + 1))[0] for place in range(len(self)))
 
-    def part(self, rows: Rows) -> "Subsets":
+    def part(self, rows: RowSelection) -> "Subsets":
         """The subsets of the given rows."""
         return Subsets(self.packed[rows], self.people)
 
-    def rows(self, chosen: Rows) -> Flags:
+    def rows(self, chosen: RowSelection) -> Booleans:
         """The chosen rows of the matrix, shape (chosen, people)."""
         return np.unpackbits(self.packed[chosen], axis=1, count=self.people, bitorder="little").view(np.bool_)
 

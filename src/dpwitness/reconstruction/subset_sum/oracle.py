@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.driver import compiled
 from dpwitness.neighbours import Data
-from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Floats, Subsets
+from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form, as_number
 
 #: Names of the laws of errors: three within ±E, and binomial and normal errors of standard deviation E/2.
@@ -39,7 +39,7 @@ class Oracle(Protocol):
     The oracle may also be an object with `ask_all(questions)`, from a list of subsets to as many answers.
     """
 
-    def __call__(self, subset: NDArray[np.bool_], /) -> float:
+    def __call__(self, subset: Booleans, /) -> float:
         """The noisy sum of the secret bits of the people who are True in `subset`, shape (people,)."""
 
 
@@ -50,7 +50,7 @@ def as_sum(value: object) -> float | None:
 
 
 #: Form of the questions, subsets of people, and of the answers, sums of bits, in calls and transcripts.
-FORM: Final[Form[Flags]] = Form(
+FORM: Final[Form[Booleans]] = Form(
     family="subset_sum",
     answer=f"a finite number, of at most {LARGEST_ANSWER:g} in size",
     written=lambda subset: np.flatnonzero(subset).tolist(),  # the people of the subset, from 0

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpwitness.arrays import Floats
 from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.subset_sum.confidence import Scale
-from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bits, Floats, Reconstruction
+from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bits, Reconstruction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

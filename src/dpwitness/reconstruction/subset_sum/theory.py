@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.subset_sum.linear_decoding import Floats
 
 
 def steps(fair_bits: int) -> Floats:

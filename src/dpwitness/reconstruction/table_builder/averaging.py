@@ -12,14 +12,15 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray, Where
+from dpwitness.reconstruction.table_builder.tables import Where
 
 #: Largest number of two-partitions of one set of values: the sides of 20 values take 20 MB.
 MAX_PARTITIONS: Final = 1 << 20
 #: Positions of some values among all values of an attribute.
-Positions: TypeAlias = Sequence[int] | IntArray
+Positions: TypeAlias = Sequence[int] | Integers
 #: Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
 Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -29,7 +30,7 @@ def number_of_partitions(size: int, extra: int = 0) -> int:
     return ((1 << (size - 1)) - 1) << extra if size >= 2 else 0
 
 
-def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, extra: int = 0) -> BoolArray:
+def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, extra: int = 0) -> Booleans:
     """Draw `k` different two-partitions of `size` values, or all of them, in random order: flags of the first sides.
 
     At most 2^(size−1) − 1 partitions exist (Lemma 4) and are returned. Shape (partitions, size + extra). The last of
@@ -62,7 +63,7 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, ex
     return np.asarray(rng.permutation(drawn)[:k])
 
 
-def usable(answers: IntArray) -> BoolArray:
+def usable(answers: Integers) -> Booleans:
     """Flags of the usable answers: neither 0, which may be a suppressed count, nor `MISSING_ANSWER`."""
     return np.asarray((answers != 0) & (answers != MISSING_ANSWER))
 
@@ -72,10 +73,10 @@ class Sums:
     """The sums of the answers of partitions into `parts` sets; each is the true count + `parts` noises, in people."""
 
     parts: int
-    totals: IntArray
+    totals: Integers
 
     @classmethod
-    def of(cls, answers: IntArray) -> "Sums":
+    def of(cls, answers: Integers) -> "Sums":
         """The sums of each partition's answers, shape (parts, partitions), without partitions with unusable answers.
 
         Suppression of a side depends on its people alone, so the remaining sums are unbiased.
@@ -95,10 +96,10 @@ class AnsweredBlock:
     where: Where
     bits: NDArray[np.uint8]
     width: int
-    answers: IntArray
+    answers: Integers
 
     @property
-    def selections(self) -> BoolArray:
+    def selections(self) -> Booleans:
         """The values that each question selects, shape (questions, values)."""
         return np.unpackbits(self.bits, axis=1, count=self.width).astype(np.bool_)
 
@@ -144,7 +145,7 @@ def nearest(mean: float) -> int:
     return int(np.floor(mean + 0.5))
 
 
-def outliers(values: IntArray | FloatArray) -> BoolArray:
+def outliers(values: Integers | Floats) -> Booleans:
     """Flags of values more than 6 robust standard deviations from the median, where bounded noise does not reach.
 
     The median absolute deviation (at least 1: noise is whole) estimates the standard deviation, as long as fewer than
@@ -200,7 +201,7 @@ def noise_variance(averages: Sequence[Average]) -> float | None:
     return sum(one.squares for one in averages) / freedom if freedom else None
 
 
-def value_positions(oracle: System, attribute: str, positions: Positions) -> IntArray:
+def value_positions(oracle: System, attribute: str, positions: Positions) -> Integers:
     """Positions of values as an array; raises `InvalidParameter` for repeated and for unknown positions."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
@@ -209,7 +210,7 @@ def value_positions(oracle: System, attribute: str, positions: Positions) -> Int
     return array
 
 
-def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -> BoolArray:
+def both_sides(width: int, base: Integers, sides: Booleans, beside: Integers) -> Booleans:
     """The selections of two-partitions: first sides, then second sides; shape (2·partitions, width).
 
     `sides`: flags of the values at the positions `base` that are on the first side, shape (partitions, len(base)); the
@@ -222,7 +223,7 @@ def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -
     return selections
 
 
-def choose_base(oracle: System, attribute: str, size: int) -> IntArray:
+def choose_base(oracle: System, attribute: str, size: int) -> Integers:
     """Positions of the values with the largest answers above 0, at most `size` of them."""
     answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_))
     answers = np.where(usable(answers), answers, 0)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.reconstruction.table_builder.averaging import (
     AnsweredBlock,
     Average,
@@ -26,7 +27,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
     outliers,
     usable,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray, Where
+from dpwitness.reconstruction.table_builder.tables import Where
 
 #: An estimate of a count and its standard error, in people.
 Estimate: TypeAlias = tuple[float, float]
@@ -74,7 +75,7 @@ def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> 
     return float(weights[rivals == count].sum() / weights.sum())
 
 
-def _rival_offsets(standard_error: float) -> IntArray:
+def _rival_offsets(standard_error: float) -> Integers:
     """The differences, in people, of rival counts from an estimate."""
     # Counts nine standard errors away have a weight of e⁻⁴⁰; at most 2 · 1,024 + 1 rivals are weighed.
     reach = min(math.ceil(9.0 * standard_error) + 2, 1 << 10)
@@ -89,8 +90,8 @@ class Fit:
     on a question's number of values, names of values, or number of people.
     """
 
-    counts: FloatArray  # unbiased for every mean of the noise, shape (values,)
-    errors: FloatArray  # the standard errors of the counts, shape (values,)
+    counts: Floats  # unbiased for every mean of the noise, shape (values,)
+    errors: Floats  # the standard errors of the counts, shape (values,)
     offset: float  # the mean of the noise
     offset_error: float  # the standard error of `offset`
     variance: float  # the variance of one noise (people²)
@@ -137,7 +138,7 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     )
 
 
-def _select_distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
+def _select_distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[Booleans, Integers]:
     """The plausible questions and their answers, each question once, since the same people have the same noise."""
     selections = np.vstack([one.selections for one in asked])
     answers = np.concatenate([one.answers for one in asked])
@@ -147,7 +148,7 @@ def _select_distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArra
     return selections[plausible][first], answers[plausible][first]
 
 
-def _flag_plausible(answers: IntArray) -> BoolArray:
+def _flag_plausible(answers: Integers) -> Booleans:
     """Flags of the usable answers whose partition's sum is not an outlier; first sides, then second sides."""
     plausible = usable(answers)
     halves = answers.reshape(2, -1)
@@ -157,7 +158,7 @@ def _flag_plausible(answers: IntArray) -> BoolArray:
     return plausible & ~np.tile(wrong, 2)
 
 
-def _dependence_p_value(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
+def _dependence_p_value(selections: Booleans, people: Floats, residuals: Floats) -> float:
     """An upper bound of the p-value of the assumption of `Fit.chance`."""
     from scipy.stats import chi2, norm  # half a second
 
@@ -214,7 +215,7 @@ class Difference:
     """
 
     value: int
-    values: IntArray
+    values: Integers
     sign: int
     published: int
 
@@ -286,7 +287,7 @@ def examine(
     differences: Sequence[Difference],
     averages: Sequence[Average],
     first: Average,
-    again: Sequence[tuple[IntArray, Average]] = (),
+    again: Sequence[tuple[Integers, Average]] = (),
     *,
     fitted: bool = True,
 ) -> Examination:
@@ -411,7 +412,7 @@ def _probability_all_right(fit: Fit, ratio: float) -> float:
     return math.prod(probability_right(count, nearest(count), ratio * error) for count, error in known)
 
 
-def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> Fit:
+def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: Integers) -> Fit:
     """The fit with a better estimate of the noise's mean, which the known counts `whole`, shape (values,), give."""
     selections, answers = _select_distinct_questions(asked)
     noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
@@ -466,7 +467,7 @@ def _better_count(
     return count, difference_right(*ends, one.sign, count)
 
 
-def _count_outside(value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
+def _count_outside(value: int, whole: Integers, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
     """Estimate the count of a value outside the base set from the answers that hold it, less the known other counts.
 
     The standard error does not include the error of the noise's mean. None for fewer than two answers.

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import usable, value_positions
 from dpwitness.reconstruction.table_builder.systems import Block, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.tables import Value, Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +23,9 @@ class Differences:
     attribute: str
     where: Where
     values: tuple[Value, ...]
-    counts: IntArray
-    published: IntArray
-    told: BoolArray  # whether each count is known from the answers; a count that is not known is 0
+    counts: Integers
+    published: Integers
+    told: Booleans  # whether each count is known from the answers; a count that is not known is 0
     checks: int  # the number of further answers with which the counts were compared
     contradicted: tuple[str, ...]  # the assumptions of the attack that the answers contradict, in words
     note: str | None  # the reason why nothing is claimed although no answer contradicts the assumptions
@@ -131,7 +132,7 @@ def recover_suppressed(
     )
 
 
-def _draw_sets(rng: np.random.Generator, size: int, number: int) -> BoolArray:
+def _draw_sets(rng: np.random.Generator, size: int, number: int) -> Booleans:
     """Draw at most `number` different sets of 2 to `size` − 2 values; shape (sets, size)."""
     drawn = np.unique(rng.integers(0, 2, (number, size), np.bool_), axis=0)
     chosen = drawn.sum(axis=1)

@@ -6,13 +6,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from dpwitness.arrays import Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import Average, Kinds, noise_variance, usable, value_positions
 from dpwitness.reconstruction.table_builder.confidence import Difference, examine
 from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import System
-from dpwitness.reconstruction.table_builder.tables import IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.tables import Value, Where
 
 #: A function that is called with the number of counted values and the number of all values.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -123,7 +124,7 @@ def recover_histogram(
     )
 
 
-def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Average | None]:
+def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[Integers, int, Average | None]:
     """The base set, the number of two-partitions for each value, and the base set's count if a pilot has counted it."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
@@ -139,7 +140,7 @@ def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int
     return again, k, first if np.array_equal(base, again) else None
 
 
-def _plan_difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
+def _plan_difference(base: Integers, value: int, noisy: Integers) -> Difference:
     """The set whose count, with the base set's, gives one value's count: the base set without or with the value."""
     published = int(noisy[value])
     if value not in base:

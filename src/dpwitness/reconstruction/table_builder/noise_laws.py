@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray
 
 #: Largest bound r of noise, in people: larger noise would hide every count.
 LARGEST_BOUND: Final = 10_000
@@ -41,12 +41,12 @@ class NoiseLaw:
         """The variance of the noise, in people²."""
         return float(np.asarray(self.probabilities) @ np.square(np.asarray(self.support, np.float64)))
 
-    def at(self, quantiles: FloatArray) -> IntArray:
+    def at(self, quantiles: Floats) -> Integers:
         """The noise at each quantile in [0, 1), by inversion of the distribution function; same shape."""
         cumulative = np.cumsum(self.probabilities)[:-1]
         return np.asarray(self.support, np.int64)[np.searchsorted(cumulative, quantiles, side="right")]
 
-    def sample(self, rng: np.random.Generator, n: int) -> IntArray:
+    def sample(self, rng: np.random.Generator, n: int) -> Integers:
         """Draw `n` independent noises, in people."""
         return self.at(rng.random(n))
 
@@ -95,12 +95,12 @@ def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
     if not 0 < variance < math.inf:
         raise InvalidParameter(f"variance={variance!r} must be positive and finite")
 
-    def tilted(a: float, decay: float) -> FloatArray:
+    def tilted(a: float, decay: float) -> Floats:
         exponents = a * values - decay * values**2
         weights = np.exp(exponents - exponents.max())
         return np.asarray(weights / weights.sum())
 
-    def centred(decay: float) -> FloatArray:
+    def centred(decay: float) -> Floats:
         if np.array_equal(values, -values[::-1]):
             return tilted(0.0, decay)
         reach = 1.0

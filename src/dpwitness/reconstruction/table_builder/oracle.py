@@ -7,10 +7,11 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.tables import Value, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
 #: A question: the allowed values of each attribute that it names, such as {"age": [30, 31], "sex": ["F"]}.
@@ -86,11 +87,11 @@ class AskedSystem(System):
         return self._asking.asked
 
     @override
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         return self.ask_all([Block(attribute=attribute, selections=selections, where=where or {})])[0]
 
     @override
-    def ask_all(self, blocks: Sequence[Block]) -> list[IntArray]:
+    def ask_all(self, blocks: Sequence[Block]) -> list[Integers]:
         ends = np.cumsum([len(block.selections) for block in blocks])
         if not len(ends) or not ends[-1]:
             return [np.zeros(0, np.int64) for _ in blocks]

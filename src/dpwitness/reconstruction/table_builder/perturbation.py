@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
@@ -22,7 +23,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     uniform,
 )
 from dpwitness.reconstruction.table_builder.systems import Block, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.tables import Value, Where
 from dpwitness.reconstruction.table_builder.theory import weighted_law
 
 #: Largest number of an attribute's values from which pairs of sets are made: 16 values have 21 million pairs.
@@ -150,7 +151,7 @@ def in_sub_populations(
     conditions: Iterable[Where],
     m: int,
     first_few: int | None = None,
-) -> tuple[list[Where], IntArray]:
+) -> tuple[list[Where], Integers]:
     """Ask about each of two values, and about both, in `m` suitable sub-populations (Algorithm 3, Remarks 1 and 2).
 
     Returns the first suitable conditions, and their answers (n₁, n₂, n₁₂), shape (conditions, 3). A suitable
@@ -162,7 +163,7 @@ def in_sub_populations(
     selections[[0, 2], pair[0]] = True
     selections[[1, 2], pair[1]] = True
     found: list[Where] = []
-    rows: list[IntArray] = []
+    rows: list[Integers] = []
     totals: dict[int, list[Where]] = {}
     left = iter(conditions)
     while len(found) < m:
@@ -212,7 +213,7 @@ def find_perturbation_without_totals(
     return Perturbation(sums=tuple(sums), plus=sizes[0], minus=sizes[1], queries=oracle.asked - asked)
 
 
-def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> IntArray:
+def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> Integers:
     """Ask about `m` pairs of disjoint sets of values of one attribute: answers (n₁, n₂, n₁₂), shape (pairs, 3).
 
     No set is asked about twice, so all noises are independent. `base`: positions of values with answers above 0. The
@@ -223,7 +224,7 @@ def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base:
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r}: {len(base)} answers above 0; at least 2 are needed")
     used: set[bytes] = set()
-    rows: list[BoolArray] = []
+    rows: list[Booleans] = []
     for _ in range(50 * m):
         label = rng.integers(0, 3, len(base))
         sets = [label == 0, label == 1, label < 2]
@@ -239,7 +240,7 @@ def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base:
     return np.asarray(answers[usable(answers).all(axis=1)])
 
 
-def largest_sum(answers: IntArray) -> Perturbation:
+def largest_sum(answers: Integers) -> Perturbation:
     """The sums n₁ + n₂ − n₁₂ of answers (n₁, n₂, n₁₂), shape (sub-populations, 3), which give the guess."""
     sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
     return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)

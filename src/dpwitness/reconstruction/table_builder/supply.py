@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     MAX_PARTITIONS,
@@ -24,7 +25,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
     value_positions,
 )
 from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Where
+from dpwitness.reconstruction.table_builder.tables import Where
 
 #: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
 #: wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
@@ -107,7 +108,7 @@ class SetCount:
     `asked`: the single answers for the checks, up to `MAX_KEPT_BYTES`.
     """
 
-    values: IntArray
+    values: Integers
     sums: list[Sums] = field(default_factory=list)
     asked: list[AnsweredBlock] = field(default_factory=list)
 
@@ -115,7 +116,7 @@ class SetCount:
         """The number of two-partitions by which the sums are short of `k`; a partition into p parts counts as 2/p."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
-    def add_block(self, block: Block, answers: IntArray) -> None:
+    def add_block(self, block: Block, answers: Integers) -> None:
         """Add two-partitions of `both_sides` and their answers; `asked` keeps as many whole partitions as fit."""
         self.sums.append(Sums.of(answers.reshape(2, -1)))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
@@ -144,13 +145,13 @@ class Partitions:
 
     count: SetCount
     attribute: str
-    base: IntArray
-    sides: BoolArray
-    beside: IntArray
+    base: Integers
+    sides: Booleans
+    beside: Integers
     where: Where
 
 
-def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[BoolArray]:
+def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Booleans]:
     """Flags of the values with answers above 0, for each attribute and sub-population."""
     blocks = [
         Block(attribute=name, selections=np.eye(len(oracle.values(name)), dtype=np.bool_), where=where)
@@ -201,7 +202,7 @@ class Supply:
         oracle: System,
         rng: np.random.Generator,
         attribute: str,
-        noisy: IntArray,
+        noisy: Integers,
         plan: Plan | None = None,
         where: Where | None = None,
     ) -> None:
@@ -223,7 +224,7 @@ class Supply:
         """The number of questions that may still be asked."""
         return self._limit - self._oracle.asked
 
-    def overhead(self, base: IntArray, k: int) -> int:
+    def overhead(self, base: Integers, k: int) -> int:
         """The number of questions a count needs beside its partitions, to find other attributes' answers above 0."""
         enough = number_of_partitions(int(np.count_nonzero(self._noisy[base])) - 1) >= k
         return 0 if enough else sum(self._sizes.values())
@@ -233,7 +234,7 @@ class Supply:
         """Notes on steps other than partitioning the attribute's values."""
         return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._workarounds.items())
 
-    def base(self, given: int | tuple[int, ...], k: int) -> IntArray:
+    def base(self, given: int | tuple[int, ...], k: int) -> Integers:
         """Positions of the base set: the `given` positions, or at most `given` positions of the largest answers.
 
         Suppressed values that certainly have people join if the set without one value has fewer than `k`
@@ -275,7 +276,7 @@ class Supply:
         self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING_ANSWER), axis=0)
 
     def count(
-        self, sets: Sequence[IntArray], k: int, progress: Progress | None = None, *, again: Sequence[IntArray] = ()
+        self, sets: Sequence[Integers], k: int, progress: Progress | None = None, *, again: Sequence[Integers] = ()
     ) -> list[Average]:
         """Count the people with a value of each set (positions), by about `k` two-partitions or as many answers.
 
@@ -357,7 +358,7 @@ class Supply:
         if count.has_sums:
             self._workarounds.setdefault("counts without a usable partition were taken as published", {})
 
-    def _where_within(self, values: IntArray) -> Where:
+    def _where_within(self, values: Integers) -> Where:
         """The sub-population of the people with one of the values, given by their positions."""
         known = self._oracle.values(self._attribute)
         return {**self._where, self._attribute: tuple(known[i] for i in values)}

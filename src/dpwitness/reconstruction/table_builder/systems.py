@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.algorithms.table_builder import splitmix64  # type: ignore[import-not-found]  # it is ../../algorithms
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import kernel
 from dpwitness.reconstruction.table_builder.noise_laws import (
@@ -25,7 +26,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     truncated_normal,
     uniform,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where, require_attribute
+from dpwitness.reconstruction.table_builder.tables import Table, Value, Where, require_attribute
 
 Words: TypeAlias = NDArray[np.uint64]
 #: A sub-population with its values in tuples, which dictionaries take as keys.
@@ -46,7 +47,7 @@ class Block:
     """
 
     attribute: str
-    selections: BoolArray
+    selections: Booleans
     where: Where = field(default_factory=dict)
 
 
@@ -69,19 +70,19 @@ class System(ABC):
         return self._values[attribute]
 
     @abstractmethod
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         """The published numbers of people in `where` who have a selected value of the attribute, shape (queries,).
 
         `selections`: a row for each query, a column for each value, shape (queries, values). An answer that was
         refused, or that exceeds the allowed questions, is `MISSING_ANSWER`.
         """
 
-    def ask_all(self, blocks: Sequence[Block]) -> list[IntArray]:
+    def ask_all(self, blocks: Sequence[Block]) -> list[Integers]:
         """The answers to several blocks of questions, none of which depends on answers to others."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
-def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntArray, union: Words) -> None:
+def _gather(selections: Booleans, counts: Integers, words: Words, people: Integers, union: Words) -> None:
     """Add up the people, and join the identities, of each query's selected values, in `people` and `union`."""
     for i in range(selections.shape[0]):
         for j in range(selections.shape[1]):
@@ -112,10 +113,10 @@ class SimulatedSystem(System):
         super().__init__(table.values)
         self._table, self._rng = table, rng
         self._words = self._identities()
-        self._cells: dict[object, tuple[IntArray, Words]] = {}
+        self._cells: dict[object, tuple[Integers, Words]] = {}
 
     @override
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
         if attribute in fixed:
             raise InvalidParameter(f"attribute {attribute!r} is already fixed by the sub-population")
@@ -140,7 +141,7 @@ class SimulatedSystem(System):
         words[index, index // 64] = np.uint64(1) << (index % 64).astype(np.uint64)
         return words
 
-    def _cells_of(self, attribute: str, where: Fixed) -> tuple[IntArray, Words]:
+    def _cells_of(self, attribute: str, where: Fixed) -> tuple[Integers, Words]:
         """The number of people with each value of the attribute in the sub-population, and their identity."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
@@ -155,7 +156,7 @@ class SimulatedSystem(System):
         return self._cells[name]
 
     @abstractmethod
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         """The noise of questions with more than s people; `union`: the identities of their contributors."""
 
 
@@ -165,7 +166,7 @@ class ExactCounts(SimulatedSystem):
     noises = 0
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         return np.zeros(len(union), np.int64)
 
 
@@ -173,7 +174,7 @@ class FreshNoisyCounts(SimulatedSystem):
     """A system with fresh noise for every question, repeated questions included (section 2.2)."""
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         return self.law.sample(self._rng, len(union))
 
 
@@ -185,17 +186,17 @@ class BoundedNoisyCounts(SimulatedSystem):
         return {}
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         whole_row = np.dtype((np.void, union.itemsize * union.shape[1]))
         return self._sticky_noise(union.view(whole_row).ravel().tolist())
 
-    def _sticky_noise(self, names: Sequence[object]) -> IntArray:
+    def _sticky_noise(self, names: Sequence[object]) -> Integers:
         """The noise of each name in the dictionary; a new name gets fresh noise."""
         new = [name for name in dict.fromkeys(names) if name not in self._dictionary]
         self._dictionary.update(zip(new, self._fresh_noise(len(new)).tolist(), strict=True))
         return np.fromiter(map(self._dictionary.__getitem__, names), np.int64, len(names))
 
-    def _fresh_noise(self, n: int) -> IntArray:
+    def _fresh_noise(self, n: int) -> Integers:
         return self.law.sample(self._rng, n)
 
 
@@ -212,12 +213,12 @@ class KeyedNoisyCounts(SimulatedSystem):
         return np.asarray(np.bitwise_xor.reduceat(keys, starts), np.uint64)[:, None]
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
+    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
         keys: Words = splitmix64(union[:, 0])
         return self._perturbations[(keys >> np.uint64(64 - CELL_BITS)).astype(np.int64)]
 
     @cached_property
-    def _perturbations(self) -> IntArray:
+    def _perturbations(self) -> Integers:
         return self.law.at((np.arange(1 << CELL_BITS) + 0.5) / (1 << CELL_BITS))
 
 
@@ -225,7 +226,7 @@ class WithoutTotals(BoundedNoisyCounts):
     """A system without noise of totals: the answer for several values is the sum of their answers (section 7)."""
 
     @override
-    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         asked = self.asked
         each = super().ask(attribute, np.eye(len(self.values(attribute)), dtype=np.bool_), where)
         self.asked = asked + len(selections)

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import number_in, read_named_rows, shown, typed_column
 
-IntArray: TypeAlias = NDArray[np.int64]
-BoolArray: TypeAlias = NDArray[np.bool_]
-FloatArray: TypeAlias = NDArray[np.float64]
 #: A value of an attribute.
 Value: TypeAlias = int | float | str
 #: A sub-population: the values that its people may have of each named attribute.
@@ -36,7 +34,7 @@ class Table:
         The number of people with each profile, at least 1; shape (profiles,).
     """
 
-    def __init__(self, values: Mapping[str, Sequence[Value]], codes: IntArray, counts: IntArray) -> None:
+    def __init__(self, values: Mapping[str, Sequence[Value]], codes: Integers, counts: Integers) -> None:
         self.values: dict[str, tuple[Value, ...]] = {name: tuple(v) for name, v in values.items()}
         profiles, index = np.unique(codes, axis=0, return_inverse=True)
         people = np.bincount(index.ravel(), weights=counts).astype(np.int64)
@@ -90,7 +88,7 @@ class Table:
         places = {name: self.column(name) for name in attributes}
         return Table({name: self.values[name] for name in places}, self.codes[:, list(places.values())], self.counts)
 
-    def histogram(self, attribute: str, where: Where | None = None) -> IntArray:
+    def histogram(self, attribute: str, where: Where | None = None) -> Integers:
         """The true number of people with each value of the attribute; shape (values,)."""
         inside = self.profiles(where or {})
         code = self.codes[inside, self.column(attribute)]
@@ -102,7 +100,7 @@ class Table:
         require_attribute(self.values, attribute)
         return list(self.values).index(attribute)
 
-    def positions(self, attribute: str, chosen: Collection[Value]) -> IntArray:
+    def positions(self, attribute: str, chosen: Collection[Value]) -> Integers:
         """The positions of values among the attribute's; raises `InvalidParameter` for an unknown value."""
         require_attribute(self.values, attribute)
         place = {value: i for i, value in enumerate(self.values[attribute])}
@@ -111,7 +109,7 @@ class Table:
                 raise InvalidParameter(f"attribute {attribute!r} has no value {value!r}")
         return np.array([place[value] for value in chosen], np.int64)
 
-    def profiles(self, where: Where) -> BoolArray:
+    def profiles(self, where: Where) -> Booleans:
         """Flags of the profiles in the sub-population, shape (profiles,)."""
         inside = np.ones(len(self.counts), np.bool_)
         for attribute, chosen in where.items():

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import Kinds
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
-from dpwitness.reconstruction.table_builder.tables import FloatArray
 
 
 def _as_kinds(k: int | Kinds) -> Kinds:
@@ -48,7 +48,7 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
     return float(-np.expm1(m * np.log1p(-min(_probability_of_extreme(as_law(noise), plus, minus), 1 - 1e-16))))
 
 
-def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray, int]:
+def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, Floats, int]:
     """The law of the error of Algorithm 4's mean: smallest multiple, probabilities from it on, and divisor.
 
     Errors are multiples of 1/divisor people. Sums of p parts have the weight 1/p, as in `averaging.average`.
@@ -80,7 +80,7 @@ def noise_removed(noise: NoiseLaw | int, k: int | Kinds, *, ties: Literal["wrong
     return min(right + share * float(law[np.abs(twice) == divisor].sum()), 1.0)
 
 
-def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray]:
+def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, Floats]:
     """The law of Algorithm 4's error in people: the smallest error, and the probability of each error from it on.
 
     A mean exactly between two counts is rounded up, as in `averaging.nearest`.

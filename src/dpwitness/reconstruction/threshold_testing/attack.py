@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
-from dpwitness.reconstruction.threshold_testing.oracle import LARGEST_COUNT, Cells, Counts, Flags, Queries
+from dpwitness.reconstruction.threshold_testing.oracle import LARGEST_COUNT, Cells, Counts, Queries
 from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
 from dpwitness.reconstruction.threshold_testing.relative_counts import RelativeCounts, find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
@@ -38,7 +39,7 @@ class Reconstruction:
     """
 
     guess: Counts
-    known: Flags  # the guesses that are claimed to be right
+    known: Booleans  # the guesses that are claimed to be right
     factor: int | None = 1  # the factor that the guesses include; None: they are counts up to a whole factor
     factor_at_most: float | None = None  # the limit, with confidence 0.95, of an unknown factor; None without a limit
     confidence: float
@@ -56,7 +57,7 @@ class Reconstruction:
             up_to_factor=self.factor is None,
         )
 
-    def right_claims(self, truth: Counts) -> Flags:
+    def right_claims(self, truth: Counts) -> Booleans:
         """Flags of the right claims; an unknown factor is the whole number that makes most claims right."""
         if self.factor is not None:
             return np.asarray(self.known & (self.guess == truth))
@@ -251,7 +252,7 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     return parts
 
 
-def _complete_by_totals(oracle: Queries, counts: Counts, known: Flags, parts: Cells) -> tuple[Counts, float | None]:
+def _complete_by_totals(oracle: Queries, counts: Counts, known: Booleans, parts: Cells) -> tuple[Counts, float | None]:
     """The counts, with the mean of its part for each unknown cell, and the known cells' noisy total or None."""
     total = oracle.totals(parts) if known.any() else None
     if total is None:

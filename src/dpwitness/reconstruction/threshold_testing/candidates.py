@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Integers
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, make_pair, queries
@@ -100,7 +100,7 @@ gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2)
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
 
 
-def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
+def _find_mirror_cell(counts: Integers, base: int) -> int | None:
     """A cell v with x_a − x_v = base and x_v − x_b = base + 1 for two other cells a and b, or None.
 
     With one person fewer in v the two differences change places, as in Theorem 4.7.
@@ -113,7 +113,7 @@ def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
     return None
 
 
-def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: float) -> Iterator[Candidate]:
+def _reconstructions(counts: Integers, threshold: float, epsilon1: float) -> Iterator[Candidate]:
     """Propose a pair with one person fewer in cell v, and the event that the ordered partition gives v's true count c.
 
     The queries are the differences to some reference cells of v, of another cell of count c, and of a cell of count
@@ -122,7 +122,7 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     """
     values, first, tally = np.unique(counts, return_index=True, return_counts=True)
     place = dict(zip(values.tolist(), range(len(values)), strict=True))
-    best: tuple[float, int, NDArray[np.int64]] | None = None
+    best: tuple[float, int, Integers] | None = None
     for c in values.tolist():
         if c == 0 or c - 1 not in place:
             continue

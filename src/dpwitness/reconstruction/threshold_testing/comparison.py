@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
+from dpwitness.arrays import Booleans
+from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Queries, Signs
 
 #: The number of reference cells, whose counts relative to each other are found before all other counts.
 REFERENCE_CELLS: Final = 24
@@ -39,17 +40,17 @@ class Comparison:
             negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
         self.negated = negated
 
-    def above(self, signs: Signs) -> Flags:
+    def above(self, signs: Signs) -> Booleans:
         """Whether each sum counts as reaching z, shape (sums,); `signs` has the shape (sums, cells)."""
         return self._reach(self.oracle.ask_all(-signs if self.negated else signs, self.copies))
 
-    def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
+    def above_changes(self, changes: Sequence[Change]) -> list[Booleans]:
         """Whether each sum counts as reaching z, for sets of sums (see `Change`), asked at once."""
         if self.negated:
             changes = [(-signs, cells, -change) for signs, cells, change in changes]
         return [self._reach(tops) for tops in self.oracle.ask_changes(changes, self.copies)]
 
-    def _reach(self, tops: Cells) -> Flags:
+    def _reach(self, tops: Cells) -> Booleans:
         """Whether sums with these numbers of ⊤ answers count as reaching z."""
         return np.asarray((self.copies - tops if self.negated else tops) > self._least)
 
@@ -136,7 +137,7 @@ class ReferenceSums:
     are tabulated, so that sums need no cell of count 1. No cell of the base sum is used.
     """
 
-    def __init__(self, base: Signs, known: Flags, counts: Cells) -> None:
+    def __init__(self, base: Signs, known: Booleans, counts: Cells) -> None:
         self._base = base
         free = np.flatnonzero(known & (base == 0) & (counts > 0))
         free = free[np.argsort(counts[free], kind="stable")]
@@ -220,7 +221,7 @@ def _choose_tabulated(ascending: Cells) -> Cells:
 
 
 def fresh_sums(
-    base: Signs, known: Flags, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
+    base: Signs, known: Booleans, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
 ) -> tuple[Signs, Cells]:
     """Random sums for as many targets as possible, and the value that each adds to the base sum.
 
@@ -236,7 +237,7 @@ def fresh_sums(
 
 
 def random_sum(
-    base: Signs, known: Flags, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
+    base: Signs, known: Booleans, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
 ) -> Signs | None:
     """Coefficients that add `target` to the base sum, random for about half of the known cells; None without a sum."""
     mine = cells[known[cells]]

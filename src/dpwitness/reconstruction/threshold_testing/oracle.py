@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: Counts of people, shape (cells,).
-Counts = NDArray[np.int64]
+Counts = Integers
 #: Positions of cells, from 0; or one whole number for each cell or question.
-Cells = NDArray[np.int64]
+Cells = Integers
 #: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by at most 1.
 Signs = NDArray[np.int8]
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 #: A set of questions: common signs, the cell whose coefficient each question changes, and the change.
 Change: TypeAlias = tuple[Signs, Cells, int]
 

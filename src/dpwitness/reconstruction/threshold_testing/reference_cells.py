@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 from scipy.special import log_ndtr
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, signings
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
+from dpwitness.reconstruction.threshold_testing.oracle import Cells, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
 LEAST_DEVIATION: Final = 1e-7
@@ -63,7 +64,7 @@ class Answers:
         self.asked = np.zeros((0, len(cells)), np.int8)
         self.above = np.zeros(0, np.bool_)
 
-    def ask(self, signs: Signs) -> Flags:
+    def ask(self, signs: Signs) -> Booleans:
         """Whether each sum, with coefficients of shape (sums, cells), reaches the gap."""
         questions = np.repeat(self._base.signs[None], len(signs), axis=0)
         questions[:, self._cells] = signs
@@ -99,7 +100,7 @@ class Posterior:
         chosen = np.lexsort([np.where(even, -deviation, ratio), ~even])[:number]
         return np.asarray(signs[best[chosen]])
 
-    def update(self, signs: Signs, above: Flags) -> None:
+    def update(self, signs: Signs, above: Booleans) -> None:
         """Condition on one answer after another, by the moments of the half-space that the answer leaves."""
         for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
             row = np.append(coefficients, -1.0)

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
     REFERENCE_CELLS,
@@ -23,7 +24,7 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
     fresh_sums,
     smallest_cells,
 )
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats
+from dpwitness.reconstruction.threshold_testing.oracle import Cells
 from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
 
 #: The upper limit of a count while no answer bounds it.
@@ -42,7 +43,7 @@ class RelativeCounts:
     unique: bool = True  # False: other counts may explain all answers as well
 
     @property
-    def known(self) -> Flags:
+    def known(self) -> Booleans:
         """Whether each cell's count was found, shape (cells,)."""
         return np.asarray(self.low == self.high)
 
@@ -88,7 +89,7 @@ class Bisection:
         self.low, self.high = np.zeros(n, np.int64), np.full(n, OPEN_LIMIT)
 
     @property
-    def known(self) -> Flags:
+    def known(self) -> Booleans:
         """Whether each cell's limits are equal."""
         return np.asarray(self.low == self.high)
 

@@ -1,0 +1,12 @@
+"""The types of arrays, by their entries."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Booleans: TypeAlias = NDArray[np.bool_]
+#: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`, with NaN behind the last entry.
+Rows: TypeAlias = NDArray[np.float64]
