@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Floats, Rows
 from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
@@ -22,9 +22,7 @@ from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import score_of, telling_entries
 
-Floats = NDArray[np.float64]
-
-#: Bisections of the range of parameters, about as many as a double has bits.
+#: Halvings of the range of parameters: a double has no more bits.
 STEPS: Final = 50
 #: The largest number of cells.
 MOST_CELLS: Final = 24
@@ -89,8 +87,8 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
     return candidate if found is fresh else found, spent + left
 
 
-def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
-    """The candidate, or its pair with cells if these look better in given outcomes of D (`x`) and of D′ (`y`).
+def better_by_rows(x: Rows, y: Rows, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
+    """The candidate, or its pair with cells if these look better by given outcomes of D and of D′, D first.
 
     Row i of `x` and of `y` is one paired run; shapes (n, any width). The first half of the runs gives the cells, the
     second half their rates.
@@ -146,8 +144,8 @@ def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
     return bool(most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)))
 
 
-def _learned(x: Floats, y: Floats) -> Cells | None:
-    """Cells of a score learned from two samples, shapes (n, any width); None where no entry tells D from D′."""
+def _learned(x: Rows, y: Rows) -> Cells | None:
+    """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
     x, y = of_one_width(x, y)
     telling = telling_entries(x, y, BIN_SHARES, few=SINGLE_VALUES)
     if len(telling) > 1:

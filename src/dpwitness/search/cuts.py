@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.candidate import Tally
 from dpwitness.events import Event, OutcomeSet, Partition, Statistic, outcomes_of, statistic_of
 from dpwitness.events.counting import cells_between
@@ -24,9 +24,7 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-Floats = NDArray[np.float64]
-
-#: Standard errors by which the values of compared events are lowered: by chance the best of forty is two too high.
+#: Standard errors by which values are lowered where events are compared: the best of forty is two higher by chance.
 COMPARED_ERRORS: Final = 2.0
 #: The number of cuts in each tail, behind its first 8, 16, 32, … runs.
 TAIL_CUTS: Final = 6
@@ -59,7 +57,7 @@ class CutCells(Partition):
 
     @property
     @override
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         lows, highs = np.append(-np.inf, self.edges), np.append(self.edges, np.inf)
         within = (lows >= self.statistic.low) & (highs <= self.statistic.high)
         return np.asarray(np.append(within, False) != self.statistic.outside)
@@ -70,11 +68,11 @@ class CutCells(Partition):
         return self.event.width
 
     @override
-    def cell_of(self, rows: Floats) -> NDArray[np.int64]:
+    def cell_of(self, rows: Rows) -> Integers:
         return cells_between(self.edges, self.statistic.value(rows), len(self.edges) + 1)
 
     @override
-    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
@@ -104,7 +102,7 @@ class CutCells(Partition):
         edges = self.edges.tolist()
         return [*(between(-np.inf, edge) for edge in edges), *(between(edge, np.inf) for edge in edges)]
 
-    def four_cells(self, tally: Tally) -> NDArray[np.int64]:
+    def four_cells(self, tally: Tally) -> Integers:
         """The counts n10, n11, n01, n00 of each of `half_lines`, by a table of paired runs; shape (k, 4)."""
         places, end = np.arange(1, self.cells - 1), self.cells - 1
         first, last = np.concatenate([0 * places, places]), np.concatenate([places, 0 * places + end])
@@ -127,7 +125,7 @@ class OutcomeCells(Partition):
 
     event: Event
     outcomes: OutcomeSet
-    numbers: NDArray[np.int64]
+    numbers: Integers
     key: Hashable = OutcomeSet.kind
 
     @property
@@ -137,7 +135,7 @@ class OutcomeCells(Partition):
 
     @property
     @override
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         return self._holds(self.event)
 
     @property
@@ -146,12 +144,12 @@ class OutcomeCells(Partition):
         return self.outcomes.width
 
     @override
-    def cell_of(self, rows: Floats) -> NDArray[np.int64]:
-        numbers = np.append(self.numbers, self.cells - 1)  # all others have the place −1
+    def cell_of(self, rows: Rows) -> Integers:
+        numbers = np.append(self.numbers, self.cells - 1)  # where an outcome is none of them, its place is −1
         return numbers[self.outcomes.places(rows)]
 
     @override
-    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
@@ -185,8 +183,7 @@ class OutcomeCells(Partition):
         """The rates of a set of some of the cells, by a table."""
         return tally.estimate_of(self._holds(event))
 
-    def _holds(self, event: Event) -> NDArray[np.bool_]:
-        """Whether each cell lies in the event, which is a set of some of the cells."""
+    def _holds(self, event: Event) -> Booleans:
         inside = np.zeros(self.cells, np.bool_)
         inside[self.numbers[event.contains(self.outcomes.rows)]] = True
         return inside

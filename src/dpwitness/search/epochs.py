@@ -29,11 +29,10 @@ from functools import lru_cache
 from typing import Final, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.claims.claim import Floats
 from dpwitness.events import (
     Event,
     Interval,
@@ -55,9 +54,6 @@ from dpwitness.search.learners import Proposal, learn, propose
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import sample_of
-
-Rows = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 #: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, 24 save none.
 COLUMN_CELLS: Final = 16
@@ -175,7 +171,7 @@ class Ranges(Sequence[Event]):
         return Family(events=self, cells=np.hstack(cells), log_prior=self.log_prior)
 
 
-def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
+def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Integers, Integers, Booleans, Floats]:
     """The ranges between the cuts of a column, as `all_ranges` gives them, and the share of the prior of each.
 
     The range between the largest number and +inf, which is empty, is left out.
@@ -188,7 +184,7 @@ def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.
 
 
 @lru_cache(maxsize=64)
-def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
+def _ranges_with_prior(cells: int, wide: bool) -> tuple[Integers, Integers, Booleans, Floats]:
     """All ranges of `cells` cells, and the share of the prior of each.
 
     Half-lines share a third of the prior, central ranges and tails of equal rank a third, and all others, which `wide`
@@ -222,7 +218,7 @@ class Portfolio:
     """
 
     events: tuple[Event, ...]
-    swapped: NDArray[np.bool_]
+    swapped: Booleans
     stakes: Stakes
     promise: float = 0.0
 
@@ -299,8 +295,8 @@ def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
 STEPS: Final = 40
 
 
-def flags_of(events: Sequence[Event], swapped: NDArray[np.bool_], x: Floats, y: Floats) -> Flags:
-    """The flags of the events that each paired run falls into, D′ first where swapped; equal runs are one row.
+def flags_of(events: Sequence[Event], swapped: Booleans, x: Rows, y: Rows) -> Flags:
+    """The events that each paired run falls into, D′ first where swapped; equal runs are one row.
 
     `swapped` has the shape (k,); `x` and `y` have the shapes (n, any width).
     """
@@ -378,7 +374,7 @@ class PairWealth:
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
     turns: Turns = field(default_factory=lambda: np.empty((3, 0), np.int64))
     epochs: tuple[list[Epoch], list[Epoch]] = field(default_factory=lambda: ([], []))
-    log_wealth: Rows = field(default_factory=lambda: np.zeros(2))
+    log_wealth: Floats = field(default_factory=lambda: np.zeros(2))
     portfolios: list[Portfolio] = field(default_factory=list)
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break

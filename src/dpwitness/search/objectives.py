@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence import growth_rate
-
-Floats = NDArray[np.float64]
 
 
 class Objective(Protocol):

@@ -16,12 +16,13 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from dpwitness.arrays import Rows
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events import of_one_width
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Pair, adjacent, alternatives, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named

@@ -9,19 +9,16 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.events import LARGEST
 from dpwitness.events.counting import cells_between
 from dpwitness.search.objectives import Objective
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
 
 @lru_cache(maxsize=64)
-def all_ranges(cells: int) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """All ranges of `cells` cells: first cell, cell behind the last, whether the event is the outside; shapes (k,).
+def all_ranges(cells: int) -> tuple[Integers, Integers, Booleans]:
+    """All ranges of `cells` cells: the first cell, the cell behind the last, whether its outside is meant; shapes (k,).
 
     The outside of a half-line is another half-line, and is left out. The outside of all cells holds the runs without a
     value.
@@ -42,8 +39,8 @@ def ends_of(edges: Floats) -> tuple[Floats, Floats]:
 
 
 def counts_of(
-    table: NDArray[np.int64], first: Whole, last: Whole, outside: NDArray[np.bool_] | None = None
-) -> tuple[Whole, ...]:
+    table: Integers, first: Integers, last: Integers, outside: Booleans | None = None
+) -> tuple[Integers, ...]:
     """The numbers of runs with D, with D′ and with both in each range; `table[i, j]`: runs with D in cell i, D′ in j.
 
     `outside`: whether the outside of each range is counted instead.
@@ -105,8 +102,8 @@ class Scan:
         return list({(one.low, one.high, one.swapped): one for one in found}.values())
 
 
-def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
-    """The half-lines of the values of k outcomes, and each value where few differ, with their shares of the runs.
+def scan(values: Floats, times: Integers, shares: Floats, *, paired: bool) -> Scan:
+    """Count the ranges with one end of the values of k outcomes, and each value where they are few.
 
     `values`: one of each outcome, NaN for no value; `times`: the counts of each outcome under D and D′, shape (2, k).
     `paired`: whether the first half of the outcomes came under D and the others under D′ in the same runs. `shares`:
@@ -133,8 +130,8 @@ def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
     return Scan(starts[first], ends[last], p, q, shared, runs, few)
 
 
-def _edges(values: Floats, times: Whole, shares: Floats) -> tuple[Floats, bool]:
-    """All different values and True if few differ; else the values at `shares` of the runs of each side, and False."""
+def _edges(values: Floats, times: Integers, shares: Floats) -> tuple[Floats, bool]:
+    """All values and True where they are few; else the values at some shares of the runs of each input, and False."""
     order = np.argsort(values)  # NaN goes last
     ranked = values[order[: np.count_nonzero(~np.isnan(values))]]
     different = ranked[np.append(True, ranked[1:] != ranked[:-1])] if len(ranked) else ranked

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.events import Event, ScoreThreshold, of_one_width, widen
 
-Rows = NDArray[np.float64]
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 T = TypeVar("T")
 
 #: The largest number of different outcomes of a table.
@@ -51,8 +49,8 @@ class OutcomeCounter:
         """The different outcomes so far, in the order of their numbers; shape (k, width)."""
         return np.concatenate(self._parts)
 
-    def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome, shape (n,); None once more than `most` outcomes differ.
+    def codes(self, rows: Rows) -> Integers | None:
+        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after.
 
         The table of hashes has at least 2·`most` places, since a look-up ends at a free place.
         """
@@ -74,13 +72,13 @@ class OutcomeCounter:
         return codes
 
 
-def _times(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """The counts of each outcome on D and on D′, by the numbers `a` and `b` of their outcomes; shape (2, outcomes)."""
+def _times(a: Integers, b: Integers, outcomes: int) -> Integers:
+    """The counts of `outcomes` outcomes among the numbers of D, and of D′; shape (2, k)."""
     return np.stack([np.bincount(codes, minlength=outcomes) for codes in (a, b)])
 
 
-def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """The outcome numbers of D and of D′ that occur in one run, and the count of each such pair; shape (3, m)."""
+def _together(a: Integers, b: Integers, outcomes: int) -> Integers:
+    """The pairs of numbers of D and of D′ that occur in one run, and their counts; shape (3, m)."""
     keys = a * outcomes + b
     if outcomes**2 <= 8 * len(keys):
         times = np.bincount(keys)
@@ -98,7 +96,7 @@ class SortedColumn(NamedTuple):
     """
 
     values: Floats
-    cumulative: Whole
+    cumulative: Integers
 
 
 class Sample(ABC):
@@ -125,7 +123,7 @@ class Sample(ABC):
 
     @property
     @abstractmethod
-    def times(self) -> Whole:
+    def times(self) -> Integers:
         """The counts of each of `outcomes` in the training runs of D, and of D′; shape (2, k)."""
 
     @abstractmethod
@@ -136,7 +134,7 @@ class Sample(ABC):
         """Free the memory of the sorted columns."""
 
     @abstractmethod
-    def some(self, most: int) -> tuple[Rows, Whole]:
+    def some(self, most: int) -> tuple[Rows, Integers]:
         """Outcomes of at most `most` training runs of each input, and their counts, like `times`.
 
         A table gives its first 2·`most` outcomes, with their counts in all training runs.
@@ -184,7 +182,7 @@ class RowSample(Sample):
 
     @cached_property
     @override
-    def times(self) -> Whole:
+    def times(self) -> Integers:
         first = np.repeat([1, 0], self.training_runs)
         return np.stack([first, 1 - first])
 
@@ -208,7 +206,7 @@ class RowSample(Sample):
         self._columns = None
 
     @override
-    def some(self, most: int) -> tuple[Rows, Whole]:
+    def some(self, most: int) -> tuple[Rows, Integers]:
         x, y = (np.concatenate([part[side][:most] for part in self._training])[:most] for side in (0, 1))
         first = np.repeat([1, 0], len(x))
         return np.concatenate([x, y]), np.stack([first, 1 - first])
@@ -248,7 +246,7 @@ def _by_column(rows: Rows) -> Rows:
     return columns.T
 
 
-def _sorted(columns: Rows) -> list[SortedColumn]:
+def _sorted(columns: Floats) -> list[SortedColumn]:
     """Sorted columns of an array of shape (width, n), which is sorted in place."""
     columns.sort(axis=1)  # NaN goes last
     n = columns.shape[1]
@@ -268,7 +266,7 @@ class Table(Sample):
 
     repeats = True
 
-    def __init__(self, outcomes: Rows, times: Whole, pairs: Whole) -> None:
+    def __init__(self, outcomes: Rows, times: Integers, pairs: Integers) -> None:
         super().__init__()
         self._outcomes, self._times, self.pairs = outcomes, times, pairs
         self.training_runs, self.test_runs = int(times[0].sum()), int(pairs[2].sum())
@@ -281,7 +279,7 @@ class Table(Sample):
 
     @property
     @override
-    def times(self) -> Whole:
+    def times(self) -> Integers:
         return self._times
 
     @override
@@ -301,7 +299,7 @@ class Table(Sample):
         return both[0], both[1]
 
     @override
-    def some(self, most: int) -> tuple[Rows, Whole]:
+    def some(self, most: int) -> tuple[Rows, Integers]:
         return self.outcomes[: 2 * most], self.times[:, : 2 * most]
 
     @override
@@ -334,7 +332,7 @@ class SeenOutcomes:
         self.runs, self.width = 0, 1
         #: The different outcomes, by number; None where outcomes do not repeat.
         self._outcomes: Rows | None = np.empty((0, 1))
-        self._numbers: list[tuple[Whole, Whole]] = []
+        self._numbers: list[tuple[Integers, Integers]] = []
         self._parts: list[tuple[Rows, Rows]] = []
         #: The number of runs from which outcomes that did not repeat are numbered again.
         self._numbered_from = 0
@@ -363,8 +361,8 @@ class SeenOutcomes:
             more._outcomes, more._parts = None, [(_by_column(a), _by_column(b)) for a, b in (*parts, sides)]
         return more
 
-    def _number(self, outcomes: Rows, numbers: Sequence[tuple[Whole, Whole]], sides: tuple[Rows, Rows]) -> bool:
-        """Number the outcomes of more runs after the earlier ones; False if they do not repeat."""
+    def _number(self, outcomes: Rows, numbers: Sequence[tuple[Integers, Integers]], sides: tuple[Rows, Rows]) -> bool:
+        """Number the outcomes of more runs, where they repeat; `outcomes`, `numbers`: of the runs before."""
         counter = OutcomeCounter(self.width, self.runs)
         counter.codes(widen(outcomes, self.width))
         a = counter.codes(sides[0])
@@ -429,8 +427,8 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
     return Table(counter.outcomes, times, pairs)
 
 
-def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
-    """log(`hits` / `others`), shrunken towards 0 in proportion to its noise (empirical Bayes); same shape."""
+def shrunken_log_ratio(hits: Integers, others: Integers) -> Floats:
+    """Logarithms of `hits` / `others`, pulled towards 0 by as much as they are noise (empirical Bayes); same shape."""
     ratio = np.log((hits + 0.5) / (others + 0.5))
     noise = 1 / (hits + 0.5) + 1 / (others + 0.5)
     weight = 1 / noise
@@ -467,7 +465,7 @@ def informative_bins(
 
 
 def telling_entries(
-    x: Floats, y: Floats, shares: Floats, *, few: int, columns: Iterable[int] | None = None
+    x: Rows, y: Rows, shares: Floats, *, few: int, columns: Iterable[int] | None = None
 ) -> list[tuple[int, Floats, Floats]]:
     """The entries of outcomes that tell D from D′, each with its `informative_bins`; shapes (n, width)."""
     found = []
@@ -485,8 +483,8 @@ def score_of(entries: Sequence[tuple[int, Floats, Floats]]) -> ScoreThreshold:
     return ScoreThreshold(coordinates, edges, weights, 0.0)
 
 
-def merged_at(sides: Sequence[Floats], places: Whole) -> Floats:
-    """The values at `places` of the merge of two sorted columns, found by bisection without merging them."""
+def merged_at(sides: Sequence[Floats], places: Integers) -> Floats:
+    """The values at some places of two sorted columns taken together, which are not merged for that."""
     first, second = sides
     low, high = np.maximum(places - len(second), 0), np.minimum(places, len(first))
     while np.any(low < high):  # bisects the number of values before a place that are of the first column

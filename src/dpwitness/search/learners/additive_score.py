@@ -9,17 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats, Rows
 from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import Scan, scan
 from dpwitness.search.samples import Sample, informative_bins, score_of, shrunken_log_ratio
-
-Floats = NDArray[np.float64]
 
 #: The largest number of bins of an entry that distinguishes D from D′ by itself.
 BINS: Final = 32
@@ -85,8 +83,8 @@ def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
     return _parts(columns, edges, x, y)
 
 
-def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Floats, y: Floats) -> list[Part]:
-    """The entries with their edges and shrunken weights; the last weight of an entry is for its absence."""
+def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Rows, y: Rows) -> list[Part]:
+    """The entries with their edges and shrunken weights; the last weight of each is that of its absence."""
     counted = []
     for side in (x, y):
         cells = [np.searchsorted(edge, side[:, j], side="right") for (j, _), edge in zip(columns, edges, strict=True)]

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.events import LARGEST, Box, Event, Interval
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 #: Shares of the values of a column at which it is cut: dense in the tails, which hold rare clear events.
 SHARES = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.01], np.arange(1, 64) / 64])
@@ -167,7 +164,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     return cuts
 
 
-def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Sequence[Whole]) -> NDArray[np.bool_]:
+def _frequent(columns: Sequence[SortedColumn], below: Sequence[Integers], upto: Sequence[Integers]) -> Booleans:
     """Whether each cut is a frequent value, unlike a quantile of a continuous column, whose counts differ by chance."""
     frequent = [
         column.cumulative[more] - column.cumulative[less] >= max(ATOM_SHARE * column.cumulative[-1], 1)
@@ -176,8 +173,8 @@ def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Seq
     return np.asarray(frequent[0] | frequent[1])
 
 
-def _following(columns: Sequence[SortedColumn], upto: Sequence[Whole], cuts: Floats, single: Whole) -> Floats:
-    """The next value on either side above each single value; above a code, the next float."""
+def _following(columns: Sequence[SortedColumn], upto: Sequence[Integers], cuts: Floats, single: Integers) -> Floats:
+    """The next value above each single value, on either side; above a code the next number."""
     following = np.full(len(single), np.inf)
     for column, places in zip(columns, upto, strict=True):
         after = places[single]

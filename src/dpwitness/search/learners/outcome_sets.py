@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Integers
 from dpwitness.events import OutcomeSet
 from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
@@ -46,8 +46,8 @@ def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[
         yield OutcomeSet(sample.outcomes[chosen])
 
 
-def _ranking(sample: Sample) -> NDArray[np.int64]:
-    """The places of the outcomes seen in the training runs, by likelihood ratio, largest first."""
+def _ranking(sample: Sample) -> Integers:
+    """The outcomes seen in the training runs, by likelihood ratio, largest first."""
     hits, others = sample.times
     seen = np.flatnonzero(hits + others)
     return seen[np.argsort(-shrunken_log_ratio(hits[seen], others[seen]), kind="stable")]

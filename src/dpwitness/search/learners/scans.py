@@ -18,9 +18,9 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.events import LARGEST, Event, Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.features import numbers
@@ -29,9 +29,7 @@ from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-#: The columns of one entry on D and on D′.
+#: A column of D and that of D′.
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
 #: Training runs of a sample that is scanned, at least.
@@ -133,13 +131,13 @@ def _error_of_chance(tried: int) -> float:
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
-def _clear(hits: Floats | Whole, others: Floats | Whole) -> Floats:
-    """The standard errors by which the counts of sets on D exceed those on D′; negative if fewer."""
+def _clear(hits: Floats | Integers, others: Floats | Integers) -> Floats:
+    """The standard errors by which sets stand out, if D and D′ were alike."""
     return np.asarray((hits - others) / np.sqrt(hits + others + 1))
 
 
-def _clearest(hits: Whole, others: Whole) -> list[int]:
-    """The places of the `KEPT_SETS` sets that stand out most, in either direction."""
+def _clearest(hits: Integers, others: Integers) -> list[int]:
+    """The few sets that stand out most, in either direction."""
     clear = _clear(hits, others)
     order = np.argsort(clear, kind="stable")
     return list(dict.fromkeys([*order[::-1][:KEPT_SETS].tolist(), *order[:KEPT_SETS].tolist()]))
@@ -209,7 +207,7 @@ def _repeated(column: SortedColumn) -> Floats:
     return values[several]
 
 
-def _runs_at(column: SortedColumn, values: Floats) -> Whole:
+def _runs_at(column: SortedColumn, values: Floats) -> Integers:
     """The number of runs that returned each of some values."""
     first, last = (np.searchsorted(column.values, values, side=side) for side in ("left", "right"))
     return np.asarray(column.cumulative[last] - column.cumulative[first])
@@ -250,8 +248,8 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
     return events, p, q, np.array(errors)
 
 
-def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
-    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each end."""
+def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Integers]:
+    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each."""
     values, runs = column
     if _of_runs(column):
         places = np.arange(0, len(values), step)
@@ -266,7 +264,7 @@ def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
     return ends, np.concatenate([[0], runs[places[numbers]], runs[-1:]])
 
 
-def _runs_below(column: SortedColumn, ends: Floats) -> Whole:
+def _runs_below(column: SortedColumn, ends: Floats) -> Integers:
     """The number of runs below the ends of intervals; all runs for the end +∞."""
     places = np.where(ends == np.inf, len(column.values), np.searchsorted(column.values, ends))
     return np.asarray(column.cumulative[places])
@@ -334,8 +332,8 @@ class _Clearest:
     found: dict[Event, float] = field(default_factory=dict)
     tried: int = 0
 
-    def add(self, hits: Whole, others: Whole, event: Callable[[int], Event]) -> None:
-        """Add those of k sets that stand out, by their runs of D and of D′; `event` makes the set of a number."""
+    def add(self, hits: Integers, others: Integers, event: Callable[[int], Event]) -> None:
+        """The clear ones of k sets, by their runs of D and of D′; `event` makes the set of a number."""
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):
@@ -366,8 +364,8 @@ def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
             _add_gathered(state, kinds, rest * finest, ON_GRID * even, even)
 
 
-def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Iterator[Whole]:
-    """The counts of whole numbers, then of the multiples of `factor` among them, of its square, and so on."""
+def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> Iterator[Integers]:
+    """How often whole numbers came, those of them that are multiples of a factor, of its square, and so on."""
     for _ in range(spacings):
         yield times
         kept = turns % factor == 0
@@ -418,7 +416,7 @@ def _add_gathered(
         state.add(hits, others, partial(_around, features[j], spans, float(scales[j])))
 
 
-def _spans(values: Floats, near: NDArray[np.bool_]) -> Floats:
+def _spans(values: Floats, near: Booleans) -> Floats:
     """The first and the last value of each group of sorted values that lie close together; shape (2, k).
 
     `near`: flags of the values that are close to the next value.
@@ -456,8 +454,8 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
         state.add(hits, others, event)
 
 
-def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
-    """The number of rows in which two entries are equal, by their places; of many columns, in some of the rows."""
+def _equal_pairs(rows: Rows) -> Counter[tuple[int, int]]:
+    """How many of some rows have two entries that are equal, by their places."""
     width = rows.shape[1]
     if width <= COMPARED_COLUMNS:
         columns = np.ascontiguousarray(rows.T)

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.intervals import Boxes, Intervals

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.events.encoding import EXACT_INTEGER_LIMIT
 from dpwitness.events.features import numbers
@@ -23,13 +23,11 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import Scan, scan
 from dpwitness.search.samples import Sample, Table
 
-Rows = NDArray[np.float64]
-Whole = NDArray[np.int64]
-#: Statistics that show much the same; the best one is compared in more runs.
+#: Statistics that show much the same: the best one of a family is looked at in more runs.
 Family = Sequence[Feature]
-#: A function that gives families of statistics worth trying, from outcomes of shape (k, width), their counts under D
-#: and D′ of shape (2, k), and the columns, the most promising one first.
-Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
+#: Families of statistics worth trying, of outcomes and how often each came under D and D′, of shapes (k, width) and
+#: (2, k), and the columns with the most promising one first.
+Families = Callable[[Rows, Integers, list[int]], Sequence[Family]]
 
 #: Training runs of each input that statistics are screened on, at most.
 STATISTIC_SCREENING_RUNS: Final = 1024
@@ -121,7 +119,7 @@ def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, S
     return [family for family in families if family], entries
 
 
-def _many(sample: Sample) -> tuple[Rows, Whole]:
+def _many(sample: Sample) -> tuple[Rows, Integers]:
     return sample.some(LEARNING_RUNS)
 
 
@@ -154,7 +152,7 @@ def _separating(sample: Sample) -> list[Feature]:
     return [named(best)] if len(values) and clear else []
 
 
-def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
+def _separation(columns: Floats, times: Integers) -> Floats:
     """The Kolmogorov–Smirnov distance of the inputs in each column, of shape (columns, k); absent entries go last."""
     columns = np.where(np.isnan(columns), np.inf, columns)
     order = np.argsort(columns, axis=1)
@@ -199,8 +197,8 @@ ROUNDING: Final = 2.0**-46
 LEAST_SPACING: Final = 2.0**12
 
 
-def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
-    """The families of all statistics except last bits; see `Families`."""
+def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
+    """The families of all statistics but those of last bits; see `Families`."""
     families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
     if rows.shape[1] > 1:
         pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))
@@ -210,8 +208,8 @@ def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
     return families
 
 
-def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
-    """The statistics of the last bits of floating-point numbers, a family a column, without columns of whole numbers.
+def bit_families(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
+    """The statistics of floating-point numbers by their last bits, a family a column; none of whole numbers.
 
     They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), even if it is private
     in real arithmetic. So a check tests them apart (`api.floating_point`), and no learner proposes them. If a user
@@ -230,7 +228,7 @@ def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
     return families
 
 
-def quick_features(rows: Rows) -> tuple[Rows, Callable[[int], Feature]]:
+def quick_features(rows: Rows) -> tuple[Floats, Callable[[int], Feature]]:
     """The values of cheap features, of shape (features, k), and the function that names a feature by its place.
 
     They are differences and sums of two entries (of many entries, of neighbours), the sum of all entries, the place of
@@ -261,7 +259,7 @@ def quick_features(rows: Rows) -> tuple[Rows, Callable[[int], Feature]]:
     return np.concatenate(parts), named
 
 
-def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
+def _of_entry(values: Floats, times: Integers, column: int) -> Iterator[Feature]:
     """Presence and digits of one entry."""
     absent = np.isnan(values)
     if absent.any() and not absent.all():
@@ -274,8 +272,8 @@ def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
         yield Feature(name="residue", columns=(column,), number=modulus)
 
 
-def _spacings(values: Rows) -> set[float]:
-    """The spacings of grids that many values lie on; empty without a grid.
+def _spacings(values: Floats) -> set[float]:
+    """The spacings of grids that many of some values lie on; empty where they lie on none.
 
     The smallest steps between values are small multiples of a spacing. Steps are taken in blocks, as values on two
     grids have some blocks whose steps lie on one grid.
@@ -289,7 +287,7 @@ def _spacings(values: Rows) -> set[float]:
     return {_spacing(block, LEAST_SPACING * rounding) for block in blocks} - {0.0}
 
 
-def _spacing(steps: Rows, least: float) -> float:
+def _spacing(steps: Floats, least: float) -> float:
     """The largest number of which all steps, in ascending order, are multiples; 0 where it is below `least`."""
     if np.all(steps == np.round(steps)) and steps.max() < EXACT_INTEGER_LIMIT:
         spacing = float(np.gcd.reduce(steps.astype(np.int64)))
@@ -307,8 +305,8 @@ def _spacing(steps: Rows, least: float) -> float:
     return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY_WHOLE) else 0.0
 
 
-def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many, the most correlated, and those whose order or equality differs most."""
+def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
+    """Pairs of columns: all of few; of many those most correlated, and whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:
@@ -356,8 +354,8 @@ def _of_all(rows: Rows) -> list[Family]:
     ]
 
 
-def _levels(values: Rows, shares: tuple[float, ...]) -> list[float]:
-    """The different quantiles of finite values at some shares."""
+def _levels(values: Floats, shares: tuple[float, ...]) -> list[float]:
+    """The values at some shares of all of them, each once."""
     present = np.sort(values[np.isfinite(values)])
     if not len(present):
         return []
