@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 
@@ -137,7 +137,7 @@ class Tally(PairedCounts):
         n = self.runs
         return Estimate(p=self.hits / n, q=self.neighbour_hits / n, both=self.n11 / n)
 
-    def estimate_of(self, inside: NDArray[np.bool_]) -> Estimate:
+    def estimate_of(self, inside: Booleans) -> Estimate:
         """The estimate of an event of some cells; `inside`: whether it holds each cell, shape (k,)."""
         table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
         p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()

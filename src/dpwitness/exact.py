@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from dpwitness.arrays import Floats
 
 #: The nodes and weights of Gauss–Legendre quadrature with 32 points.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)

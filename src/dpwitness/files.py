@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData
 
 TEMPORARY_PREFIX: Final = ".dpwitness-"
@@ -260,7 +260,7 @@ def read_frame(path: str | Path) -> Any:
     return frame
 
 
-def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64] | NDArray[np.float64]:
+def read_column(path: str | Path, column: str | None = None) -> Integers | Floats:
     """A column of a CSV file as a read-only array; integers stay integers.
 
     A first line that is not all numbers is a header. By default the column is "count", else the last column. Raises

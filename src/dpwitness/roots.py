@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ends = TypeVar("Ends", float, NDArray[np.float64])
+from dpwitness.arrays import Booleans, Floats
+
+Ends = TypeVar("Ends", float, Floats)
 
 
-def halved(holds: Callable[[Ends], bool | NDArray[np.bool_]], low: Ends, high: Ends, steps: int) -> tuple[Ends, Ends]:
+def halved(holds: Callable[[Ends], bool | Booleans], low: Ends, high: Ends, steps: int) -> tuple[Ends, Ends]:
     """The ends of an interval after `steps` halvings: the condition holds at the high end, not at the low end.
 
     Entries of arrays are separate intervals, all halved at once. An end that no step moved was not tried.

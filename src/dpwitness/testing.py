@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Rows
 from dpwitness.checks import brief, class_and_text
 from dpwitness.claims import Claim, HalfPlane, PureDP, claim_from_json, require_claim
 from dpwitness.codec import write_object
@@ -33,7 +33,6 @@ from dpwitness.search.samples import sample_of
 
 __all__ = ["check_attack", "check_claim", "check_event", "check_learner", "check_relation"]
 
-Floats = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., None])
 
 #: Probabilities at which a claim is compared with its half-planes, from 10⁻⁶ to 1 − 10⁻⁶ evenly in log-odds.
@@ -153,7 +152,7 @@ def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tup
 
 
 @_naming_class("event")
-def check_event(event: Event, rows: Floats | None = None) -> None:
+def check_event(event: Event, rows: Rows | None = None) -> None:
     """Test an event: it decides about each row by the row's first `width` entries alone, and its JSON is read back.
 
     `rows`: outcomes of shape (n, any width), NaN for an absent entry; by default numbers, flags, texts and None.
@@ -190,7 +189,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
     assert np.array_equal(again, inside), "the event that is read back from its JSON must contain the same rows"
 
 
-def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
+def _members(event: Event, rows: Rows) -> Booleans:
     """Whether an event contains each row, shape (n,); the event gets a read-only copy of the rows."""
     rows = rows.copy()
     rows.flags.writeable = False

@@ -23,9 +23,9 @@ from itertools import islice
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, witness_of
+from dpwitness.arrays import Floats, Rows
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismError, MechanismRaised, MechanismTimeout
@@ -39,9 +39,7 @@ from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violati
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
 
-Rows = NDArray[np.float64]
-
-#: The ratio of fresh runs to the runs in which the bet is expected to refute.
+#: Fresh runs, for each run that the bet is expected to take.
 RUNS_FACTOR: Final = 3.0
 #: The least number of fresh runs of cheap code, for a large lower bound.
 CHEAP_RUNS: Final = 1 << 15
@@ -282,7 +280,7 @@ def _of_pair(pair: Pair, x: Rows, y: Rows, claim: Claim) -> Iterator[FoundBits]:
                 yield one
 
 
-def _promising(values: Rows, most: Rows) -> list[int]:
+def _promising(values: Floats, most: Floats) -> list[int]:
     """The columns in which the values differ most, in standard errors; shape (2, n, width)."""
     clipped = np.where(np.isnan(values), most, np.minimum(values, most))
     means, spread = clipped.mean(axis=1), clipped.var(axis=1).sum(axis=0)
@@ -290,7 +288,7 @@ def _promising(values: Rows, most: Rows) -> list[int]:
     return [int(column) for column in np.argsort(-apart, kind="stable")[:CUT_COLUMNS] if apart[column] > 0]
 
 
-def _best_cut(pair: Pair, feature: Feature, values: Rows, most: float, claim: Claim) -> FoundBits | None:
+def _best_cut(pair: Pair, feature: Feature, values: Floats, most: float, claim: Claim) -> FoundBits | None:
     """The best of {value ≥ t} and {value < t} with t ≤ `most`, in either direction; `values` has the shape (2, n)."""
     n = values.shape[1]
     cuts = np.unique(values)  # NaN goes last

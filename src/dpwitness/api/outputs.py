@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.candidate import Candidate
 from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
@@ -19,9 +19,7 @@ from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
 
-Rows = NDArray[np.float64]
-
-#: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
+#: Bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
 #: The largest number of values that a figure shows, the most frequent ones; more numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
@@ -110,12 +108,12 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
     )
 
 
-def _numbers(values: Rows) -> Rows:
+def _numbers(values: Floats) -> Floats:
     return values[(values >= LEAST_NUMBER) & (values < math.inf)]
 
 
-def _edges(statistic: Statistic, values: Rows) -> Rows | None:
-    """Edges of bins of equal width, except beside the ends of the event; None if the numbers have no finite range."""
+def _edges(statistic: Statistic, values: Floats) -> Floats | None:
+    """Edges of bins of one width, but for those at the ends of the event; None where the numbers have no width."""
     low, high = np.quantile(_numbers(values), [LEFT_OUT_SHARE, 1 - LEFT_OUT_SHARE])
     if not 0 < high - low < math.inf:
         return None
@@ -126,8 +124,8 @@ def _edges(statistic: Statistic, values: Rows) -> Rows | None:
     return np.unique([grid[0], *inner, grid[-1], *ends])
 
 
-def _most_frequent(values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: no bin.
+def _most_frequent(values: Floats) -> tuple[Integers, Integers]:
+    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in none.
 
     If `values` has the shape (n,), absent values are in no bin; outcomes, shape (n, width), may have absent entries.
     """

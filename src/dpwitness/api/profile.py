@@ -12,12 +12,12 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, witness_of, work_on
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.candidate import Candidate
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, statistic_of
@@ -36,8 +36,6 @@ from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import TEST_EPSILONS, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
 from dpwitness.search.samples import Sample, sample_of
-
-Floats = NDArray[np.float64]
 
 #: The most search runs for the pair.
 MOST_SEARCH_RUNS: Final = 4_000_000
@@ -210,7 +208,7 @@ def _covering(
     return [events[best[i] % len(events)] for i in nodes], lines
 
 
-def _greedy(enough: NDArray[np.bool_]) -> list[int]:
+def _greedy(enough: Booleans) -> list[int]:
     """Few rows of a square table, whose diagonal is true, that cover every column; chosen from the left."""
     start, found = 0, []
     while start < len(enough):

@@ -20,6 +20,7 @@ from typing_extensions import Unpack
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.api.verdict import confirm_candidate, require_budget
+from dpwitness.arrays import Rows
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
@@ -29,7 +30,7 @@ from dpwitness.evidence import runs_needed, why_excluded
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
-from dpwitness.mechanisms.mechanism import Cost, Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Cost, Mechanism
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, takes
 from dpwitness.neighbours import (

@@ -17,6 +17,7 @@ from dpwitness.api.loop import (
     witness_of,
 )
 from dpwitness.api.outputs import drawn_outputs, outputs_of
+from dpwitness.arrays import Rows
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, RunsEnded
@@ -34,7 +35,6 @@ from dpwitness.evidence import (
 from dpwitness.evidence.portfolio import level_left
 from dpwitness.health import findings
 from dpwitness.health.explanation import explain
-from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation

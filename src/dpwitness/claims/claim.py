@@ -8,14 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpwitness.arrays import Floats
 from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
-#: Floats is an array of floats.
-Floats = NDArray[np.float64]
 #: Numbers is a number or an array of numbers.
 Numbers: TypeAlias = float | Floats
 

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range
+from dpwitness.arrays import Floats
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
 #: BOUNDARY_POINTS is the number of contacts of a curved boundary, which are at most 0.05 apart in log-odds of q.

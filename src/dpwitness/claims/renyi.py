@@ -28,9 +28,9 @@ from functools import cache
 from typing import ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range, shown
+from dpwitness.arrays import Booleans, Floats
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, HalfPlane, Numbers, in_range, shown
 from dpwitness.claims.regions import BOUNDARY_POINTS, LEAST_LOG_ODDS, LEAST_PROBABILITY, Contacts, CurvedClaim
 from dpwitness.roots import halved
 
@@ -64,7 +64,7 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
     at, order, epsilon = (np.broadcast_to(part, q_log_odds.shape)[coarse] for part in (q_log_odds, order, epsilon))
     log_q, log_not_q = -np.logaddexp(0, -at), -np.logaddexp(0, at)
 
-    def beyond(at: Floats) -> NDArray[np.bool_]:
+    def beyond(at: Floats) -> Booleans:
         return _divergence(order, log_q, log_not_q, -np.logaddexp(0, -at), -np.logaddexp(0, at)) > epsilon
 
     # 24 halvings give log-odds to 10⁻⁶: the tangent at a contact that is 10⁻⁶ off lies only 10⁻¹² higher.

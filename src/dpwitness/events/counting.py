@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwitness.events.encoding import Rows
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.events.event import Event
 from dpwitness.events.intervals import Interval, Outside
 
 
-def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
+def rows_equal(rows: Rows, member: Rows) -> Booleans:
     """Whether each row equals `member`, a row of the same width; shape (n,)."""
     # Column by column, on the rows that are equal so far: most rows differ from a member early.
     equal: Any = slice(None)
@@ -25,7 +24,7 @@ def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
     return hits
 
 
-def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absent: int) -> NDArray[np.int64]:
+def cells_between(edges: Floats, values: Floats, absent: int) -> Integers:
     """The bin of each value: the number of edges ≤ the value, or `absent` for NaN; shape (n,). The edges must rise."""
     cells = np.empty(len(values), np.int64)
     from dpwitness.events.kernels import fill_cells  # numba takes half a second to import
@@ -34,7 +33,7 @@ def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absen
     return cells
 
 
-def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
+def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> Integers:
     """The numbers of paired runs (rows i of x and y) with (D, D′) in each event as (1,0), (1,1), (0,1), (0,0).
 
     The result has the shape (4, events); `x` and `y` have the shapes (n, any width).
@@ -50,7 +49,7 @@ def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
     return total
 
 
-def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
+def members_of(events: Sequence[Event], rows: Rows) -> Booleans:
     """Whether each row lies in each event; shape (events, rows)."""
     members = np.empty((len(events), len(rows)), np.bool_)
     single: list[int] = []

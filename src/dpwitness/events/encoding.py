@@ -26,6 +26,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Rows
 from dpwitness.checks import brief
 from dpwitness.codec import Codec
 
@@ -70,9 +71,6 @@ _JSON: Final[dict[float, bool | str]] = {
 }
 #: _FROM_JSON has the special values by their JSON texts.
 _FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
-
-#: Rows is an array (n, width) of outcomes, one a row, with NaN for an absent entry.
-Rows = NDArray[np.float64]
 
 
 def entries(value: object) -> list[float]:
@@ -157,7 +155,7 @@ def is_exception(entries: Any) -> Any:
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 
-def is_no_number(entries: Rows) -> NDArray[np.bool_]:
+def is_no_number(entries: Rows) -> Booleans:
     """Whether each entry stands for NaN, None, a text, a symbol, an exception or a list's length."""
     return (entries < LEAST_NUMBER) & (entries > -math.inf)
 

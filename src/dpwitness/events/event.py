@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, finite, items, number, whole
 from dpwitness.codec import (
     Codec,
@@ -34,7 +34,6 @@ from dpwitness.events.encoding import (
     TEXT,
     TEXTS,
     TRUE,
-    Rows,
     is_code,
     is_exception,
     text_code,
@@ -53,7 +52,7 @@ class Counted(Protocol):
     def width(self) -> int:
         """The number of columns that decide membership; later columns matter at most by being present."""
 
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         """Whether each of the rows (n, any width) lies in the set, shape (n,); entries of missing columns are NaN."""
 
 
@@ -67,10 +66,10 @@ class Partition(Counted, Protocol):
         """The number of cells of the partition."""
 
     @property
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         """Whether each cell belongs to the set; shape (cells,)."""
 
-    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
+    def cell_of(self, rows: Rows) -> Integers:
         """The number of the cell that each outcome lies in, from 0; shape (n,)."""
 
 
@@ -304,7 +303,7 @@ def read_end(name: str, value: Any) -> float:
     return found
 
 
-def row_of_numbers(name: str, value: object) -> Rows:
+def row_of_numbers(name: str, value: object) -> Floats:
     """A list of numbers as an array of shape (n,). Raises `InvalidParameter` for other values."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
         return np.asarray(value, np.float64)
@@ -350,7 +349,7 @@ class Statistic:
     """
 
     key: Hashable
-    value: Callable[[Rows], Rows]  # the values (n,) of rows (n, any width); NaN where a row has no value
+    value: Callable[[Rows], Floats]  # the values (n,) of rows (n, any width); NaN where a row has no value
     describe: Callable[[str, Label | None], str]
     low: float = math.nan
     high: float = math.nan

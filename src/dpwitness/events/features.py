@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry, Rows
+from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry
 from dpwitness.events.event import (
     LARGEST,
     LISTED_ITEMS,
@@ -50,7 +51,7 @@ class Kind:
     #: The number of entries; None for a kind that uses all entries up to its one column.
     entries: int | None
     #: The function from entries of shape (n, number of entries) and the feature's number to values of shape (n,).
-    compute: Callable[[Rows, float], Rows]
+    compute: Callable[[Rows, float], Floats]
     #: The meaning of the number: "" for a kind without one, "value" of an entry, "positive", "power" of two, or
     #: "place" from 1.
     number: str = ""
@@ -58,7 +59,7 @@ class Kind:
     whole: bool = False
 
 
-def numbers(entries: Rows) -> Rows:
+def numbers(entries: Rows) -> Floats:
     """The entries for arithmetic, in the same shape: flags become 1 and 0, entries of other values NaN."""
     # Entries of other values are at most NESTED, as is −∞. Most columns hold numbers alone and need no copy.
     codes = (entries <= NESTED) & (entries > -np.inf)
@@ -73,24 +74,24 @@ def numbers(entries: Rows) -> Rows:
 # Features of one or two entries.
 
 
-def _both_numbers(entries: Rows) -> tuple[Rows, Rows]:
+def _both_numbers(entries: Rows) -> tuple[Floats, Floats]:
     """The two entries of each row as numbers; shape (n,) each."""
     return numbers(entries[:, 0]), numbers(entries[:, 1])
 
 
-def _difference(entries: Rows, number: float) -> Rows:
+def _difference(entries: Rows, number: float) -> Floats:
     first, second = _both_numbers(entries)
     return first - second
 
 
-def _order(entries: Rows, number: float) -> Rows:
+def _order(entries: Rows, number: float) -> Floats:
     # Compared as entries, not as numbers: texts and other values can be equal too.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
-def _residue(entries: Rows, number: float) -> Rows:
+def _residue(entries: Rows, number: float) -> Floats:
     """The entry modulo `number`, rounded to nine digits: sums of decimal fractions miss multiples by rounding."""
     column = numbers(entries[:, 0])
     decimals = 9 - int(np.ceil(np.log10(number)))
@@ -101,7 +102,7 @@ def _residue(entries: Rows, number: float) -> Rows:
     return rest
 
 
-def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _significand(entries: Rows) -> tuple[Integers, Integers, Booleans]:
     """Integers s < 2^53 and e with |x| = s·2^e, and whether the entry x has them (is finite and not 0); shape (n,)."""
     column = numbers(entries[:, 0])
     usable = np.isfinite(column) & (column != 0)
@@ -110,12 +111,12 @@ def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], N
     return significand, exponent.astype(np.int64) - 53, usable
 
 
-def _zeros(significand: NDArray[np.int64]) -> Rows:
+def _zeros(significand: Integers) -> Floats:
     """The number of trailing zero bits of positive integers."""
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
-def _power_of_two(entries: Rows, number: float) -> Rows:
+def _power_of_two(entries: Rows, number: float) -> Floats:
     """The largest e such that 2^e divides the entry; NaN for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
@@ -125,13 +126,13 @@ def _power_of_two(entries: Rows, number: float) -> Rows:
     return np.where(usable, _zeros(significand) + exponent, np.nan)
 
 
-def _trailing_zeros(entries: Rows, number: float) -> Rows:
+def _trailing_zeros(entries: Rows, number: float) -> Floats:
     """The number of zero bits at the end of the entry's significand of 53 bits; NaN for 0."""
     significand, _, usable = _significand(entries)
     return np.where(usable, _zeros(significand), np.nan)
 
 
-def _low_bits(entries: Rows, number: float) -> Rows:
+def _low_bits(entries: Rows, number: float) -> Floats:
     """The last `number` bits of the entry's significand, as an integer; NaN for 0."""
     significand, _, usable = _significand(entries)
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
@@ -140,24 +141,24 @@ def _low_bits(entries: Rows, number: float) -> Rows:
 # Features of all entries. They work on transposed rows: numpy reduces the first axis faster than a short last one.
 
 
-def _columns(entries: Rows) -> Rows:
+def _columns(entries: Rows) -> Floats:
     """The entries as numbers, transposed; shape (columns, n)."""
     return np.ascontiguousarray(numbers(entries).T)
 
 
-def _differences(entries: Rows) -> Rows:
+def _differences(entries: Rows) -> Floats:
     """Each number minus the number before it, NaN if either is absent; shape (columns − 1, n)."""
     columns = _columns(entries)
     return np.asarray(columns[1:] - columns[:-1]) if len(columns) > 1 else np.full_like(columns, np.nan)
 
 
-def _steps(entries: Rows) -> Rows:
+def _steps(entries: Rows) -> Floats:
     """The first number, then the `_differences`: the steps of a running sum; shape (columns, n)."""
     columns = _columns(entries)
     return np.concatenate([columns[:1], columns[1:] - columns[:-1]])
 
 
-def _total(columns: Rows) -> Rows:
+def _total(columns: Floats) -> Floats:
     """The sum of each outcome's numbers, NaN for an outcome without numbers; shape (n,)."""
     absent = np.isnan(columns)
     if not absent.any():
@@ -167,20 +168,20 @@ def _total(columns: Rows) -> Rows:
     return sums
 
 
-def _largest(columns: Rows) -> Rows:
+def _largest(columns: Floats) -> Floats:
     return np.asarray(np.fmax.reduce(columns, axis=0))
 
 
-def _smallest(columns: Rows) -> Rows:
+def _smallest(columns: Floats) -> Floats:
     return np.asarray(np.fmin.reduce(columns, axis=0))
 
 
-def _count(inside: NDArray[np.bool_]) -> Rows:
+def _count(inside: Booleans) -> Floats:
     """The number of flags of shape (columns, n) that are set for each outcome; shape (n,)."""
     return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
 
 
-def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
+def _place(columns: NDArray[Any], wanted: Floats | float) -> Floats:
     """The place, from 1, of each outcome's first entry that equals `wanted`, NaN without one; shape (n,)."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
@@ -188,12 +189,12 @@ def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
     return places
 
 
-def _sort_numbers(entries: Rows) -> Rows:
+def _sort_numbers(entries: Rows) -> Floats:
     """The numbers of each row in rising order, NaN last."""
     return np.sort(numbers(entries), axis=1)
 
 
-def _gap(entries: Rows, number: float) -> Rows:
+def _gap(entries: Rows, number: float) -> Floats:
     """The largest minus the second largest number of each row; NaN for a row with fewer than two numbers."""
     rising = _sort_numbers(entries)
     if rising.shape[1] < 2:
@@ -203,14 +204,14 @@ def _gap(entries: Rows, number: float) -> Rows:
     return np.asarray(rising[row, last] - rising[row, last - 1])
 
 
-def _rank(entries: Rows, number: float) -> Rows:
+def _rank(entries: Rows, number: float) -> Floats:
     """The rank of entry `number`: one more than the number of smaller entries; NaN if it is not a number."""
     columns = _columns(entries)
     own = columns[int(number) - 1]
     return np.where(np.isnan(own), np.nan, 1.0 + _count(columns < own))
 
 
-def _above(entries: Rows, number: float) -> Rows:
+def _above(entries: Rows, number: float) -> Floats:
     # Entries of other values lie below all numbers, flags next to 0 and 1: at other thresholds they need no conversion.
     if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
         entries = numbers(entries)
@@ -218,18 +219,18 @@ def _above(entries: Rows, number: float) -> Rows:
     return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
 
 
-def _different(entries: Rows, number: float) -> Rows:
+def _different(entries: Rows, number: float) -> Floats:
     values = np.sort(entries, axis=1)  # NaN goes last
     changes = (values[:, 1:] != values[:, :-1]) & ~np.isnan(values[:, 1:])
     return np.asarray(np.count_nonzero(changes, axis=1) + (~np.isnan(values[:, 0])), np.float64)
 
 
-def _last_place(entries: Rows, number: float) -> Rows:
+def _last_place(entries: Rows, number: float) -> Floats:
     backwards = np.ascontiguousarray(entries.T[::-1])
     return len(backwards) + 1 - _place(backwards, number)
 
 
-def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dict[str, Kind]:
+def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Floats]) -> dict[str, Kind]:
     """Three kinds of features of rises: the smallest, the largest, and the number of rises above a value."""
     more = f"number of rises above {{number}} along {along}"
     return {
@@ -337,7 +338,7 @@ class Feature(JsonFields):
         """The number of columns up to the last that decides the feature."""
         return max(self.columns) + 1
 
-    def values(self, rows: Rows) -> Rows:
+    def values(self, rows: Rows) -> Floats:
         """The feature's values for rows of shape (n, any width); shape (n,), NaN for rows without a value."""
         rows = widen(rows, self.width)
         with np.errstate(all="ignore"):  # ∞ − ∞ and 0 / 0 are NaN, sums may overflow
@@ -397,7 +398,7 @@ class FeatureEvent(Event):
         return 1, len(self.feature.columns) + self.within.complexity[1]
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         """Whether each outcome's value lies in the set, shape (n,); false without a value."""
         return self.within.contains(self.feature.values(rows)[:, None])
 

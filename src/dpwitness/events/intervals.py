@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Rows
 from dpwitness.checks import brief, items, kind
 from dpwitness.codec import or_infinite
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
     LONGEST_TEXT,
@@ -73,7 +73,7 @@ class Interval(Event):
         return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         if self.coordinate >= rows.shape[1]:
             return np.zeros(len(rows), np.bool_)
         column = rows[:, self.coordinate]
@@ -205,7 +205,7 @@ class Outside(Event):
         return 1, self.interval.complexity[1]
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return ~self.interval.contains(rows)
 
     def statistic(self) -> Statistic:
@@ -255,7 +255,7 @@ class Box(Event):
         return 1, len(self.sides)
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return np.asarray(np.logical_and.reduce([side.contains(rows) for side in self.sides]))
 
     def simpler(self) -> Sequence[Event]:

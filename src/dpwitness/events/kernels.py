@@ -7,7 +7,7 @@ constant of another file, because numba's cache notices a change of this file on
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import Rows
+from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.jit import inlined, kernel
 
 
@@ -36,7 +36,7 @@ def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
 
 
 @inlined
-def _edges_upto(edges: NDArray[np.float64], x: float) -> int:
+def _edges_upto(edges: Floats, x: float) -> int:
     """The number of edges ≤ x; the edges must rise.
 
     Bisection leaves at most 128 edges, which are counted one by one: among 60 edges counting takes 8 ns, bisection
@@ -55,7 +55,7 @@ def _edges_upto(edges: NDArray[np.float64], x: float) -> int:
 
 
 @kernel
-def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
+def fill_table(members: Rows, table: Integers) -> None:
     """Enter distinct members in an open hash table of 2^k places; a free place holds −1."""
     mask = np.uint64(len(table) - 1)
     for k in range(members.shape[0]):
@@ -66,7 +66,7 @@ def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
 
 
 @kernel
-def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+def places_in_set(rows: Rows, members: Rows, table: Integers, found: Integers) -> None:
     """found[i]: the number of the member that equals row i, −1 without one; `table` is filled by `fill_table`."""
     mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
@@ -80,7 +80,7 @@ def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: ND
 
 
 @kernel
-def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: int, cells: NDArray[np.int64]) -> None:
+def fill_cells(values: Floats, edges: Floats, absent: int, cells: Integers) -> None:
     """cells[i]: the number of edges ≤ values[i], `absent` for NaN; the edges must rise."""
     for i in range(len(values)):
         x = values[i]
@@ -90,7 +90,7 @@ def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: 
 
 @kernel
 def additive_score(
-    rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
+    rows: Rows, coordinates: Integers, starts: Integers, edges: Floats, weights: Floats, scores: Floats
 ) -> None:
     """scores[i]: the sum over the coordinates of the weight of the bin that holds row i's entry."""
     scores[:] = 0.0
@@ -108,9 +108,9 @@ def additive_score(
 def outcome_codes(
     rows: Rows,
     hashes: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    first: NDArray[np.int64],
+    numbers: Integers,
+    codes: Integers,
+    first: Integers,
     distinct: int,
 ) -> int:
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.

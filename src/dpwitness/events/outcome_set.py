@@ -6,21 +6,13 @@ from itertools import accumulate
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Integers, Rows
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.counting import rows_equal
-from dpwitness.events.encoding import (
-    EXACT_INTEGER_LIMIT,
-    FALSE,
-    TEXTS,
-    TRUE,
-    Entry,
-    Rows,
-    is_exception,
-)
+from dpwitness.events.encoding import EXACT_INTEGER_LIMIT, FALSE, TEXTS, TRUE, Entry, is_exception
 from dpwitness.events.event import (
     LISTED_ITEMS,
     Event,
@@ -65,7 +57,7 @@ class OutcomeSet(Event):
             members = members[np.lexsort(members.T[::-1])]  # ascending: equal sets have equal rows and equal texts
         members.flags.writeable = False
         self.rows = members
-        self._tables: dict[int, tuple[Rows, NDArray[np.int64]]] = {}
+        self._tables: dict[int, tuple[Rows, Integers]] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutcomeSet) and np.array_equal(self.rows, other.rows, equal_nan=True)
@@ -87,7 +79,7 @@ class OutcomeSet(Event):
         return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         if len(self.rows) > 5:  # five comparisons or fewer take less time than a hash table
             return self.places(rows) >= 0
         width = max(rows.shape[1], self.width, 1)
@@ -97,7 +89,7 @@ class OutcomeSet(Event):
             hits |= rows_equal(rows, member)
         return hits
 
-    def places(self, rows: Rows) -> NDArray[np.int64]:
+    def places(self, rows: Rows) -> Integers:
         """The index in `self.rows` of each of n outcomes, −1 for an outcome outside the set; shape (n,)."""
         from dpwitness.events.kernels import places_in_set
 
@@ -106,7 +98,7 @@ class OutcomeSet(Event):
         places_in_set(np.ascontiguousarray(widen(rows, width)), *self._table(width), found)
         return found
 
-    def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
+    def _table(self, width: int) -> tuple[Rows, Integers]:
         """The members as rows of `width` columns and the hash table of their indices, kept for later calls."""
         from dpwitness.events.kernels import fill_table
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
     LISTED_ITEMS,
     NUMBERS,
@@ -45,15 +44,15 @@ class ScoreThreshold(Event):
 
     __slots__ = ("coordinates", "edges", "threshold", "weights")
     coordinates: tuple[Column, ...]
-    edges: tuple[Annotated[Rows, array_of(list[Number])], ...]
-    weights: tuple[Annotated[Rows, NUMBERS], ...]
+    edges: tuple[Annotated[Floats, array_of(list[Number])], ...]
+    weights: tuple[Annotated[Floats, NUMBERS], ...]
     threshold: float
 
     def __init__(
         self,
         coordinates: Sequence[int],
-        edges: Sequence[Sequence[float] | Rows],
-        weights: Sequence[Sequence[float] | Rows],
+        edges: Sequence[Sequence[float] | Floats],
+        weights: Sequence[Sequence[float] | Floats],
         threshold: float,
     ) -> None:
         self.coordinates = tuple(map(column, items("coordinates", coordinates)))
@@ -78,7 +77,7 @@ class ScoreThreshold(Event):
         """Level 3; the size is the number of columns up to the last one used."""
         return 3, self.width
 
-    def score(self, rows: Rows) -> Rows:
+    def score(self, rows: Rows) -> Floats:
         """The score of each row; shape (n,)."""
         from dpwitness.events.kernels import additive_score  # numba is imported when first used
 
@@ -91,7 +90,7 @@ class ScoreThreshold(Event):
         return scores
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return self.score(rows) > self.threshold
 
     def exceeding(self, threshold: float) -> "ScoreThreshold":
@@ -145,9 +144,9 @@ class Cells(Event, Partition):
 
     __slots__ = ("cuts", "score")
     score: ScoreThreshold
-    cuts: Annotated[Rows, NUMBERS]
+    cuts: Annotated[Floats, NUMBERS]
 
-    def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Rows) -> None:
+    def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Floats) -> None:
         self.score = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
         self.cuts = row_of_numbers("cuts", cuts)
         if not 1 <= len(self.cuts) < MOST_CELLS or not np.all(self.cuts[1:] > self.cuts[:-1]):
@@ -162,7 +161,7 @@ class Cells(Event, Partition):
 
     @property
     @override
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         return np.append(self.cuts, np.inf) > self.score.threshold
 
     @property
@@ -176,11 +175,11 @@ class Cells(Event, Partition):
         return 3, self.score.width + 1
 
     @override
-    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
+    def cell_of(self, rows: Rows) -> Integers:
         return np.searchsorted(self.cuts, self.score.score(rows))
 
     @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+    def contains(self, rows: Rows) -> Booleans:
         return self.score.contains(rows)
 
     def simpler(self) -> Sequence[Event]:

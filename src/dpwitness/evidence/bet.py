@@ -35,11 +35,10 @@ from statistics import NormalDist
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.claims.claim import Floats
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
@@ -64,7 +63,7 @@ class OnEvent:
     estimate: Estimate | None = None
     weight: float = 1.0
 
-    def table(self, counts: Counts) -> NDArray[np.int64]:
+    def table(self, counts: Counts) -> Integers:
         """The numbers of runs with (1,0), (1,1), (0,1) and (0,0)."""
         return np.array(counts.four)
 
@@ -167,7 +166,7 @@ def _binomial_power(counts: Counts, values: Floats, log_shares: Floats, threshol
     both = others if p == 1 else np.zeros_like(others)
     most = n - others  # the most hits on D in the other runs
 
-    def refuted(hits: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def refuted(hits: Integers) -> Booleans:
         table = np.stack([hits, both, others - both, most - hits], axis=1)
         return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
 
@@ -212,7 +211,7 @@ class OnCells:
     estimate: CellsEstimate
     weight: float = 1.0
 
-    def table(self, counts: Counts) -> NDArray[np.int64]:
+    def table(self, counts: Counts) -> Integers:
         """The number of runs for each pair of cells."""
         return np.array(counts.cells)
 
@@ -228,7 +227,7 @@ class OnCells:
         gains, log_shares = self.gains(claim, seen)
         return np.asarray(table[seen] @ gains + log_shares)
 
-    def gains(self, claim: Claim, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def gains(self, claim: Claim, pairs: Integers) -> tuple[Floats, Floats]:
         """log(1 + λX) by pair of cells and admissible bet, and the logarithms of the bets' shares."""
         plane, values, bets = _cell_bets(self.family, self.estimate)
         allowed = self._allowed(plane, claim)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.candidate import PairedCounts
 from dpwitness.claims import HalfPlane
-from dpwitness.claims.claim import Floats, Numbers
+from dpwitness.claims.claim import Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Counts(PairedCounts):
 class CountsTable:
     """Counts of k events in the same runs; `cells` has the shape (4, k): n10, n11, n01 and n00 of each event."""
 
-    cells: NDArray[np.int64]
+    cells: Integers
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or len(self.cells) != 4 or (self.cells < 0).any():
@@ -49,12 +50,12 @@ class CountsTable:
         n10, n11, n01, n00 = self.cells[:, event].tolist()
         return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
 
-    def directed(self, events: NDArray[np.int64], swapped: NDArray[np.bool_]) -> "CountsTable":
+    def directed(self, events: Integers, swapped: Booleans) -> "CountsTable":
         """The counts of m events, given by number, with D and D′ exchanged where `swapped`; arguments of shape (m,)."""
         chosen = self.cells[:, events]
         return CountsTable(np.where(swapped, chosen[[2, 1, 0, 3]], chosen))
 
-    def plus(self, earlier: "CountsTable", places: NDArray[np.int64]) -> "CountsTable":
+    def plus(self, earlier: "CountsTable", places: Integers) -> "CountsTable":
         """These counts plus those of earlier runs; `places`: each event's number in `earlier`, −1 for a new event."""
         zeros = np.zeros((4, 1), np.int64)
         return CountsTable(self.cells + np.hstack([earlier.cells, zeros])[:, places])

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.claims.claim import Floats
 from dpwitness.evidence.bet import Bet
 from dpwitness.evidence.counts import CountsTable, best_bet, payoffs
 
@@ -60,8 +59,8 @@ class Flags:
     `times`: the number of runs that each of the m rows stands for, shape (m,).
     """
 
-    hits: NDArray[np.bool_]
-    others: NDArray[np.bool_]
+    hits: Booleans
+    others: Booleans
     times: Floats
 
     def payoffs(self, plane: HalfPlane) -> Floats:

@@ -26,11 +26,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Floats, Numbers
+from dpwitness.claims.claim import Numbers
 from dpwitness.evidence.counts import Counts
 from dpwitness.roots import halved
 
@@ -69,7 +70,7 @@ def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Flo
 def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
     """The largest refuted mean m (wealth ≥ threshold) by bisection, for k means at once; shape (k,)."""
 
-    def stands(means: Floats) -> NDArray[np.bool_]:
+    def stands(means: Floats) -> Booleans:
         gains = np.log1p(bets[:, None, :] * (values - means[:, None])[:, :, None])
         wealth = np.logaddexp.reduce(np.einsum("kc,kcb->kb", cells, gains) + log_weights, axis=1)
         return np.asarray(~(wealth >= log_thresholds))

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Rows
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.events.encoding import is_text
@@ -28,7 +29,7 @@ from dpwitness.health.findings import (
 )
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import describe_both_inputs
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike

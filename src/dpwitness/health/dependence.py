@@ -13,15 +13,14 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwitness.claims.claim import Floats
+from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Rows, Turns
+from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
@@ -62,7 +61,7 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
     return min(1.0, 3 * min(single, *(float(chi2.sf(-2 * log, 2 * len(h))) for log in logs)))
 
 
-def lags_p_value(hits: NDArray[np.bool_], places: NDArray[np.int64]) -> tuple[float, int]:
+def lags_p_value(hits: Booleans, places: Integers) -> tuple[float, int]:
     """The p-value that hits at some distance coincide more, or less, often than by chance; and that distance in runs.
 
     `places` are the rising numbers of the runs in the order of time; runs of other inputs may lie between them. The
@@ -101,7 +100,7 @@ def _autocorrelation(values: Floats) -> Floats:
     return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(values, size)) ** 2, size)[: len(values)])
 
 
-def repeats_p_value(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> float:
+def repeats_p_value(outcomes: Integers, places: Integers) -> float:
     """The p-value that outcomes repeat at the distance of earlier repeats, the inverse of an e-value.
 
     Independent runs return given outcomes in every order equally often: the next outcome is c with the share of c among
@@ -119,7 +118,7 @@ def repeats_p_value(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> f
     return math.exp(min(0.0, math.log(len(ratios)) - top - math.log(sum(math.exp(r - top) for r in ratios))))
 
 
-def _repeat_ratios(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> list[float]:
+def _repeat_ratios(outcomes: Integers, places: Integers) -> list[float]:
     """The logarithm of the ratio of `repeats_p_value` for each of the four factors 1 + f."""
     runs = np.arange(len(outcomes))
     order = np.lexsort((runs, outcomes))  # grouped by outcome, in the order of time
@@ -193,7 +192,7 @@ class Series:
 
     data: Data
     rows: Rows
-    places: NDArray[np.int64]
+    places: Integers
 
     @property
     def outcomes(self) -> list[bytes]:
@@ -256,7 +255,7 @@ def _dependent_runs(name: str, text: str) -> DependentRuns:
     return DependentRuns(f"the runs of {name} are not independent: {text}: {FRESH_NOISE_ADVICE}")
 
 
-def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Booleans]]:
     """The flags of every run that are tested, each with its text; a median does not depend on the order of runs."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))

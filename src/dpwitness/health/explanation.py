@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.arrays import Floats
 from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Floats
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Place, Recorder, Recording

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.arrays import Rows
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed, runs_to_detect
-from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.options import HEALTH_CHECKS
 from dpwitness.results.text import at_most
 from dpwitness.results.verdict import NotRefuted

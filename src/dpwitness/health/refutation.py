@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import INTERRUPTS, is_failure, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
@@ -33,7 +34,6 @@ from dpwitness.health.dependence import (
 from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE, NO_NOISE_OR_RARE, only_outcome
 from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
-from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator, stack

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.arrays import Rows
+
 #: The length of SFC64's state in 64-bit words: four, the last of them a counter of draws, and the buffered half-word.
 STATE_WORDS: Final = 5
 
@@ -93,7 +95,7 @@ def global_states_restored() -> Iterator[None]:
         np.random.set_state(legacy)  # noqa: NPY002
 
 
-def repeats(outcomes: Callable[[np.random.Generator], NDArray[np.float64]]) -> bool:
+def repeats(outcomes: Callable[[np.random.Generator], Rows]) -> bool:
     """Whether `outcomes(generator)`, rows of shape (2, runs, width), vary among runs and repeat from the same seed."""
     first, again = (outcomes(np.random.Generator(np.random.SFC64(0))) for _ in range(2))
     varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)

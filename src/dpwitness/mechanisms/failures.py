@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import text_of
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
 
 #: The method `fill` of a mechanism: (input, generator, rows, number of the first run) → length of the longest outcome.
-Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
+Fill = Callable[[Data, np.random.Generator, Rows, int], int]
 
 
 def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:

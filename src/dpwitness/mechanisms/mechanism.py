@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.arrays import Integers, Rows
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, MechanismError
 from dpwitness.events.event import Noun, outcome_text
 from dpwitness.mechanisms.columns import Columns, OutputTraits
@@ -117,13 +118,11 @@ class InputConversion:
         return copier(array.astype(self.dtype) if self.mixed else array)
 
 
-#: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`, with NaN behind the last entry.
-Rows = NDArray[np.float64]
 #: For each paired run, 1 where D′ runs first, else 0.
 Order = NDArray[np.uint8]
 #: The turns of paired runs, of shape (3, runs): the id of the process, and the numbers of the run on D and of the run
 #: on D′ among all runs of this process.
-Turns = NDArray[np.int64]
+Turns = Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import DEEPEST_LEVEL
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
@@ -46,7 +47,6 @@ from dpwitness.events.encoding import (
     FALSE,
     NOT_A_NUMBER,
     TRUE,
-    Rows,
     array_rows,
     entries,
     exception_code,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import brief, class_and_text, exit_error, is_failure
 from dpwitness.errors import (
     DPWitnessError,
@@ -29,7 +30,7 @@ from dpwitness.machine import THREAD_STATE, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
-from dpwitness.mechanisms.mechanism import LONGEST_ROW, InputConversion, Mechanism, Order, PairedRuns, Rows, Turns
+from dpwitness.mechanisms.mechanism import LONGEST_ROW, InputConversion, Mechanism, Order, PairedRuns, Turns
 from dpwitness.mechanisms.outcomes import (
     SINGLE_TYPES,
     ExceptionOutcome,

@@ -20,16 +20,14 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness import noise
+from dpwitness.arrays import Floats
 from dpwitness.checks import is_failure
 from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.memory import is_installed
 
-#: An array of floats.
-Floats = NDArray[np.float64]
 #: A place in code: a file and a line.
 Place: TypeAlias = tuple[str, int]
 

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats
 from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import JsonFields
@@ -121,7 +121,7 @@ class Queries(NumberList):
         if not isinstance(self.direction, str) or self.direction not in ("any", "up"):
             raise InvalidNeighbours(f"direction={brief(self.direction)} must be 'any' or 'up'")
 
-    def moves(self, length: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    def moves(self, length: int) -> Iterator[tuple[str, Floats]]:
         """The moves of the answers between neighbours by name, in units of the sensitivity."""
         last, first, middle = np.zeros(length), np.zeros(length), np.zeros(length)
         last[-1], first[0], middle[length // 2] = 1, 1, 1
@@ -378,7 +378,7 @@ def bits(length: int = 10, *, any_length: bool = False) -> Bits:
     return Bits(length, any_length=any_length)
 
 
-def _distances(pair: Pair) -> NDArray[np.float64]:
+def _distances(pair: Pair) -> Floats:
     """|D_i − D′_i|, without overflow or rounding for integers."""
     high: Array = np.maximum(*pair.sides)
     low: Array = np.minimum(*pair.sides)

@@ -9,10 +9,9 @@ from warnings import catch_warnings, simplefilter
 from xml.dom import minidom
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Floats
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Floats
 from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import date_text, is_partition
@@ -150,7 +149,7 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         _set_date_ticks(axes, shown, shown.date_unit)
 
 
-def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: NDArray[np.bool_]) -> None:
+def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: Booleans) -> None:
     """Draw the columns of D and of D′ side by side in each bin, and shade the bins of the event."""
     left, widths = edges[:-1], np.maximum(np.diff(edges), (edges[-1] - edges[0]) / 250)
     for place, side, colour in zip((0.1, 0.5), heights, (DATA_COLOUR, NEIGHBOUR_COLOUR), strict=True):

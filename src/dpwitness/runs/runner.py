@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from dpwitness.arrays import Rows
 from dpwitness.candidate import Tally
 from dpwitness.checks import brief, class_and_text
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
@@ -20,7 +21,7 @@ from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.compiled.compare import Agreement
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
+from dpwitness.mechanisms.mechanism import Mechanism, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.elsewhere import Dispatcher
 from dpwitness.runs.executors import Threads, default_workers

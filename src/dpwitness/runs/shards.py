@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.columns import Columns
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
 
@@ -26,7 +26,7 @@ from dpwitness.runs.streams import Role, generator, order
 BLOCK_NUMBERS: Final = 1 << 17
 
 #: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and the table of an event's cells, if any.
-Cells = NDArray[np.int64]
+Cells = Integers
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -106,7 +106,7 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventCells(ShardedRuns[NDArray[np.int64]]):
+class EventCells(ShardedRuns[Integers]):
     """Runs in which events are counted."""
 
     events: tuple[Counted, ...]
@@ -151,7 +151,7 @@ def _block(runs: int, width: int) -> Rows:
     New pages cost more than the writes to them, and workers of Dask return freed memory to the system at once.
     """
     numbers = 2 * runs * width
-    memory: NDArray[np.float64] | None = getattr(_THREAD_MEMORY, "memory", None)
+    memory: Floats | None = getattr(_THREAD_MEMORY, "memory", None)
     if memory is None or len(memory) < numbers:
         memory = _THREAD_MEMORY.memory = np.empty(numbers)
     return memory[:numbers].reshape(2, runs, width)

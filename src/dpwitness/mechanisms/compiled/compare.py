@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwitness.arrays import Booleans, Rows
 from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events import widen
-from dpwitness.events.encoding import TEXTS, Rows
+from dpwitness.events.encoding import TEXTS
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
 
@@ -107,7 +107,7 @@ def difference_in_event(
     compiled: Mechanism,
     plain: Mechanism,
     pair: Pair,
-    contains: Callable[[Rows], NDArray[np.bool_]],
+    contains: Callable[[Rows], Booleans],
     streams: Iterable[tuple[np.random.Generator, Order]],
     *,
     coupled: bool = True,
@@ -190,14 +190,14 @@ def _difference(
     return None
 
 
-def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
+def differing(rows: Rows, expected: Rows, outcomes: Rows) -> Booleans:
     """Flags of the rows that differ from the expected rows; arrays of shape (n, width), `outcomes` with any n.
 
     Flags, texts, lengths and integers must be equal; reals may differ by a relative 10⁻⁹ and by less than the noise.
     The noise on a large number may change its last digits alone: the spread of outcomes with the same leading digits,
     at least four of them, shows its size. If they do not vary, the number is a constant of this input.
     """
-    unlike: NDArray[np.bool_] = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
+    unlike: Booleans = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
     exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
     exact |= (rows == np.floor(rows)) & (expected == np.floor(expected))
     for column in np.flatnonzero((unlike & ~exact).any(axis=0)):

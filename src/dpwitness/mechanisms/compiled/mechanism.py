@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.arrays import Rows
 from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.machine import Overdue, compiled_within
@@ -17,7 +18,7 @@ from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.driver import Refused, load_driver, reason
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.outcomes import FlatShape, flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array

@@ -12,17 +12,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from dpwitness.arrays import Rows
 from dpwitness.events import encoding
-from dpwitness.events.encoding import (
-    EXACT_INTEGER_LIMIT,
-    FALSE,
-    LOW_BITS,
-    NEGATIVE_ZERO,
-    NONE,
-    NOT_A_NUMBER,
-    TRUE,
-    Rows,
-)
+from dpwitness.events.encoding import EXACT_INTEGER_LIMIT, FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.jit import inlined
 
 #: The bits of −0.0 as an integer of 64 bits.
