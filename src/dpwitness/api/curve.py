@@ -36,7 +36,7 @@ from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair
 from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.curve import Curve, PValueCurve
+from dpwitness.results.curve import Curve, CurveTest, PValueCurve
 from dpwitness.results.verdict import EARLY_ENDS
 from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import compare
@@ -253,16 +253,14 @@ def _line(
     if min(values) < SUSPICIOUS_P_VALUE:
         done = done.unless_interrupted(lambda: check_refutation(runner, pair, events, done.shards))
         asked = done.notes
-    line = PValueCurve(
-        epsilon=epsilon,
-        test_epsilons=tests.values,
-        p_values=tuple(values),
-        adjusted=tuple(holm(values)),
-        events=tuple(problem.described(pool[k].event) for k in chosen),
-        counts=tuple(counts),
-        pair_label=pair.label,
-        search_runs=spent,
+    described = [problem.described(pool[k].event) for k in chosen]
+    made = tuple(
+        CurveTest(epsilon=tested, p_value=value, holm=adjusted, event=event, counts=count)
+        for tested, value, adjusted, event, count in zip(
+            tests.values, values, holm(values), described, counts, strict=True
+        )
     )
+    line = PValueCurve(epsilon=epsilon, tests=made, pair_label=pair.label, search_runs=spent)
     return line, done.ended, (*notes, *asked, *adjacency_note(problem, pair))
 
 

@@ -1,7 +1,7 @@
 """The figure of the StatDP paper: p-values against test ε."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
@@ -13,69 +13,66 @@ from dpwitness.results.verdict import EARLY_ENDS, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurveTest:
-    """A p-value of a curve, with its event and counts, as in JSON."""
+class CurveTest(CheckedFields):
+    """The test of one claim of a curve: the tested parameter, the event and its counts, and their p-value."""
 
-    epsilon: float
+    epsilon: float  # or the parameter of another family, in its unit
     p_value: float
-    holm: float
+    holm: float  # the p-value adjusted by Holm's method over all tests of the curve
     event: str
     counts: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PValueCurve(CheckedFields):
-    """p-values of a mechanism with one ε, against the test ε; all tuples are of one length."""
+    """p-values of a mechanism with one ε, against the test ε; each tuple has an entry for each test."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
 
     epsilon: float
-    test_epsilons: tuple[float, ...]
-    p_values: tuple[float, ...]
-    adjusted: tuple[float, ...]  # p-values adjusted by Holm's method over all test ε
-    events: tuple[str, ...]
-    counts: tuple[Counts, ...]
+    tests: tuple[CurveTest, ...]
     pair_label: str
     search_runs: Count
 
     def __post_init__(self) -> None:
         CheckedFields.__post_init__(self)
-        columns = (self.test_epsilons, self.p_values, self.adjusted, self.events, self.counts)
-        if len({len(column) for column in columns}) != 1 or not self.test_epsilons:
-            raise InvalidParameter(
-                f"test_epsilons={brief(self.test_epsilons)} must hold at least one number, with a p-value, an adjusted "
-                "p-value, an event and counts for each"
-            )
+        if not self.tests:
+            raise InvalidParameter("tests=() must hold at least one test")
+
+    @property
+    def test_epsilons(self) -> tuple[float, ...]:
+        """The values of the tested parameter."""
+        return tuple(test.epsilon for test in self.tests)
+
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """The p-values of the tests."""
+        return tuple(test.p_value for test in self.tests)
+
+    @property
+    def adjusted(self) -> tuple[float, ...]:
+        """The p-values adjusted by Holm's method over all tests."""
+        return tuple(test.holm for test in self.tests)
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The texts of the events."""
+        return tuple(test.event for test in self.tests)
+
+    @property
+    def counts(self) -> tuple[Counts, ...]:
+        """The counts of the events in the confirm runs."""
+        return tuple(test.counts for test in self.tests)
 
     @property
     def run_counts(self) -> RunCounts:
         """The numbers of paired runs of each stage."""
         return RunCounts(search=self.search_runs, confirm=self.counts[0].runs)
 
-    @property
-    def tests(self) -> tuple[CurveTest, ...]:
-        """The tests of the curve, one for each test ε."""
-        columns = (self.test_epsilons, self.p_values, self.adjusted, self.events, self.counts)
-        return tuple(
-            CurveTest(epsilon=epsilon, p_value=p_value, holm=holm, event=event, counts=counts)
-            for epsilon, p_value, holm, event, counts in zip(*columns, strict=True)
-        )
-
     @classmethod
-    def from_keys(
-        cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
-    ) -> "PValueCurve":
+    def from_keys(cls, *, neighbours: str, runs: RunCounts, **fields: Any) -> "PValueCurve":
         """The curve from the keys of its JSON."""
-        return cls(
-            epsilon=epsilon,
-            test_epsilons=tuple(test.epsilon for test in tests),
-            p_values=tuple(test.p_value for test in tests),
-            adjusted=tuple(test.holm for test in tests),
-            events=tuple(test.event for test in tests),
-            counts=tuple(test.counts for test in tests),
-            pair_label=neighbours,
-            search_runs=runs.search,
-        )
+        return cls(pair_label=neighbours, search_runs=runs.search, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
