@@ -53,5 +53,4 @@ class Bound(WitnessedResult):
 
 def bound_from_json(value: object) -> Bound:
     """The bound that unchecked JSON describes. Raises `InvalidWitness`."""
-    found: Bound = read_result(Bound, "bound", value)
-    return found
+    return read_result(Bound, "bound", value)

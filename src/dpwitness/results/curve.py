@@ -130,5 +130,4 @@ class Curve(Result):
 
 def curve_from_json(value: object) -> Curve:
     """The curve that unchecked JSON describes. Raises `InvalidWitness`."""
-    found: Curve = read_result(Curve, "curve", value)
-    return found
+    return read_result(Curve, "curve", value)

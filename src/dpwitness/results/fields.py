@@ -6,28 +6,22 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import formatannotation
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from dpwitness.checks import brief, finite, is_of, json_value
-from dpwitness.codec import (
-    Codec,
-    JsonFields,
-    UnknownKind,
-    codec_of,
-    mapping,
-    or_infinite,
-    read_fields,
-    whole_below,
-)
+from dpwitness.codec import Codec, JsonFields, UnknownKind, codec_of, mapping, or_infinite, read_fields, whole_below
 from dpwitness.errors import BadInput, InvalidParameter, InvalidWitness
 from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json
 
+T = TypeVar("T")
 
-def read_result(kind: object, what: str, value: object) -> Any:
+
+def read_result(kind: type[T] | Codec[T], what: str, value: object) -> T:
     """The result in unchecked JSON, called `what` in messages. Raises `InvalidWitness` or `UnknownKind`."""
     try:
-        return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
+        found: T = kind.read(what, value) if isinstance(kind, Codec) else read_fields(kind, what, value)
+        return found
     except KeyError as error:
         raise InvalidWitness(f"the {what} lacks {error}") from error
     except UnknownKind:  # the file may be undamaged

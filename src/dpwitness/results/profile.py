@@ -215,5 +215,4 @@ class Profile(Result):
 
 def profile_from_json(value: object) -> Profile:
     """The profile that unchecked JSON describes. Raises `InvalidWitness`."""
-    found: Profile = read_result(Profile, "profile", value)
-    return found
+    return read_result(Profile, "profile", value)

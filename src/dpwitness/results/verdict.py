@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED
+from dpwitness.codec import OMITTED, codec_of
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
@@ -508,7 +508,7 @@ Verdict = Violation | NotRefuted
 
 def verdict_from_json(value: object) -> Verdict:
     """The verdict that unchecked JSON describes. Raises `InvalidWitness`."""
-    found: Verdict = read_result(Verdict, "verdict", value)
+    found: Verdict = read_result(codec_of(Verdict), "verdict", value)
     return found
 
 

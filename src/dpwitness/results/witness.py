@@ -234,7 +234,7 @@ class Witness(CheckedFields):
             )
         if value.get("observe") is not None:
             raise _earlier_kind(where, "runs whose time was part of the outcome")
-        witness: Witness = read_result(cls, "witness", value)
+        witness = read_result(cls, "witness", value)
         entries = () if witness.layout is None else witness.layout.entries
         within_texts = ("length of text", "character", "last character", "number in text")
         if any(word in within_texts for entry in entries for word, _ in entry.path):

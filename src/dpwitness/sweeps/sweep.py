@@ -79,7 +79,7 @@ class Case(Recipe, JsonFields):
         child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
         try:
             (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
-            result: CaseResult = read_result(CaseResult, "answer", answer)
+            result = read_result(CaseResult, "answer", answer)
             return replace(result, case=self.name)
         except errors.DPWitnessError as error:
             return CaseResult(case=self.name, error=type(error).__name__, why=one_line(error))
@@ -236,7 +236,7 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
         given = first["sweep"]  # type: ignore[index]  # another type raises
     except (ValueError, LookupError, TypeError) as error:
         raise InvalidData(f"{shown(path)} is not the file of a sweep; choose another --output") from error
-    before: Sweep = read_result(Sweep, "sweep", given)
+    before = read_result(Sweep, "sweep", given)
     if not seed_given:
         cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
         wanted = replace(wanted, seed=before.seed, cases=tuple(cases))
@@ -246,7 +246,7 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
             said = f"{name}={brief(then)}, and not {brief(now)}"
             said = f"other {name[:7]}" if name in ("records_digest", "cases") else said
             raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
-    results: list[CaseResult] = [read_result(CaseResult, "result", line) for line in lines]
+    results = [read_result(CaseResult, "result", line) for line in lines]
     code = dict(before.code)
     for name, now in wanted.code.items():
         then = code.get(name, now)
