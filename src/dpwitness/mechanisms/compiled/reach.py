@@ -95,14 +95,31 @@ def variables(function: pytypes.FunctionType) -> dict[str, object]:
     return known
 
 
+def _is_known(module: pytypes.ModuleType) -> bool:
+    """Whether a module is of `KNOWN_PACKAGES`."""
+    return module.__name__.partition(".")[0] in KNOWN_PACKAGES
+
+
+def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> Iterator[tuple[Path, Any]]:
+    """The values of the paths that a function's code reads, sorted by path; `UNBOUND` for a missing attribute.
+
+    A path is followed through modules, through those of `KNOWN_PACKAGES` only with `into_known`.
+    """
+    known = variables(function)
+    for path in sorted(set(names(function.__code__))):
+        if path[0] in known:
+            value = known[path[0]]
+            for attribute in path[1:]:
+                if not isinstance(value, pytypes.ModuleType) or (_is_known(value) and not into_known):
+                    break
+                value = getattr(value, attribute, UNBOUND)
+            yield path, value
+
+
 def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = frozenset()) -> bool:
     """Whether the function, or a callee that `rebuilt` does not copy, has code under `numba.objmode`."""
-    known, seen = variables(function), seen | {function}
-    for name, *attributes in set(names(function.__code__)):
-        value: Any = known.get(name)
-        for attribute in attributes:
-            if isinstance(value, pytypes.ModuleType):
-                value = getattr(value, attribute, None)
+    seen |= {function}
+    for _, value in used_values(function, into_known=True):
         if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
             return True
         # Other callees are copied, and tested then.
@@ -146,27 +163,15 @@ def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes |
     yield from _code(function.__code__, seen)
     for part in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
         yield from _value(part, seen)
-    known = variables(function)
     if any(_loads_globally(function.__code__, name) for name in function.__code__.co_freevars):
         yield None  # a global and a free variable have one name
-    for path in sorted(set(names(function.__code__))):
-        if path[0] in known:
-            yield ".".join(path)
-            yield from _reached(known[path[0]], path[1:], seen)
+    for path, used in used_values(function):
+        yield ".".join(path)
+        if isinstance(used, pytypes.ModuleType) and _is_known(used):
+            yield f"{used.__name__} {getattr(used, '__version__', '')}"
+        else:
+            yield from _value(used, seen)
     seen[id(function)] = False
-
-
-def _reached(value: object, attributes: Path, seen: Seen) -> Iterator[bytes | str | None]:
-    """The parts to hash of a value, or, for a module, of the attribute that is read from it."""
-    while isinstance(value, pytypes.ModuleType):
-        if value.__name__.partition(".")[0] in KNOWN_PACKAGES:
-            yield f"{value.__name__} {getattr(value, '__version__', '')}"
-            return
-        if not attributes:
-            yield None  # the module is used as a value: the attributes that are read are unknown
-            return
-        value, attributes = getattr(value, attributes[0], UNBOUND), attributes[1:]
-    yield from _value(value, seen)
 
 
 def _code(code: pytypes.CodeType, seen: Seen) -> Iterator[bytes | str | None]:
@@ -272,7 +277,7 @@ class _Rebuilder:
             if value.__module__ == NOISE_MODULE or root_of(value) == self._package:
                 return self._remade(value, INLINE_OPTIONS)
             return value
-        if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN_PACKAGES:
+        if isinstance(value, pytypes.ModuleType) and not _is_known(value):
             space = {}
             for name in {path[0] for path in attributes if path}:
                 inner = {path[1:] for path in attributes if path and path[0] == name}
@@ -308,13 +313,7 @@ def constants(function: Callable[..., object]) -> str | None:
         seen.add(id(plain))
         if root_of(plain) in KNOWN_PACKAGES | {"dpwitness"}:
             return
-        there = variables(plain)
-        for path in sorted(set(names(plain.__code__))):
-            value = there.get(path[0])
-            for attribute in path[1:]:
-                if not isinstance(value, pytypes.ModuleType) or value.__name__.partition(".")[0] in KNOWN_PACKAGES:
-                    break
-                value = getattr(value, attribute, None)
+        for path, value in used_values(plain):
             if isinstance(value, np.ndarray):
                 values[f"{plain.__qualname__} {path}"] = f"{value.dtype} {value.shape} {value.tobytes()!r}"
             elif isinstance(value, numbers.Number):
