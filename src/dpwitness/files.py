@@ -12,6 +12,7 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -168,6 +169,13 @@ def shown(path: str | Path) -> str:
     if name == STDIN:
         return "standard input"
     return name if name.isprintable() else repr(name)
+
+
+def from_here(path: Path) -> str:
+    """The path of a file, relative to the working folder if the file lies below."""
+    with suppress(OSError, ValueError):  # the folder was removed, or the file lies elsewhere
+        path = path.relative_to(Path.cwd())
+    return str(path)
 
 
 def as_utf8(name: str) -> str:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
@@ -32,7 +31,7 @@ from dpwitness.errors import (
 from dpwitness.events import Event, Noun
 from dpwitness.events.event import LONGEST_TEXT, NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
-from dpwitness.files import as_utf8
+from dpwitness.files import as_utf8, from_here
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
@@ -237,7 +236,7 @@ class HowRun:
         return cls(
             outcome=None if names is None else as_utf8(names),
             errors="outcome" if statement.errors == "outcome" else None,
-            python=None if python is None else as_utf8(_from_here(Path(python))),
+            python=None if python is None else as_utf8(from_here(Path(python))),
         )
 
 
@@ -514,21 +513,14 @@ def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
     return dict(given)
 
 
-def _from_here(file: Path) -> str:
-    """The path of a file, relative to the working folder if the file lies below."""
-    with suppress(OSError, ValueError):  # the folder was removed, or the file lies elsewhere
-        file = file.relative_to(Path.cwd())
-    return str(file)
-
-
 def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` may have no module
     script = getattr(sys.modules["__main__"], "__file__", None)
     if module == "__main__" and script is not None and os.path.isfile(script):  # another process needs the file's name
-        module = _from_here(Path(script).resolve())
+        module = from_here(Path(script).resolve())
     elif (
         str(module).startswith(FILE_PREFIX) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None
     ):
-        module = _from_here(Path(file))
+        module = from_here(Path(file))
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

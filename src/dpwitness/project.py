@@ -3,7 +3,6 @@
 Settings are defaults of the command line and of the pytest plugin, whose own options override them.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final, get_args
 from _dpwitness_session import BITS, PROFILES
 from dpwitness.checks import brief, kind, near, number, seconds, text, whole
 from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.files import from_here
 from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 
 #: The name of the table under `[tool]`.
@@ -108,7 +108,7 @@ def project_of(path: Path | None) -> Project:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InvalidData(f"cannot read {_shown(path)}: {error.strerror or error}") from error
+        raise InvalidData(f"cannot read {from_here(path)}: {error.strerror or error}") from error
     if TABLE.encode() not in data:
         return Project()
     import tomllib  # only for a file that names dpwitness
@@ -116,11 +116,11 @@ def project_of(path: Path | None) -> Project:
     try:
         tool = tomllib.loads(data.decode()).get("tool", {})
     except ValueError as error:  # not UTF-8, or not TOML
-        raise InvalidData(f"{_shown(path)} is not TOML: {error}") from error
+        raise InvalidData(f"{from_here(path)} is not TOML: {error}") from error
     table = tool.get(TABLE) if isinstance(tool, dict) else None
     if table is None:
         return Project()
-    where = f"{_shown(path)}: [tool.{TABLE}]"
+    where = f"{from_here(path)}: [tool.{TABLE}]"
     if not isinstance(table, dict):
         raise InvalidParameter(f"{where} must be a table")
     return Project(path, dict(_setting(where, key, value) for key, value in table.items()))
@@ -136,8 +136,3 @@ def _setting(where: str, key: str, value: object) -> tuple[str, object]:
         return name, READERS[name](key, value)
     except InvalidParameter as error:
         raise InvalidParameter(f"{where} {error}") from error
-
-
-def _shown(path: Path) -> str:
-    """The path for people, relative to the working folder if the file lies below."""
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
