@@ -235,8 +235,7 @@ class PandasFrames(Frames):
 
     @override
     def holds(self, data: object) -> bool:
-        library = sys.modules.get("pandas")
-        return library is not None and isinstance(data, getattr(library, "DataFrame", ()))
+        return isinstance(data, getattr(sys.modules.get("pandas"), "DataFrame", ()))
 
     @override
     def blank(self, data: Frame) -> Frame:
@@ -735,5 +734,4 @@ def frames_of(data: object) -> Frames | None:
 
 def is_series(data: object) -> bool:
     """Whether an object is a Series of pandas. Imports nothing."""
-    library = sys.modules.get("pandas")
-    return library is not None and isinstance(data, getattr(library, "Series", ()))
+    return isinstance(data, getattr(sys.modules.get("pandas"), "Series", ()))
