@@ -99,7 +99,6 @@ class Records(Relation):
     size: Annotated[Size, _SIZE_CODEC] = None
     form: str = "list"
     base: tuple[Record, ...] | None = None
-    noun: str = "value"
     layout: Layout
     unit: Annotated[Unit, _UNIT_CODEC] = field(default=None, metadata={"json": "sparse"})
     at_most: int | None = field(default=None, metadata={"json": "sparse"})
