@@ -6,7 +6,6 @@ Families of attacks, of this package and of others, are the entry points of the 
     my_family = "my_package.my_attacks:FAMILY"
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate as Candidate
-from dpwitness.checks import brief, class_and_text
+from dpwitness.checks import brief, class_and_text, near
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
@@ -88,10 +87,8 @@ def family_named(name: str) -> AttackFamily:
     """The registered family of a name. Raises `UnknownAttack`, also for an entry point that is no such family."""
     points = registered()
     if name not in points:
-        near = difflib.get_close_matches(name, points, n=3, cutoff=0.5) or list(points)
-        raise UnknownAttack(
-            f"unknown attack family {name!r}: the group {ATTACK_GROUP!r} has {' and '.join(near) or 'none'}"
-        )
+        known = f": the group {ATTACK_GROUP!r} has {' and '.join(points) or 'none'}"
+        raise UnknownAttack(f"unknown attack family {name!r}{near(name, points) or known}")
     point = points[name]
     whose = f"attack family {name!r} ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
     try:
