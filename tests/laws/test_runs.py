@@ -25,6 +25,7 @@ from dpwitness.events import (
     Outside,
     ScoreThreshold,
     is_partition,
+    stack,
 )
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
@@ -34,7 +35,7 @@ from dpwitness.mechanisms.mechanism import SLOW_RUN_SECONDS, Cost, Mechanism, Pa
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import OVERRUN_SECONDS, Role, Runner, default_workers, generator, order, stack
+from dpwitness.runs import OVERRUN_SECONDS, Role, Runner, default_workers, generator, order
 from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of

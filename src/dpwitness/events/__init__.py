@@ -14,6 +14,7 @@ from dpwitness.events.event import (
     of_one_width,
     outcomes_of,
     register_event,
+    stack,
     statistic_of,
     widen,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "of_one_width",
     "outcomes_of",
     "register_event",
+    "stack",
     "statistic_of",
     "widen",
 ]

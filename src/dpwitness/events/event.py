@@ -126,6 +126,13 @@ def of_one_width(x: Rows, y: Rows, least: int = 0) -> tuple[Rows, Rows]:
     return widen(x, width), widen(y, width)
 
 
+def stack(parts: Sequence[Rows]) -> Rows:
+    """Parts of any widths, shapes (…, n, width), as one array of shape (…, all n, largest width)."""
+    parts = [part for part in parts if part.shape[-2]]
+    width = max(part.shape[-1] for part in parts)
+    return parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=-2)
+
+
 #: LONGEST_TEXT is the largest number of characters of an event's text: it must fit on a line of a verdict.
 LONGEST_TEXT: Final = 100
 #: LARGEST is the largest finite float.

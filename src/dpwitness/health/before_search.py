@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwitness.arrays import Rows
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
-from dpwitness.events import widen
+from dpwitness.events import stack, widen
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
@@ -35,7 +35,7 @@ from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
 from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
-from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.runs import Role, Runner, Threads, generator
 
 #: LEAST_RUNS is the smallest number of runs, or of texts, for a finding: with probability 10⁻⁴, 128 texts drawn from
 #: 1,000 equally likely texts all differ.

@@ -16,13 +16,13 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event, widen
+from dpwitness.events import Event, stack, widen
 from dpwitness.evidence import Counts
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
-from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.runs import Role, Runner, Threads, generator
 
 #: LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
 LEVEL: Final = 1e-9

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 from dpwitness.arrays import Rows
 from dpwitness.checks import INTERRUPTS, is_failure, on_one_line
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event
+from dpwitness.events import Event, stack
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     CALLS_SECONDS,
@@ -36,7 +36,7 @@ from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
-from dpwitness.runs import Role, Runner, generator, stack
+from dpwitness.runs import Role, Runner, generator
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from dpwitness.errors import (
     MechanismError,
     MechanismRaised,
 )
-from dpwitness.events import widen
+from dpwitness.events import of_one_width, widen
 from dpwitness.events.encoding import array_rows
 from dpwitness.machine import THREAD_STATE, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
@@ -228,8 +228,7 @@ class PythonMechanism(Mechanism):
             rows = self._rows(sides, runs.order, runs.start, runs.columns)
         except MechanismRaised as error:
             raise describe_both_inputs(self.fill, runs.pair, error) from error.__cause__
-        longest = max(one.shape[1] for one in rows)
-        return longest, np.stack([widen(one, max(width, longest)) for one in rows])
+        return max(one.shape[1] for one in rows), np.stack(of_one_width(rows[0], rows[1], width))
 
     @override
     def turns(self, order: Order) -> Turns:

@@ -10,7 +10,7 @@ from dpwitness.runs.executors import (
     local_processes,
     within_seconds,
 )
-from dpwitness.runs.runner import OVERRUN_SECONDS, Progress, Runner, Tried, stack
+from dpwitness.runs.runner import OVERRUN_SECONDS, Progress, Runner, Tried
 from dpwitness.runs.streams import Role, generator, order
 
 __all__ = [
@@ -28,6 +28,5 @@ __all__ = [
     "is_of_dask",
     "local_processes",
     "order",
-    "stack",
     "within_seconds",
 ]

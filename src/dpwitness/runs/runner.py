@@ -16,7 +16,7 @@ from dpwitness.arrays import Rows
 from dpwitness.candidate import Tally
 from dpwitness.checks import brief, class_and_text
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
-from dpwitness.events import Counted, Event, cells_of, widen
+from dpwitness.events import Counted, Event, cells_of, stack, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
@@ -205,9 +205,7 @@ class Runner:
         if not parts:
             return np.empty((2, 0, 1)), np.empty((3, 0), np.int64)
         mechanism.width = max(mechanism.width, needed)
-        width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
-        both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
-        return both[:, :, :needed], np.concatenate(turns, axis=1)
+        return stack(parts)[:, :, :needed], np.concatenate(turns, axis=1)
 
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
@@ -324,10 +322,3 @@ class Runner:
 def _counts(event: Event, cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells[:4])
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, cells))
-
-
-def stack(parts: Sequence[Rows]) -> Rows:
-    """Rows of several widths as one array of shape (n, largest width)."""
-    parts = [part for part in parts if len(part)]
-    width = max(part.shape[1] for part in parts)
-    return parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts])

@@ -41,6 +41,7 @@ from dpwitness.events import (
     cells_of,
     members_of,
     of_one_width,
+    stack,
 )
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
@@ -49,7 +50,7 @@ from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.pair import alike
-from dpwitness.runs import Runner, stack
+from dpwitness.runs import Runner
 from dpwitness.search.learners import Proposal, learn, propose
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.ranges import all_ranges, counts_of, ends_of

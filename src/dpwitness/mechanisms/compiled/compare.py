@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Rows
 from dpwitness.errors import CompiledDisagrees, MechanismError
-from dpwitness.events import widen
+from dpwitness.events import of_one_width, stack, widen
 from dpwitness.events.encoding import TEXTS
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
@@ -64,8 +64,7 @@ def difference_in_many(
             rng.bit_generator.state = state
             return _difference_one_by_one(compiled, plain, runs, rng, range(n), math.inf)
         if made.size < MOST_NUMBERS:
-            width = max(made.shape[2], rows.shape[2])
-            made = np.concatenate([widen(made, width), widen(rows, width)], axis=1)
+            made = stack([made, rows])
         if (difference := _difference(compiled.name, runs, range(n), rows, expected, made)) is not None:
             return difference
         done += n
@@ -145,7 +144,7 @@ def _difference_one_by_one(
     `outcomes`: outcomes of compiled code, of shape (2, n, width), whose spread is compared with differences.
     """
     own = np.random.Generator(np.random.SFC64())
-    made, expected = [np.empty((2, 0, 1))], [np.empty((2, 0, 1))]
+    made, expected = list[Rows](), list[Rows]()
     done = 0
     for run in numbers:
         try:
@@ -165,14 +164,11 @@ def _difference_one_by_one(
             except MechanismError as error:
                 return _text(compiled.name, runs, run, side, _shown(rows[side, 0]), str(error))
         made.append(rows)
-        expected.append(np.stack([widen(one, max(one.shape[1] for one in sides)) for one in sides]))
+        expected.append(np.stack(of_one_width(sides[0], sides[1])))
         if time.perf_counter() > deadline:
             break
-    found, wanted = (
-        np.concatenate([widen(one, max(part.shape[2] for part in parts)) for one in parts], axis=1)
-        for parts in (made, expected)
-    )
-    return _difference(compiled.name, runs, numbers, found, wanted, found if outcomes is None else outcomes)
+    found = stack(made)
+    return _difference(compiled.name, runs, numbers, found, stack(expected), found if outcomes is None else outcomes)
 
 
 def _difference(
