@@ -94,7 +94,7 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     here = runner(mechanism, 5)
     event = [Interval(coordinate=0, low=0.5)]
     assert list(there.confirm(pair, event, runs)) == list(here.confirm(pair, event, runs))
-    assert there.tally(pair, event[0], runs, Role.COMPARISON, 1) == here.tally(pair, event[0], runs, Role.COMPARISON, 1)
+    assert there.tallies(pair, event, runs, Role.COMPARISON, 1) == here.tallies(pair, event, runs, Role.COMPARISON, 1)
     for a, b in zip(there.sample(pair, runs, Role.SEARCH, 1), here.sample(pair, runs, Role.SEARCH, 1), strict=True):
         assert np.array_equal(a, b, equal_nan=True)
     assert there.notes == ()

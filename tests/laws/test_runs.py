@@ -195,7 +195,7 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
-    runner(mechanism, seed=5).tally(PAIR, EVENTS[0], runs, Role.COMPARISON, 1)
+    runner(mechanism, seed=5).tallies(PAIR, EVENTS[:1], runs, Role.COMPARISON, 1)
     last(confirm(mechanism, PAIR, EVENTS, seed=5, runs=runs))
     assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.COMPARISON] * 3 + [Role.CONFIRM] * 3
     assert len(set(asked)) == 9
@@ -354,9 +354,8 @@ def test_samples_and_tallies_hold_every_shard(shards):
     event = Interval(coordinate=0, low=0.5, high=1.5)
     a, b = event.contains(left), event.contains(right)
     expected = [np.sum(a & ~b), np.sum(a & b), np.sum(~a & b), np.sum(~a & ~b)]
-    assert runner(mechanism, seed=5).tally(pair, event, n, Role.SEARCH, 4) == Tally(
-        **dict(zip(CELLS, expected, strict=True))
-    )
+    (tally,) = runner(mechanism, seed=5).tallies(pair, [event], n, Role.SEARCH, 4)
+    assert tally == Tally(**dict(zip(CELLS, expected, strict=True)))
 
 
 @pytest.mark.parametrize("coupled", [True, False])
@@ -507,9 +506,9 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
 def test_a_tally_that_finishes_some_shards_in_time_is_taken_where_that_is_enough():
     late = SimpleNamespace(map=lambda *_: iter([np.array([[3, 1, 2, 4]]), None]))
     made = Runner(mechanism=Recorded(1), seed=1, pool=late)
-    assert made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH, partial_too=True).n10 == 3
+    assert made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH, partial_too=True)[0].n10 == 3
     with pytest.raises(MechanismTimeout, match="did not finish the search in time"):
-        made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
+        made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
 
 
 def test_a_tally_that_finishes_no_shard_in_time_says_so():
@@ -517,7 +516,7 @@ def test_a_tally_that_finishes_no_shard_in_time_says_so():
     mechanism.fill_pair = lambda *_, **__: free.wait(30)
     try:
         with pytest.raises(MechanismTimeout, match="did not finish the search in time: give more time, or fewer runs"):
-            runner(mechanism, deadline=time.monotonic() + 0.1).tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
+            runner(mechanism, deadline=time.monotonic() + 0.1).tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
     finally:
         free.set()
 

@@ -397,7 +397,7 @@ class Late:
         rng = np.random.default_rng(1)
         return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
 
-    def tally(self, *asked, **how):
+    def tallies(self, *asked, **how):
         raise MechanismTimeout("late")
 
 

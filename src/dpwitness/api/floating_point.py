@@ -94,7 +94,7 @@ def leak_of_bits(
     cheap = problem.mechanism.cost.cheap_in_bulk and RUNS_SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
     try:
         if cheap:  # the best of many events is overestimated
-            tally = runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, MOST_PAIRS)
+            (tally,) = runner.tallies(candidate.pair, [candidate.event], CHEAP_RUNS // 8, Role.BITS, MOST_PAIRS)
             candidate, spent = candidate.seen(tally), spent + tally.runs
         most = min(float(effort.runs), max(RUNS_SHARE * planned, CHEAP_RUNS if cheap else 0))
         needed = _runs_to_refute(candidate, claim, effort.level_of_bits)

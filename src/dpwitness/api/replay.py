@@ -345,7 +345,7 @@ class _Shrinker:
     def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
         """The growth rate of an event in nats a run, and its rates."""
         self.steps += 1
-        estimate = self.runner.tally(pair, event, self.runs, Role.SHRINK, self.steps).estimate
+        estimate = self.runner.tallies(pair, [event], self.runs, Role.SHRINK, self.steps)[0].estimate
         return value_of(estimate, self.objective, self.runs), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:

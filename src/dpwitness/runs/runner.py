@@ -224,36 +224,16 @@ class Runner:
             size = max(size // 2, mechanism.shard)
         return size
 
-    def tally(
-        self,
-        pair: Pair,
-        event: Counted,
-        n: int,
-        role: Role,
-        *key: int,
-        partial_too: bool = False,
-        size: int | None = None,
-    ) -> Tally:
-        """The tally of an event in n paired search runs; `size` and `partial_too` as in `sample`.
+    def tallies(
+        self, pair: Pair, events: Sequence[Counted], n: int, role: Role, *key: int, partial_too: bool = False
+    ) -> list[Tally]:
+        """The tallies of events in the same n paired search runs; `partial_too` as in `sample`.
 
         Raises `MechanismTimeout` at the deadline.
         """
-        return self.tallies(pair, (event,), n, role, *key, partial_too=partial_too, size=size)[0]
-
-    def tallies(
-        self,
-        pair: Pair,
-        events: Sequence[Counted],
-        n: int,
-        role: Role,
-        *key: int,
-        partial_too: bool = False,
-        size: int | None = None,
-    ) -> list[Tally]:
-        """The tallies of several events in the same runs; as `tally`."""
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
-        work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=events)
+        work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=events)
         total: Cells | None = None
         for cells in self._results(work):
             if cells is None:

@@ -77,7 +77,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         event = _learned(x, y)
         if event is None:
             return candidate, spent
-        tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
+        (tally,) = runner.tallies(candidate.pair, [event], left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
     # The event was the best of many, so it is overestimated: its rates come from fresh runs if any of these hit it.

@@ -297,8 +297,8 @@ class Search:
             tries[many] = objective.sufficient_value
         for n, stop in tries.items():
             try:
-                tally = self.runner.tally(
-                    found.directed(one.pair), found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
+                (tally,) = self.runner.tallies(
+                    found.directed(one.pair), [found.event], n, Role.CHECK_OF_SEARCH, one.index, one.turns
                 )
             except MechanismTimeout:
                 self.late = True
