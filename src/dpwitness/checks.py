@@ -85,11 +85,10 @@ def escaped(text: str, keep: Callable[[str], bool]) -> str:
     return "".join(c if c.isprintable() or keep(c) else json.dumps(c)[1:-1] for c in text)
 
 
-def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
-    """The end of a message, "; did you mean …?", with similar names, if any; `prefix`: the beginning of all names."""
-    names = [str(one).removeprefix(prefix) for one in known]
-    found = difflib.get_close_matches(str(name).removeprefix(prefix), names, n=most, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(prefix + one) for one in found)}?" if found else ""
+def near(name: object, known: Iterable[object], most: int = 3) -> str:
+    """The end of a message, "; did you mean …?", with up to `most` similar names, if any."""
+    found = difflib.get_close_matches(str(name), [*map(str, known)], most)
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[ValueError]) -> Any:
@@ -138,19 +137,21 @@ def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> 
     return bool(kind(name, value, bool, "True or False", error))
 
 
-def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
-    """A positive time in seconds, from a number or from a text such as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
+def seconds(name: str, value: object) -> float:
+    """A positive time in seconds, from a number or a text: 60, 60s, 500ms, 2m, 1h. Raises `InvalidParameter`."""
     found = math.nan
     if isinstance(value, str):
         unit = next((unit for unit in TIME_UNITS if value.endswith(unit)), "")
         try:
             found = float(value.removesuffix(unit)) * TIME_UNITS.get(unit, 1.0)
         except ValueError:
-            raise error(f"{name}={brief(value)} must be a time, such as 30, '30s', '500ms', '2m' or '1h'") from None
+            raise InvalidParameter(
+                f"{name}={brief(value)} must be a time, such as 30, '30s', '500ms', '2m' or '1h'"
+            ) from None
     else:
-        found = number(name, value, error)
+        found = number(name, value)
     if not found > 0:
-        raise error(f"{name}={brief(value)} must be a positive number of seconds, or a time such as '30s'")
+        raise InvalidParameter(f"{name}={brief(value)} must be a positive number of seconds, or a time such as '30s'")
     return found
 
 
@@ -166,11 +167,11 @@ def number(
         raise error(f"{name}={brief(value)} is too large") from cause
 
 
-def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
-    """The value as a finite float. Raises `error` for infinities, NaN, flags and values that are not numbers."""
-    found = number(name, value, error, "a finite number")
+def finite(name: str, value: object) -> float:
+    """The value as a finite float. Raises `InvalidParameter` for infinities, NaN, flags and other values."""
+    found = number(name, value, wanted="a finite number")
     if not math.isfinite(found):
-        raise error(f"{name}={brief(value)} must be a finite number")
+        raise InvalidParameter(f"{name}={brief(value)} must be a finite number")
     return found
 
 
