@@ -410,18 +410,17 @@ def _deadline(began: float, max_time: float) -> Deadline:
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
     """The given relation, else the target's or the object's own, else `otherwise`. Raises `InvalidNeighbours`."""
-    if given is None:
-        own = target_of(function)
-        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
-        relation = relation or otherwise
-        if relation is None:
-            raise InvalidNeighbours(
-                f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
-                "neighbours=records(…), queries(…), histogram(…), bits(…) or pairs(…) (command line: --records, "
-                "--pair, --queries or --data)"
-            )
-        return relation
-    return as_relation(given)
+    if given is not None:
+        return as_relation(given)
+    own = target_of(function)
+    relation = (own.neighbours if own else library_of(function).neighbours(function)) or otherwise
+    if relation is None:
+        raise InvalidNeighbours(
+            f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
+            "neighbours=records(…), queries(…), histogram(…), bits(…) or pairs(…) (command line: --records, "
+            "--pair, --queries or --data)"
+        )
+    return relation
 
 
 def _with_sensitivity(
