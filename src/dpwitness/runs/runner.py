@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import add
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpwitness.mechanisms.mechanism import Mechanism, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.elsewhere import Dispatcher
 from dpwitness.runs.executors import Threads, default_workers
-from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, ShardedRuns, table_of, tally_of
+from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, ShardedRuns, numbers_of
 from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
@@ -244,7 +245,7 @@ class Runner:
                 )
             total = cells if total is None else total + cells
         assert total is not None  # n is positive
-        return [tally_of(event, counted) for event, counted in zip(events, total, strict=True)]
+        return [Tally(**numbers_of(event, counted)) for event, counted in zip(events, total, strict=True)]
 
     def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[CountsTable, Rows, Rows, Turns]:
         """Counts of each event in n fresh paired runs, the outcomes on D and on D′, and the turns of the runs.
@@ -293,12 +294,6 @@ class Runner:
                         "larger max_time"
                     )
                 return
-            totals = tuple(
-                total + _counts(event, cells) for total, event, cells in zip(totals, events, part, strict=True)
-            )
+            counted = (Counts(**numbers_of(event, cells)) for event, cells in zip(events, part, strict=True))
+            totals = tuple(map(add, totals, counted))
             yield totals
-
-
-def _counts(event: Event, cells: Cells) -> Counts:
-    n10, n11, n01, n00 = map(int, cells[:4])
-    return Counts(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, cells))

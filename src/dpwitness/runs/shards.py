@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from typing_extensions import override
@@ -157,22 +157,18 @@ def _block(runs: int, width: int) -> Rows:
     return memory[:numbers].reshape(2, runs, width)
 
 
-def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
-    """The k² entries of the table of an event's cells, from its row of `Cells`; empty for an event without cells."""
-    return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
-
-
-def tally_of(event: Counted, counted: Cells) -> Tally:
-    """The tally of an event in search runs, from its row of `Cells`."""
-    n10, n11, n01, n00 = map(int, counted[:4])
-    return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, counted))
+def numbers_of(event: Counted, counted: Cells) -> dict[str, Any]:
+    """The fields of `Tally` and `Counts` of an event, from its row of `Cells`."""
+    n10, n11, n01, n00 = counted[:4].tolist()
+    table = counted[4 : 4 + event.cells**2].tolist() if is_partition(event) else ()
+    return {"n10": n10, "n11": n11, "n01": n01, "n00": n00, "cells": tuple(table)}
 
 
 def tally_of_rows(event: Counted, x: Rows, y: Rows) -> Tally:
     """The tally of an event in the outcomes of n paired runs: rows `x` on D and `y` on D′, of shape (n, width)."""
     total = np.zeros((1, 4 + (event.cells**2 if is_partition(event) else 0)), np.int64)
     _count([event], np.stack([x, y]), total)
-    return tally_of(event, total[0])
+    return Tally(**numbers_of(event, total[0]))
 
 
 def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
