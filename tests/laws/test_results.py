@@ -443,7 +443,7 @@ def test_a_file_forges_no_line_of_a_report():
 
 
 def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
-    curve = replace(RESULTS["curve"], lines=(replace(LINE, p_values=(0.0, 1.0)),))
+    curve = replace(RESULTS["curve"], lines=(replace(LINE, tests=(replace(LINE.tests[0], p_value=0.0),)),))
     assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
     assert "&lt;1e-300</" in curve.to_html()
 
