@@ -1,7 +1,7 @@
 """Results of attacks on published counts: claims without the truth, and a comparison with the truth if it is known."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -62,73 +62,48 @@ def result_of(
     found = ended.found
     if isinstance(found, Perturbation):
         return _perturbation_result(ended, found, system, data)
-    if isinstance(found, Differences):
-        return _suppressed_result(ended, found, system, data, true)
-    return _histogram_result(ended, found, system, data, true)
-
-
-def _histogram_result(
-    ended: EndedAttack[Found],
-    found: Histogram,
-    system: Simulation | Asked,
-    data: str | None,
-    true: Sequence[int] | None,
-) -> Result:
-    """The result of the averaging attack: counts, their probabilities, and the number of right counts if known."""
-    values, rows = _describe_system(system, data)
-    finding, size = found.finding, len(found.values)
-    heading, hidden, compared = _compare_counts(found, finding, system, true)
-    rows += hidden
-    if finding.claimed.any():
-        right_claims = f"{finding.probably_right:.2f} of {size} probably right, as the answers alone tell"
-        rows.append(("confidence", f"{right_claims} (noise of variance {found.variance:.3g})"))
-    rows += [("no claim", text) for text in finding.contradicted]
-    if true is not None:
-        law = system.independent_law if isinstance(system, Simulation) else None
-        at_least, average = theory_of(law, found, true)
-        compared |= {"all_right_at_least": at_least, "expected_right": average}
-        if average is not None:
-            sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
-            rows.append(("theory", f"{average:.2f} of {size} right on average{sure}"))
-    queries = (
-        f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
-        f"{sum(k for _, k in found.base_kinds):,} once for the base set of {len(found.base)}"
-    )
-    rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
-    return Result(
-        ended=ended,
-        values={"recover": "histogram", **values, **found.to_json(), **compared},
-        heading=heading,
-        rows=rows,
-        table=list(_format_counts(found, finding, true)),
-        draw=_draw_counts(found, finding, true),
-    )
-
-
-def _suppressed_result(
-    ended: EndedAttack[Found],
-    found: Differences,
-    system: Simulation | Asked,
-    data: str | None,
-    true: Sequence[int] | None,
-) -> Result:
-    """The result of the differencing attack: counts, their probabilities, and the number of right counts if known."""
     values, rows = _describe_system(system, data)
     finding = found.finding
     heading, hidden, compared = _compare_counts(found, finding, system, true)
     rows += hidden
-    if finding.claimed.any():
-        rows.append(
-            ("confidence", f"{found.checks:,} further answers agree with the counts, and none contradicts them")
+    no_claim = [("no claim", text) for text in finding.contradicted]
+    if isinstance(found, Differences):
+        recover = "suppressed"
+        if finding.claimed.any():
+            rows.append(
+                ("confidence", f"{found.checks:,} further answers agree with the counts, and none contradicts them")
+            )
+        rows += [*no_claim, ("no claim", found.note), ("queries", f"{found.queries:,}")]
+    else:
+        recover, size = "histogram", len(found.values)
+        if finding.claimed.any():
+            right_claims = f"{finding.probably_right:.2f} of {size} probably right, as the answers alone tell"
+            rows.append(("confidence", f"{right_claims} (noise of variance {found.variance:.3g})"))
+        rows += no_claim
+        if true is not None:
+            law = system.independent_law if isinstance(system, Simulation) else None
+            at_least, average = theory_of(law, found, true)
+            compared |= {"all_right_at_least": at_least, "expected_right": average}
+            if average is not None:
+                sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
+                rows.append(("theory", f"{average:.2f} of {size} right on average{sure}"))
+        queries = (
+            f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
+            f"{sum(k for _, k in found.base_kinds):,} once for the base set of {len(found.base)}"
         )
-    rows += [("no claim", text) for text in (*finding.contradicted, found.note) if text]
+        rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
     return Result(
         ended=ended,
-        values={"recover": "suppressed", **values, **found.to_json(), **compared},
+        values={"recover": recover, **values, **found.to_json(), **compared},
         heading=heading,
-        rows=[*rows, ("queries", f"{found.queries:,}")],
+        rows=rows,
         table=list(_format_counts(found, finding, true)),
-        draw=_draw_counts(found, finding, true),
+        draw=partial(
+            draw_claims,
+            finding=finding,
+            truth=None if true is None else np.array(true),
+            parts=f"value of {found.attribute}, in order",
+        ),
     )
 
 
@@ -159,11 +134,6 @@ def _compare_counts(
     }
     heading = f"RECOVERED: {finding.right(truth)} of {of} exactly; {as_published} answers were right as published"
     return heading, rows, finding_json(finding, truth) | compared
-
-
-def _draw_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> "Callable[[Axes], object]":
-    truth = None if true is None else np.array(true)
-    return partial(draw_claims, finding=finding, truth=truth, parts=f"value of {found.attribute}, in order")
 
 
 def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
