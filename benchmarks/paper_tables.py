@@ -90,10 +90,7 @@ def averaged(file, noise, suppression, partitions, base, base_partitions, seed):
     (attribute,) = table.values
     oracle = KeyedNoisyCounts(table, noise=noise, suppression=suppression, rng=rng)
     positions = choose_base(oracle, attribute, 10) if base is None else table.positions(attribute, base)
-    plan = Plan(
-        base=tuple(positions.tolist()), partitions=partitions, base_partitions=base_partitions,
-        same_partitions=False, fitted=False,
-    )  # fmt: skip
+    plan = Plan(base=tuple(positions.tolist()), partitions=partitions, base_partitions=base_partitions, fitted=False)
     return int(np.sum(recover_histogram(oracle, rng, attribute, plan).counts == table.histogram(attribute)))
 
 

@@ -86,7 +86,7 @@ def recover_histogram(
     targets = np.arange(len(known)) if plan.targets is None else value_positions(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
     noisy = np.where(usable(noisy), noisy, 0)
-    supply = Supply(oracle, rng, attribute, noisy, plan, where)
+    supply = Supply(oracle, rng, attribute, noisy, where, questions=plan.questions)
     base, k, first = _choose_base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
     differences = [_plan_difference(base, value, noisy) for value in targets.tolist()]

@@ -52,7 +52,6 @@ class Plan:
     base_partitions: int | None = None  # of the base set; None: 2.5 times `partitions`, or as many for a single value
     base: int | tuple[int, ...] = BASE_SIZE  # positions of the base set, or the largest number of its values
     questions: int | None = None  # the largest number of questions in all, which limits `partitions`; None: no limit
-    same_partitions: bool = False  # whether all values get the same partitions, so that values without people err alike
     fitted: bool = True
 
     def __post_init__(self) -> None:
@@ -187,9 +186,9 @@ class Supply:
     ----------
     noisy
         The published answers, shape (values,).
-    plan
-        The plan, whose `same_partitions` and `questions` are used; `questions` include those for `noisy`, and near this
-        limit other attributes are left out.
+    questions
+        The largest number of questions in all, those for `noisy` included; near this limit other attributes are left
+        out. None: no limit.
 
     Attributes
     ----------
@@ -202,9 +201,10 @@ class Supply:
         oracle: System,
         rng: np.random.Generator,
         attribute: str,
-        noisy: Integers,
-        plan: Plan | None = None,
+        noisy: IntArray,
         where: Where | None = None,
+        *,
+        questions: int | None = None,
     ) -> None:
         self._workarounds: dict[str, dict[str, None]] = {}
         self.not_empty = np.zeros(len(noisy), np.bool_)
@@ -215,9 +215,8 @@ class Supply:
             for name in oracle.attributes
             if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= 1024
         }
-        self._tried, plan = False, plan or Plan()
-        self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
-        self._limit = math.inf if plan.questions is None else plan.questions + oracle.asked - len(noisy)
+        self._tried = False
+        self._limit = math.inf if questions is None else questions + oracle.asked - len(noisy)
 
     @property
     def left(self) -> float:
@@ -312,11 +311,10 @@ class Supply:
         if number_of_partitions(len(shown)) >= k or not len(extra):
             extra = extra[:0]
         beside = np.setdiff1d(count.values, np.concatenate([shown, extra]))
-        rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
         if len(shown) >= 2:
-            base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
+            base, sides = np.append(shown, extra), two_partitions(self._rng, len(shown), k, len(extra))
         elif len(extra) + len(shown) >= 2:  # 2·k: partitions with a suppressed side will be left out
-            base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
+            base, sides = np.append(extra, shown), two_partitions(self._rng, len(extra) + len(shown), 2 * k)
         else:
             return None
         if len(extra):
