@@ -169,10 +169,6 @@ class ReferenceSums:
                 return signs, value
         return None
 
-    def nearest(self, aim: int) -> tuple[Signs, int]:
-        """A sum near `aim`, in the form of `between`."""
-        return self._compose(aim, self._large, aim, aim, 0)
-
     def _compose(
         self, amount: int, cells: tuple[Cells, Cells, Cells], first: int, last: int, share: int
     ) -> tuple[Signs, int]:
