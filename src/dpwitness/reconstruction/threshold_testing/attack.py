@@ -85,7 +85,7 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells
     _, part = np.unique(-sizes, return_inverse=True)
     # Sets of given sizes are nested exactly if each cell is in this number of sets (Gale & Ryser 1957).
     in_nested = np.searchsorted(np.sort(-sizes), -np.arange(len(sizes)), side="left")
-    nested = inside is not None and np.array_equal(np.sort(inside), in_nested[::-1])
+    nested = np.array_equal(np.sort(inside), in_nested[::-1])
     return part.ravel(), inside if nested else None
 
 

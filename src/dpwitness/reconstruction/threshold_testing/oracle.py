@@ -142,7 +142,7 @@ class Queries:
         positives = self._positives(_questions(changes), copies)
         return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
-    def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
+    def larger(self, copies: int = 1) -> tuple[Cells, Cells]:
         """The sizes of Algorithm 3's sets larger(v), and the number of sets that hold each cell, shapes (cells,).
 
         larger(v) holds the cells u for which the majority of copies of x_u − x_v is ⊤. The method asks cells²
@@ -242,7 +242,7 @@ class ThresholdOracle(Queries):
         ]
 
     @override
-    def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
+    def larger(self, copies: int = 1) -> tuple[Cells, Cells]:
         """`Queries.larger`; without query noise by sorting counts, which takes milliseconds for thousands of cells."""
         if self.noise.epsilon2 != np.inf:
             return super().larger(copies)
