@@ -21,7 +21,11 @@ from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST_COUNT, Cells, Counts, Queries
 from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
-from dpwitness.reconstruction.threshold_testing.relative_counts import RelativeCounts, find_relative_counts
+from dpwitness.reconstruction.threshold_testing.relative_counts import (
+    RelativeCounts,
+    find_relative_counts,
+    prevailing_unit,
+)
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 #: The fraction of cells from which on a property, such as a common unit, is taken for a property of all cells.
@@ -205,7 +209,8 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
     elif total is not None and epsilon is not None:
         factor, probability = _likeliest_factor(total, units, epsilon)
         # Nearly all counts may be multiples of a larger unit.
-        if probability == 0 and (unit := _find_largest_unit(counts[known])) > 1:
+        exceptions = int((1 - PREVAILING_FRACTION) * np.count_nonzero(counts[known]))
+        if probability == 0 and (unit := prevailing_unit(counts[known], exceptions)) > 1:
             known = known & (counts % unit == 0)
             counts = counts // unit
             factor, probability = _likeliest_factor(total, float(counts[known].sum()), epsilon)
@@ -259,13 +264,6 @@ def _complete_by_totals(oracle: Queries, counts: Counts, known: Booleans, parts:
         return counts, None
     mean = total / np.maximum(np.bincount(parts, minlength=len(total)), 1)
     return np.where(known, counts, np.maximum(np.rint(mean[parts]), 0).astype(np.int64)), float(total[0])
-
-
-def _find_largest_unit(counts: Counts) -> int:
-    """The largest unit of which nearly all counts are multiples, judged by the first 2,000 counts above 0."""
-    some = counts[counts > 0][:2_000]
-    units = np.unique(np.gcd(some[1:], some[:-1]))
-    return int(max((unit for unit in units if np.mean(some % unit == 0) >= PREVAILING_FRACTION), default=1))
 
 
 def _likeliest_factor(total: float, units: float, epsilon: float) -> tuple[int, float]:

@@ -63,11 +63,11 @@ def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | N
     return RelativeCounts(low=low // unit, high=high, likeliest=low / unit, fresh_sums=fresh_sums, threshold=threshold)
 
 
-def prevailing_unit(counts: Cells) -> int:
-    """The largest unit of which nearly all counts are multiples; 1 where all counts are 0."""
+def prevailing_unit(counts: Cells, most: int = 11) -> int:
+    """The largest unit of which all counts but at most `most`, and a quarter, are multiples; 1 where all are 0."""
     some = counts[counts > 0]
     # Up to 11 cells, and up to a quarter of them, can lie between two multiples although no answer shows it.
-    exceptions = min(11, int(0.25 * len(some)))
+    exceptions = min(most, int(0.25 * len(some)))
     sample = some[:2_000]
     units = np.unique(np.gcd(sample[1:], sample[:-1]))
     for unit in units[::-1].tolist():
