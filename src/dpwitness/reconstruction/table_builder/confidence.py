@@ -27,7 +27,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
     outliers,
     usable,
 )
-from dpwitness.reconstruction.table_builder.tables import Where
+from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray
 
 #: An estimate of a count and its standard error, in people.
 Estimate: TypeAlias = tuple[float, float]
@@ -283,7 +283,6 @@ class _Deviations:
 
 def examine(
     attribute: str,
-    where: Where,
     differences: Sequence[Difference],
     averages: Sequence[Average],
     first: Average,
@@ -295,8 +294,8 @@ def examine(
 
     Parameters
     ----------
-    attribute, where
-        The attribute whose values are counted, and the sub-population.
+    attribute
+        The attribute whose values are counted.
     differences, averages
         The sets of values that were counted, and their counts.
     first, again
@@ -306,7 +305,7 @@ def examine(
         False: counts are those of Algorithm 4, even if the fit has smaller standard errors.
     """
     variance = noise_variance([first, *averages])
-    base = _select_own(attribute, where, first.asked)
+    base = [block for block in first.asked if block.attribute == attribute]
     fit = fit_counts(base) if base else None
     estimates = [
         UNKNOWN_ESTIMATE
@@ -324,9 +323,7 @@ def examine(
         for i, (one, other) in enumerate(zip(differences, averages, strict=True)):
             if one.sign < 0:
                 deviations.add_average(other, variance, int(whole[one.values].sum()), fit.offset)
-            elif one.sign > 0 and (
-                alone := _count_outside(one.value, whole, fit, _select_own(attribute, where, other.asked))
-            ):
+            elif one.sign > 0 and (alone := _count_outside(attribute, one.value, whole, fit, other.asked)):
                 estimates[i] = alone[0], math.hypot(alone[1], offset_error)
                 deviations.add_whole(*alone, 1.0)
     else:
@@ -339,7 +336,7 @@ def examine(
             deviations.add(*apart)
     fits = [] if fit is None else [fit]
     for other in (first, *averages, *(other for _, other in again)):
-        groups = _group_by_place([one for one in other.asked if not _is_own(one, attribute, where)])
+        groups = _group_by_place([one for one in other.asked if one.attribute != attribute])
         fits += [one for one in map(fit_counts, groups) if one is not None]
     for each in fits:
         for estimate in zip(each.counts.tolist(), each.errors.tolist(), strict=True):
@@ -467,13 +464,17 @@ def _better_count(
     return count, difference_right(*ends, one.sign, count)
 
 
-def _count_outside(value: int, whole: Integers, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
+def _count_outside(
+    attribute: str, value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]
+) -> Estimate | None:
     """Estimate the count of a value outside the base set from the answers that hold it, less the known other counts.
 
     The standard error does not include the error of the noise's mean. None for fewer than two answers.
     """
     rest = []
     for one in asked:
+        if one.attribute != attribute:
+            continue
         selections = one.selections
         rows = usable(one.answers) & selections[:, value]
         counts = whole[: one.width].copy()
@@ -485,16 +486,6 @@ def _count_outside(value: int, whole: Integers, fit: Fit, asked: Sequence[Answer
         return None
     variance = max(float(values.var(ddof=1)), fit.variance)
     return float(values.mean()) - fit.offset, math.sqrt(variance / len(values))
-
-
-def _is_own(one: AnsweredBlock, attribute: str, where: Where) -> bool:
-    """Whether the questions are about values of the attribute itself."""
-    return one.attribute == attribute and dict(one.where) == dict(where)
-
-
-def _select_own(attribute: str, where: Where, asked: Sequence[AnsweredBlock]) -> list[AnsweredBlock]:
-    """The blocks of questions about values of the attribute itself."""
-    return [one for one in asked if _is_own(one, attribute, where)]
 
 
 def _group_by_place(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]:

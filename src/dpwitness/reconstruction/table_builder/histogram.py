@@ -104,7 +104,7 @@ def recover_histogram(
     checked = (base, base[::2]) if plan.fitted else ()
     counted = supply.count([one.values for one in differences], k, done, again=checked)
     averages, again = counted[: len(differences)], list(zip(checked, counted[len(differences) :], strict=False))
-    examined = examine(attribute, where, differences, averages, first, again, fitted=plan.fitted)
+    examined = examine(attribute, differences, averages, first, again, fitted=plan.fitted)
     variance = noise_variance([first, *averages])
     return Histogram(
         attribute=attribute,
