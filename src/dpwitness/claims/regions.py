@@ -7,9 +7,10 @@ ensures by rounding outwards.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -273,20 +274,30 @@ def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
 def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float, float]]:
     """The sides of the lower envelope below p = 1, in rising q: slope, intercept, and both ends in q."""
     order = np.lexsort((slopes, intercepts))
-    sides: list[tuple[float, float, float, float]] = []
-    for slope, intercept in zip(slopes[order], intercepts[order], strict=True):
-        if (sides and slope >= sides[-1][0]) or intercept >= 1:
-            continue  # this side lies above another side everywhere
-        meets = 0.0
-        while sides:
-            before = sides[-1]
-            meets = (intercept - before[1]) / (before[0] - slope)
-            if meets > before[2]:
-                break
-            sides.pop()
-            meets = 0.0
-        if sides:
-            sides[-1] = (*sides[-1][:3], meets)
-        sides.append((float(slope), float(intercept), float(meets), 1.0))
+    below = order[intercepts[order] < 1]
+    # A line is a side of the envelope if its point (intercept, slope) is a corner of the lower hull, and slopes fall.
+    corners = lower_hull(zip(intercepts[below].tolist(), slopes[below].tolist(), strict=True))
+    ends = [(t - first) / (steep - s) for (first, steep), (t, s) in pairwise(corners) if s < steep]
     # The sides end where p reaches 1: no event exceeds the boundary there.
-    return [(s, t, low, min(high, (1 - t) / s)) for s, t, low, high in sides if s > 0 and low < min(high, (1 - t) / s)]
+    sides = [
+        (s, t, low, min(high, (1 - t) / s))
+        for (t, s), low, high in zip(corners, [0.0, *ends], [*ends, 1.0], strict=False)
+        if s > 0
+    ]
+    return [side for side in sides if side[2] < side[3]]
+
+
+def lower_hull(points: Iterable[tuple[float, float]]) -> Points:
+    """The lower convex hull of points sorted by their first coordinate."""
+    hull: list[tuple[float, float]] = []
+    for x, y in points:
+        if hull and x <= hull[-1][0]:
+            if y >= hull[-1][1]:
+                continue
+            hull.pop()
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    return tuple(hull)

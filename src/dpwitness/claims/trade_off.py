@@ -11,8 +11,8 @@ import numpy as np
 
 from dpwitness.arrays import Floats
 from dpwitness.checks import class_and_text, number
-from dpwitness.claims.claim import LARGEST_PARAMETER, HalfPlane, Numbers, in_range, points_of
-from dpwitness.claims.regions import BOUNDARY_POINTS, Contacts, CurvedClaim, Points, PolygonClaim
+from dpwitness.claims.claim import LARGEST_PARAMETER, Floats, HalfPlane, Numbers, in_range, points_of
+from dpwitness.claims.regions import BOUNDARY_POINTS, Contacts, CurvedClaim, Points, PolygonClaim, lower_hull
 from dpwitness.errors import InvalidClaim
 
 
@@ -167,7 +167,7 @@ def _polygon_through(points: list[tuple[float, float]]) -> Points:
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
     points = _start_at_zero(_extend_to_ends(points))
-    corners = _lower_hull(points)
+    corners = lower_hull(points)
     a, f = np.array(corners).T
     for x, value in points:
         if value > np.interp(x, a, f) + CURVE_ROUNDING:
@@ -219,7 +219,7 @@ def _polygon_below(f: Callable[[float], float]) -> Points:
     slope_error = DIFFERENCE_ERROR / np.diff(a)
     if np.any(np.diff(slopes) < -CURVE_ROUNDING * (1 + np.abs(slopes[1:])) - slope_error[1:] - slope_error[:-1]):
         raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
-    return _lower_hull(_corners(a, y, slopes))
+    return lower_hull(_corners(a, y, slopes))
 
 
 def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats]:
@@ -245,19 +245,3 @@ def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
     fall, rest = -float(slopes[-2]), float(y[-2])
     zero = float(a[-2]) + rest / fall if fall > 0 else math.inf
     return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]
-
-
-def _lower_hull(points: list[tuple[float, float]]) -> Points:
-    """The lower convex hull of points sorted by their first coordinate."""
-    hull: list[tuple[float, float]] = []
-    for x, y in points:
-        if hull and x <= hull[-1][0]:
-            if y >= hull[-1][1]:
-                continue
-            hull.pop()
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
-            hull[-1][0] - hull[-2][0]
-        ):
-            hull.pop()
-        hull.append((x, y))
-    return tuple(hull)
