@@ -12,8 +12,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -280,38 +279,18 @@ def deliver(code: int, *steps: Callable[[], object]) -> int:
     return code if code in (VIOLATED, INTERRUPTED) else max([code, *failures])
 
 
-class Quiet(Protocol):
-    """Settings that say whether progress is hidden."""
-
-    @property
-    def quiet(self) -> bool:
-        """Whether progress is hidden."""
-
-
 @contextlib.contextmanager
-def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
-    """The context of the runs: a callback that draws a bar for each stage; None without a terminal, or with --quiet.
+def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]":
+    """The context of the runs: a callback that draws a bar for each stage; None without a terminal, or with `quiet`.
 
     After the context there is a result: an interruption waits until the result is printed, and a bar that can no longer
-    be drawn, as on a closed terminal, does not lose it.
+    be drawn, as on a closed terminal, does not lose it. `seconds`: the time limit, which the bars show; None: none.
     """
     with contextlib.ExitStack() as drawn:
-        yield None if arguments.quiet or not is_terminal(sys.stderr) else _bars(drawn, _seconds(arguments))
+        yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds)
         session().hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()
-
-
-def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
-    """The time limit of a command, in seconds; None for a curve, where it limits each line."""
-    command, given = getattr(arguments, "command", None), getattr(arguments, "max_time", None)
-    if command == "curve":
-        return None
-    if given is None and command is not None:
-        from dpwitness.options import FUNCTIONS, options_of
-
-        given = options_of(command)["max_time"].default if command in FUNCTIONS else None
-    return None if given is None else float(given)
 
 
 def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:

@@ -198,7 +198,7 @@ def run_attack(
     started = time.monotonic()
     if not options.own_system:
         seed = options.seed_or_fresh()
-        with live(options) as progress:
+        with live(quiet=options.quiet, seconds=options.max_time) as progress:
             found = simulate(seed, progress)
         seconds = time.monotonic() - started
         return EndedAttack(attack=options.attack, found=found, asked=None, seed=seed, seconds=seconds)
@@ -227,7 +227,7 @@ def run_attack(
     )
     waiting = 0
     try:
-        with live(options) as progress:
+        with live(quiet=options.quiet, seconds=options.max_time) as progress:
             if progress is not None:
                 total = options.budget or 0
                 asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
