@@ -13,7 +13,7 @@ from _dpwitness_session import BITS
 from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
-from dpwitness.cli.values import given_input, require_each_once, settings
+from dpwitness.cli.values import given_input, refuse, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
 from dpwitness.mechanisms.catalog import load, load_code
@@ -96,9 +96,7 @@ def check_mechanism(arguments: SimpleNamespace) -> None:
     if arguments.program is None:
         if target is None and not replayed:
             raise click.UsageError("give TARGET, or --command PROGRAM", arguments.context)
-        for name, given in (("seeded", arguments.seeded), ("batch", arguments.batch is not None)):
-            if given:
-                raise BadInput(f"--{name} needs --command PROGRAM")
+        refuse(arguments, ("seeded", "batch"), "needs --command PROGRAM")
         if target is None and arguments.python is not None:  # a witness's own bundled target runs in this process
             raise BadInput("--python needs --mechanism TARGET")
         return
@@ -165,11 +163,8 @@ def _data(arguments: SimpleNamespace) -> Data | None:
 
 def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
     """The relation that --records describes; None without the option. Raises `BadInput`."""
-    needing_records = ("adjacency", "form", "size", "unit", "at_most", "domain")
-    given = [name for name in needing_records if getattr(arguments, name) not in (None, ())]
     if arguments.records is None:
-        if given:
-            raise BadInput(f"--{given[0].replace('_', '-')} needs --records FILE.csv")
+        refuse(arguments, ("adjacency", "form", "size", "unit", "at_most", "domain"), "needs --records FILE.csv")
         return None
     frame = read_frame(arguments.records)
     domains = dict(zip(frame.columns, like(frame).fields.parts, strict=True))

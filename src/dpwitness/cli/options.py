@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from dpwitness.cli.command import CLAIM, CODE, MODULE, PROGRAM, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
-from dpwitness.cli.values import number, seconds, span, threads, whole
+from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.options import REQUIRED, options_of
 from dpwitness.options import Option as Declared
@@ -85,8 +85,7 @@ def _as_written(default: object) -> str:
 
 def require_one(arguments: SimpleNamespace, *names: str) -> None:
     """Raise `InvalidParameter` if more than one of the named options is given."""
-    given = [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name) not in (None, False)]
-    if len(given) > 1:
+    if len(given := given_options(arguments, names)) > 1:
         raise InvalidParameter(f"{' and '.join(given)} exclude each other: leave one out")
 
 

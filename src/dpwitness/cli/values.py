@@ -108,11 +108,17 @@ def require_each_once(option: str, given: Sequence[str]) -> None:
             raise InvalidParameter(f"{option} {name}=… is given {names.count(name)} times: leave out all but one")
 
 
+def given_options(options: object, names: Sequence[str]) -> list[str]:
+    """The options of these names that are given, as written on a command line: --base-partitions."""
+    values = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+    # 0 is a given value, although it equals False.
+    return [name for name, value in values.items() if value is not False and value not in (None, ())]
+
+
 def refuse(options: object, names: Sequence[str], reason: str) -> None:
     """Raise `InvalidParameter` for the first of the named options that is given."""
-    for name in names:
-        if getattr(options, name) not in (None, (), False):
-            raise InvalidParameter(f"--{name.replace('_', '-')} {reason}")
+    if given := given_options(options, names):
+        raise InvalidParameter(f"{given[0]} {reason}")
 
 
 def _literal(text: str) -> object:
