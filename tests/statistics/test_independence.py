@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness.health.dependence import calls_p_value, fisher_p_value, lags_p_value, repeats_p_value
+from dpwitness.evidence.p_value import fisher_p_value
+from dpwitness.health.dependence import calls_p_value, lags_p_value, repeats_p_value
 
 
 def vectors(hits, rows):

@@ -31,14 +31,20 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
     thinned = int(np.random.default_rng(seed).binomial(counts.hits, 1 / plane.slope))
     if method == "score":
         return _score(counts, plane, thinned)
-    return _fisher(counts, thinned) if plane.intercept == 0 else _clopper_pearson(counts, claim)
+    if plane.intercept:
+        return _clopper_pearson(counts, claim)
+    return fisher_p_value(thinned, counts.runs, counts.neighbour_hits, counts.runs, two_sided=False)
 
 
-def _fisher(counts: Counts, thinned: int) -> float:
-    from scipy import stats  # 0.5 s
+def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int, *, two_sided: bool = True) -> float:
+    """The p-value of Fisher's exact test that two shares differ (twice the smaller tail), or the first is larger."""
+    from scipy.stats import hypergeom  # 0.5 s
 
-    n = counts.runs
-    return float(stats.hypergeom.sf(thinned - 1, 2 * n, n, thinned + counts.neighbour_hits))
+    if not of or not of_others:
+        return 1.0
+    law = of + of_others, hits + other_hits, of
+    larger = float(hypergeom.sf(hits - 1, *law))
+    return min(1.0, 2 * min(float(hypergeom.cdf(hits, *law)), larger)) if two_sided else larger
 
 
 def _clopper_pearson(counts: Counts, claim: Claim) -> float:

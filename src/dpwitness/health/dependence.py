@@ -18,6 +18,7 @@ from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, stack, widen
 from dpwitness.evidence import Counts
+from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Turns
@@ -26,16 +27,6 @@ from dpwitness.runs import Role, Runner, Threads, generator
 
 #: LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
 LEVEL: Final = 1e-9
-
-
-def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float:
-    """The p-value of Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
-    from scipy.stats import hypergeom  # 0.5 s
-
-    if not of or not of_others:
-        return 1.0
-    law = of + of_others, hits + other_hits, of
-    return min(1.0, 2 * float(min(hypergeom.cdf(hits, *law), hypergeom.sf(hits - 1, *law))))
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
