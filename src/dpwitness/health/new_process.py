@@ -202,14 +202,14 @@ def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
     return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
 
 
-def same_constants(function: Callable[..., object], further: Further | None = None) -> bool:
+def same_constants(function: Callable[..., object], further: Further) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
     These values are compiled into the function: noise among them would be the same in every run. True for a function
     without them. Raises `CannotLoad` if they cannot be read.
     """
     here = constants(function)
-    return here is None or all(there == here for there in _ask_processes(place_of(function), further or Further()))
+    return here is None or all(there == here for there in _ask_processes(place_of(function), further))
 
 
 def _ask_processes(question: Request | Place, further: Further) -> list[Any]:

@@ -290,6 +290,8 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
     )
 
 
-def finish(arguments: SimpleNamespace, result: Result | None, code: int = NOT_REFUTED) -> int:
+def finish(arguments: SimpleNamespace, result: Result | None) -> int:
     """Print a result and write --save and --plot, unless the result is None; return the exit code."""
-    return code if result is None else hand_over(arguments, code, result.to_json, result.text, plot=result.plot)
+    if result is None:
+        return NOT_REFUTED
+    return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)

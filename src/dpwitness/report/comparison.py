@@ -103,9 +103,9 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
         return REPORT_KIND, dict(_of_report(what, value))
     match reader_of(value, what)(value):
         case Profile() as found:
-            claim, refuted = (None, None) if found.claim is None else (found.claim, found.refuted)
+            refuted = None if found.claim is None else found.refuted
             bounds = {f"δ({epsilon:g})": float(found.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)}
-            finding = Finding(mechanism=found.call, claim=f"{claim or 'none'}", refuted=refuted, bounds=bounds)
+            finding = Finding(mechanism=found.call, claim=f"{found.claim or 'none'}", refuted=refuted, bounds=bounds)
             return "profile", {"profile": finding}
         case Curve() as curve:
             return "curve", dict(_of_curve(curve))
