@@ -202,7 +202,7 @@ def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
     return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
 
 
-def same_constants(function: Callable[..., object], further: Further) -> bool:
+def same_constants(function: Callable[..., object], further: Further = Further()) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
     These values are compiled into the function: noise among them would be the same in every run. True for a function
