@@ -7,7 +7,6 @@ filtering). As soon as whole numbers explain all answers, fresh sums next to the
 up to a common factor, which answers without query noise do not show.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -146,24 +145,14 @@ class Posterior:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ReferenceCells:
-    """Counts of some cells in their common unit, and the gap between base sum and threshold, rounded up.
-
-    The base sum plus a signed sum s of the cells is ⊤ exactly if s ≥ `gap`.
-    """
-
-    cells: Cells
-    counts: Cells
-    gap: int
-
-
 def find_reference_cells(
     comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator, guess: Floats | None = None
-) -> ReferenceCells | None:
-    """The counts of `cells`, shape (k,), all from `base.above`; None where the answers do not determine the counts.
+) -> tuple[Cells, int] | None:
+    """The counts of `cells`, shape (k,), in their common unit, and the gap between base sum and threshold, rounded up.
 
-    `guess`: approximate counts in any unit, the first of them exact; by default all are equal.
+    The base sum plus a signed sum s of the cells, all from `base.above`, is ⊤ exactly if s ≥ gap. None where the
+    answers do not determine the counts. `guess`: approximate counts in any unit, the first of them exact; by default
+    all are equal.
     """
     k = len(cells)
     answers = Answers(comparison, base, cells)
@@ -180,7 +169,7 @@ def find_reference_cells(
             posterior.update_contradicted(answers)
             found = posterior.whole_numbers(answers)
             if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
-                return ReferenceCells(cells=cells, counts=found[0], gap=gap)
+                return found[0], gap
     return None
 
 

@@ -214,7 +214,7 @@ def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | No
             if cells is None:
                 return False
             continue
-        bisection.restart(found.cells, found.counts, found.gap)
+        bisection.restart(references, *found)
         bisection.refine(pilot, rng)
         if bisection.test(pilot, rng):
             return True
