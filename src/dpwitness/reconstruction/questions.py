@@ -442,22 +442,20 @@ class Asking(Generic[Q]):
         deadline = self.limits.deadline
         if deadline is not None and deadline.left <= seconds:
             return False
-        self.limits.clock.sleep(seconds)
+        if seconds:
+            self.limits.clock.sleep(seconds)
         return True
 
     def _wait(self, number: int) -> None:
         """Wait until the rate allows `number` more questions. Raises `AttackStopped` if the deadline comes first."""
-        limits, clock = self.limits, self.limits.clock
-        now = clock.now()
+        now, rate = self.limits.clock.now(), self.limits.rate
         pause = max(self._next - now, 0.0)
-        if limits.deadline is not None and limits.deadline.left <= pause:
+        if not self._pause(pause):
             raise AttackStopped(
                 f"--max-time is over after {self.asked} questions, and the attack asks more: allow more time"
             )
-        if pause:
-            clock.sleep(pause)
-        if limits.rate is not None:
-            self._next = now + pause + number / limits.rate
+        if rate is not None:
+            self._next = now + pause + number / rate
 
 
 def _shorten(value: object) -> str:
