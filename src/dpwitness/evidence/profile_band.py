@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike
 from dpwitness.arrays import Booleans, Floats
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Numbers
-from dpwitness.evidence.counts import Counts
+from dpwitness.claims.claim import Floats, Numbers
+from dpwitness.evidence.counts import Counts, cell_probabilities
 from dpwitness.roots import halved
 
 #: LARGEST_BET is the largest bet, as a fraction of the largest admissible bet: no run loses all wealth.
@@ -197,9 +197,7 @@ def detectable_delta(epsilon: float, runs: int, *, alpha: float, power: float) -
 
 def expected_cells(estimate: Estimate, runs: int) -> Floats:
     """The expected counts of the four cells in `runs` runs, at least 1/2 each; shape (4,)."""
-    p, q = estimate.p, estimate.q
-    both = p * q if estimate.both is None else estimate.both
-    cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
+    cells = np.array(cell_probabilities(estimate.p, estimate.q, estimate.both))
     return np.asarray(runs * cells / cells.sum() + 0.5)
 
 
