@@ -12,7 +12,7 @@ import numpy as np
 
 from dpwitness.arrays import Floats
 from dpwitness.checks import brief, number
-from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, HalfPlane, Numbers, points_of, shown
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range, points_of, shown
 from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim
@@ -42,8 +42,7 @@ class ApproxDP(JsonFields, Claim):
                 raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
             # A NumPy scalar is no JSON value; −0.0 + 0.0 is 0.0.
             object.__setattr__(self, name, number(name, value, InvalidClaim) + 0.0)
-        if not 0 <= self.epsilon <= LARGEST_PARAMETER:
-            raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
+        in_range(self, "epsilon", 0.0, LARGEST_PARAMETER)
         if not 0 <= self.delta < 1:
             raise InvalidClaim(f"delta={self.delta!r} must be at least 0 and below 1")
 
