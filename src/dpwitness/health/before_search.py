@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwitness.arrays import Rows
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
-from dpwitness.events import stack, widen
+from dpwitness.events import of_one_width
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
@@ -263,7 +263,6 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
             if not raised.on_both_inputs:
                 raise raised from error.__cause__
             return 0  # the search reports the error and leaves out the pair
-        width = max(left.shape[1], right.shape[1])
-        if not np.array_equal(widen(left, width), widen(right, width), equal_nan=True):
+        if not np.array_equal(*of_one_width(left, right), equal_nan=True):
             return 0
     return most

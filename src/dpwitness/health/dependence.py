@@ -16,7 +16,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event, stack, widen
+from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
@@ -249,7 +249,7 @@ def _dependent_runs(name: str, text: str) -> DependentRuns:
 def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Booleans]]:
     """The flags of every run that are tested, each with its text; a median does not depend on the order of runs."""
     for event in events:
-        yield "the event happened", event.contains(widen(rows, event.width))
+        yield "the event happened", event.contains(rows)
     first = rows[:, 0]
     if not np.isnan(first).all():
         middle = _median(first)
