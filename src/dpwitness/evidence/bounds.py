@@ -91,9 +91,8 @@ def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     the event was never seen.
     """
     from scipy.optimize import brentq  # takes 0.2 s to import, and only a pass needs it
-    from scipy.special import ndtri
 
-    excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(POWER)))
+    excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
     low, high = claim.parameter, claim.parameter + 50.0
     if excess is None or excess(high) < 0:
         return math.inf
