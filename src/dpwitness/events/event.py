@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Annotated, ClassVar, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -297,15 +297,13 @@ def is_date_unit(text: str) -> bool:
 
 def column(value: object) -> int:
     """The value as a column number from 0. Raises `InvalidParameter`."""
-    return (
-        value if type(value) is int and 0 <= value < MOST_COLUMNS else whole("coordinate", value, 0, MOST_COLUMNS - 1)
-    )
+    return whole("coordinate", value, 0, MOST_COLUMNS - 1)
 
 
-def read_end(name: str, value: Any) -> float:
+def read_end(name: str, value: object) -> float:
     """The value as an end of an interval: a number or an infinity. Raises `InvalidParameter`, for NaN too."""
-    found: float = value if type(value) in (float, int) else number(name, value)
-    if found != found:
+    found = number(name, value)
+    if math.isnan(found):
         raise InvalidParameter(f"{name}=nan must be a number")
     return found
 

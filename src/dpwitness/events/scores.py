@@ -58,7 +58,7 @@ class ScoreThreshold(Event):
         self.coordinates = tuple(map(column, items("coordinates", coordinates)))
         self.edges = tuple(row_of_numbers("edges", one) for one in items("edges", edges))
         self.weights = tuple(row_of_numbers("weights", one) for one in items("weights", weights))
-        self.threshold = float(read_end("threshold", threshold))
+        self.threshold = read_end("threshold", threshold)
         if not len(self.coordinates) == len(self.edges) == len(self.weights) >= 1:
             raise InvalidParameter(
                 f"coordinates={brief(coordinates)}: a score needs edges and weights for each of its coordinates"
