@@ -12,7 +12,7 @@ import numpy as np
 
 from dpwitness.arrays import Floats
 from dpwitness.checks import brief, number
-from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range, points_of, shown
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, HalfPlane, Numbers, in_range, points_of, shown
 from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim

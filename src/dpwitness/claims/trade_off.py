@@ -11,7 +11,7 @@ import numpy as np
 
 from dpwitness.arrays import Floats
 from dpwitness.checks import class_and_text, number
-from dpwitness.claims.claim import LARGEST_PARAMETER, Floats, HalfPlane, Numbers, in_range, points_of
+from dpwitness.claims.claim import LARGEST_PARAMETER, HalfPlane, Numbers, in_range, points_of
 from dpwitness.claims.regions import BOUNDARY_POINTS, Contacts, CurvedClaim, Points, PolygonClaim, lower_hull
 from dpwitness.errors import InvalidClaim
 

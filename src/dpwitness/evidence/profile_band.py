@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from dpwitness.arrays import Booleans, Floats
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Floats, Numbers
+from dpwitness.claims.claim import Numbers
 from dpwitness.evidence.counts import Counts, cell_probabilities
 from dpwitness.roots import halved
 

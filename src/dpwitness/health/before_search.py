@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwitness.arrays import Rows
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
-from dpwitness.events import of_one_width
+from dpwitness.events import of_one_width, stack
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event
+from dpwitness.events import Event, stack
 from dpwitness.evidence import Counts
 from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys

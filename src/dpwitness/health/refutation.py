@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 from dpwitness.arrays import Rows
 from dpwitness.checks import INTERRUPTS, is_failure, on_one_line
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event
+from dpwitness.events import Event, stack
 from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (

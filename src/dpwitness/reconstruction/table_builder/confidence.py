@@ -27,7 +27,6 @@ from dpwitness.reconstruction.table_builder.averaging import (
     outliers,
     usable,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray
 
 #: An estimate of a count and its standard error, in people.
 Estimate: TypeAlias = tuple[float, float]
@@ -465,7 +464,7 @@ def _better_count(
 
 
 def _count_outside(
-    attribute: str, value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]
+    attribute: str, value: int, whole: Integers, fit: Fit, asked: Sequence[AnsweredBlock]
 ) -> Estimate | None:
     """Estimate the count of a value outside the base set from the answers that hold it, less the known other counts.
 

@@ -201,7 +201,7 @@ class Supply:
         oracle: System,
         rng: np.random.Generator,
         attribute: str,
-        noisy: IntArray,
+        noisy: Integers,
         where: Where | None = None,
         *,
         questions: int | None = None,
