@@ -16,6 +16,8 @@ from dpwitness.values import value_to_json
 
 PEOPLE = [{"age": 30 + k % 7, "name": "x"} for k in range(100)]
 XY = np.arange(600.0).reshape(300, 2), np.array([0, 1] * 150)
+GAP, GAPS = np.arange(200.0), np.arange(200.0)
+GAP[3], GAPS[[3, 7]] = np.nan, np.nan
 FRAME = pd.DataFrame({"age": range(40), "name": "x"})
 LABELLED = FRAME.set_axis([f"c{k}" for k in range(40)])
 
@@ -48,6 +50,7 @@ def without(items, place):
         (np.arange(99.0), np.r_[-0.0, np.arange(1.0, 99)], "the same but for entry 1: 0.0 → -0.0"),
         (np.zeros((40, 9)), np.eye(40, 9), "the same but for entry 1, 1: 0.0 → 1.0; entry 2, 2: 0.0 → 1.0; "
          "entry 3, 3: 0.0 → 1.0; entry 4, 4: 0.0 → 1.0; entry 5, 5: 0.0 → 1.0; entry 6, 6: 0.0 → 1.0; and 3 more"),
+        (GAP, GAPS, "the same but for entry 8: 7.0 → nan"),
         ([1] * 99, [1] * 98 + [1.0], "99 values: D but for value 99: 1 → 1.0"),
         ([None] * 99, [None] * 98 + [math.nan], "99 values: D but for value 99: None → nan"),
         (FRAME, FRAME.drop(3).reset_index(drop=True), "39 rows: D without row 4: {'age': 3, 'name': 'x'}"),

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from itertools import islice
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -42,12 +41,6 @@ def test_what_pandas_keeps_of_an_index_in_an_arrow_table_goes_with_its_rows():
     for pair in islice(relation.candidates(), 20):
         assert {side.to_pandas().index.name for side in pair.sides if len(side)} <= {"person"}
         assert relation.contains(pair)
-
-
-def test_objects_in_a_table_of_polars_are_refused():
-    table = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
-    with pytest.raises(InvalidNeighbours, match=r"column 'o' of the .* holds Python objects, which are not copied"):
-        dpw.check(len, claim=1.0, neighbours=dpw.pairs((table, table[:1])))
 
 
 def eager(data):
@@ -121,12 +114,6 @@ def test_what_a_run_does_to_a_table_stays_with_that_run(form):
     assert shown(hand()) == before
 
 
-def test_rows_are_not_copied_for_a_run():
-    frame = pl.DataFrame({"x": np.arange(1000.0)})
-    places = {copier(frame)()["x"].to_numpy().__array_interface__["data"][0] for _ in range(5)}
-    assert places == {frame["x"].to_numpy().__array_interface__["data"][0]}
-
-
 @pytest.mark.parametrize("form", TABLES)
 def test_two_tables_differ_in_words_where_they_differ(form):
     data = ALL[form]
@@ -134,13 +121,13 @@ def test_two_tables_differ_in_words_where_they_differ(form):
     assert difference(data, ALL[form]) == "the same as D"
     assert difference(data, other).startswith("2 rows: D without row 3: {'age': 31")
     assert unlike(Pair(data, other)) is None
-    assert "age: [31, 47, 31]" in shown(data)
     assert summary(data) == shown(data)
+    assert "age: [31, 47, 31]" in shown(data)
     narrow = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
     wide = {"polars": narrow, "polars-lazy": narrow.lazy(), "arrow": narrow.to_arrow()}[form]
-    names = "int8 and int16" if form == "arrow" else "Int8 and Int16"
-    assert unlike(Pair(data, wide)) == f"the type of column 'age' ({names})"
-    assert "the type of column 'age' " in difference(data, wide)
+    for said in (unlike(Pair(data, wide)), difference(data, wide)):
+        assert "the type of column 'age' " in said
+        assert "int16" in said.lower()
     assert unlike(Pair(data, pd.DataFrame({"age": [1]}))).startswith("their type (")
 
 
@@ -162,55 +149,43 @@ def test_a_table_without_columns_comes_back(table):
     assert difference(again, table) == "the same as D"
 
 
-def test_rows_without_columns_say_that_no_file_holds_them():
-    assert set(input_to_json(pa.table({"a": [1, 2]}).select([]))) == {"object"}
-
-
-def test_categories_with_a_name_are_no_type_that_a_file_holds():
+def test_categories_with_a_name_and_rows_without_columns_are_nothing_that_a_file_holds():
     named = pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Categorical(pl.Categories("letters")))})
-    assert set(input_to_json(named)) == {"object"}
+    for table in (named, pa.table({"a": [1, 2]}).select([])):
+        assert set(input_to_json(table)) == {"object"}
     plain = named.cast(pl.Categorical)
     assert input_from_json(input_to_json(plain)).schema == plain.schema
 
 
+def of(kind, *values, table="polars", **more):
+    """A table of one column as a file has it."""
+    return {"table": table, "columns": [["a", kind, list(values)]], **more}
+
+
+def arrow(kind, *values, **more):
+    return of(kind, *values, table="arrow", **more)
+
+
+def dictionary(*settings):
+    return {"dictionary": list(settings)}
+
+
 HOSTILE = [
-    {"table": "duckdb", "columns": [["a", "Int8", [1]]]},
-    {"table": "polars", "columns": [["a", "Int8", [1]]], "more": 1},
-    {"table": "polars", "columns": [["a", "Int8", [300]]]},
-    {"table": "polars", "columns": [["a", "Int8", ["x"]]]},
+    of("Int8", 1, table="duckdb"), of("Int8", 1, more=1), of("Int8", 300), of("Int8", "x"),
     {"table": "polars", "columns": [["a", "Int8", [1]], ["b", "Int8", [1, 2]]]},
     {"table": "polars", "columns": [["a", "Int8", [1]], ["a", "Int8", [1]]]},
-    {"table": "polars", "columns": [[1, "Int8", [1]]]},
-    {"table": "polars", "columns": [["a", "__class__", [1]]]},
-    {"table": "polars", "columns": [["a", "read_csv", [1]]]},
-    {"table": "polars", "columns": [["a", {"read_csv": ["/etc/passwd"]}, [1]]]},
-    {"table": "polars", "columns": [["a", {"Datetime": ["us", "../../etc/passwd"]}, [1]]]},
-    {"table": "polars", "columns": [["a", {"Datetime": ["fortnight", None]}, [1]]]},
-    {"table": "polars", "columns": [["a", {"Datetime": ["us"]}, [1]]]},
-    {"table": "polars", "columns": [["a", {"Datetime": ["us", None]}, [0.5]]]},
-    {"table": "polars", "columns": [["a", {"Datetime": ["us", None]}, [2**70]]]},
-    {"table": "polars", "columns": [["a", {"Decimal": [1000, 2]}, ["1"]]]},
-    {"table": "polars", "columns": [["a", {"Decimal": [10, 2]}, ["x"]]]},
-    {"table": "polars", "columns": [["a", {"Decimal": [10, 2]}, [[1]]]]},
-    {"table": "polars", "columns": [["a", {"Enum": [["a", "a"]]}, ["a"]]]},
-    {"table": "polars", "columns": [["a", {"Enum": [3]}, ["a"]]]},
-    {"table": "polars", "columns": [["a", {"Enum": [["a"]]}, ["b"]]]},
-    {"table": "polars", "columns": [["a", "Date", [2**40]]]},
-    {"table": "arrow", "columns": [["a", "int8", [300]]]},
-    {"table": "arrow", "columns": [["a", "month_day_nano_interval", [1]]]},
-    {"table": "arrow", "columns": [["a", {"timestamp": ["us", "Nowhere/At_All"]}, [1]]]},
-    {"table": "arrow", "columns": [["a", {"timestamp": [5, 5]}, [1]]]},
-    {"table": "arrow", "columns": [["a", {"decimal128": [99, 2]}, ["1"]]]},
-    {"table": "arrow", "columns": [["a", {"decimal128": [3, 2]}, ["99999"]]]},
-    {"table": "arrow", "columns": [["a", {"not null": ["int8"]}, [None]]]},
-    {"table": "arrow", "columns": [["a", {"dictionary": ["string", "string", ["a"], False]}, ["a"]]]},
-    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", ["a"], False]}, ["b"]]]},
-    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", [1], False]}, [1]]]},
-    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", ["a"], False]}, [["a"]]]]},
-    {"table": "arrow", "columns": [["a", {"with metadata": ["int8", {"a": 1}]}, [1]]]},
-    {"table": "arrow", "columns": [["a", "int8", [1]]], "metadata": [1]},
-    {"table": "arrow", "columns": [["a", "int8", [1]]], "metadata": {"a": 1}},
-    {"table": "arrow", "columns": [["a", {"not null": [{"not null": [1]}]}, [1]]]},
+    {"table": "polars", "columns": [[1, "Int8", [1]]]}, of("__class__", 1), of("read_csv", 1),
+    of({"read_csv": ["/etc/passwd"]}, 1), of({"Datetime": ["us", "../../etc/passwd"]}, 1),
+    of({"Datetime": ["fortnight", None]}, 1), of({"Datetime": ["us"]}, 1), of({"Datetime": ["us", None]}, 0.5),
+    of({"Datetime": ["us", None]}, 2**70), of({"Decimal": [1000, 2]}, "1"), of({"Decimal": [10, 2]}, "x"),
+    of({"Decimal": [10, 2]}, [1]), of({"Enum": [["a", "a"]]}, "a"), of({"Enum": [3]}, "a"), of({"Enum": [["a"]]}, "b"),
+    of("Date", 2**40), arrow("int8", 300), arrow("month_day_nano_interval", 1),
+    arrow({"timestamp": ["us", "Nowhere/At_All"]}, 1), arrow({"timestamp": [5, 5]}, 1),
+    arrow({"decimal128": [99, 2]}, "1"), arrow({"decimal128": [3, 2]}, "99999"), arrow({"not null": ["int8"]}, None),
+    arrow(dictionary("string", "string", ["a"], False), "a"), arrow(dictionary("int8", "string", ["a"], False), "b"),
+    arrow(dictionary("int8", "string", [1], False), 1), arrow(dictionary("int8", "string", ["a"], False), ["a"]),
+    arrow({"with metadata": ["int8", {"a": 1}]}, 1), arrow("int8", 1, metadata=[1]),
+    arrow("int8", 1, metadata={"a": 1}), arrow({"not null": [{"not null": [1]}]}, 1),
 ]  # fmt: skip
 
 
@@ -245,34 +220,29 @@ def test_outcomes_of_both_libraries_are_read_by_rows_and_columns(form):
     assert isinstance(dpw.check(exact, runs=200, search_runs=64, **small), dpw.Violation)
 
 
-def test_a_frame_that_was_not_collected_is_no_outcome():
-    with pytest.raises(InvalidOutcome, match=r"return what its collect\(\) gives"):
-        dpw.check(
-            lambda rng, data: data, claim=1.0, neighbours=[(FRAME.lazy(), FRAME.lazy().head(1))], seed=1, workers=1
-        )
+OBJECTS = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
+LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "seed": 1, "workers": 1}
 
 
 @pytest.mark.parametrize(
-    ("example", "line"),
+    ("make", "named"),
     [
-        (pa.table([[1], [2]], names=["a", "a"]), "several columns are called 'a'"),
-        (FRAME.lazy().select("absent"), "a LazyFrame cannot be collected"),
-        (pl.DataFrame({"a": [None]}), "column 'a': there is no value"),
-        (FRAME["age"], "must be a list of records, an array, a DataFrame of pandas or Polars"),
+        (lambda: dpw.like(pa.table([[1], [2]], names=["a", "a"])), "columns are called 'a'"),
+        (lambda: dpw.like(FRAME.lazy().select("absent")), "LazyFrame cannot be collected"),
+        (lambda: dpw.like(pl.DataFrame({"a": [None]})), "column 'a'"),
+        (lambda: dpw.like(FRAME["age"]), "DataFrame of pandas or Polars"),
+        (lambda: dpw.pairs((OBJECTS, OBJECTS[:1])), "column 'o' of the .* Python objects"),
+        *(
+            (lambda form=form: dpw.records({"a": dpw.like(["x", 1.5, b"y"]).fields}, form=form), "no type of column")
+            for form in ("polars", "arrow")
+        ),
+        (lambda: dpw.check(lambda rng, data: data, **LAZY), r"collect\(\)"),
     ],
-    ids=["names twice", "plan that fails", "nulls alone", "Series"],
 )
-def test_what_no_domain_can_be_read_of_is_refused_in_one_line(example, line):
-    with pytest.raises(InvalidNeighbours, match=line) as caught:
-        dpw.like(example)
+def test_what_makes_no_table_is_refused_in_one_line(make, named):
+    with pytest.raises((InvalidNeighbours, InvalidOutcome), match=named) as caught:
+        make()
     assert "\n" not in str(caught.value)
-
-
-def test_values_without_one_type_make_no_column():
-    domain = {"a": dpw.like(["x", 1.5, b"y"]).fields}
-    for form, noun in (("polars", "Polars DataFrame"), ("arrow", "PyArrow Table")):
-        with pytest.raises(InvalidNeighbours, match=f"a {noun} has no type of column for all of"):
-            dpw.records(domain, form=form)
 
 
 WITHOUT = """
