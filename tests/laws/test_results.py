@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -20,16 +20,7 @@ from dpwitness.candidate import CellsEstimate
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
 from dpwitness.codec import schema_of
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import (
-    Box,
-    Cells,
-    Feature,
-    FeatureEvent,
-    Interval,
-    OutcomeSet,
-    Outside,
-    ScoreThreshold,
-)
+from dpwitness.events import Box, Cells, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
 from dpwitness.evidence import (
     Counts,
     Estimate,
@@ -41,8 +32,7 @@ from dpwitness.evidence import (
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import findings_on_pass, notes_on_pass, useful_runs
 from dpwitness.mechanisms.columns import Columns, Entry
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
-from dpwitness.neighbours.difference import both
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, queries, records
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
@@ -107,18 +97,8 @@ RESULTS = {
 }
 READERS = {
     "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json,
-    "curve of another family": curve_from_json,
+    "curve of another family": curve_from_json, "witness": dpw.Witness.from_json,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", RESULTS)
-def test_a_result_reads_back_as_it_was(kind):
-    result = RESULTS[kind]
-    written = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    again = READERS.get(kind, verdict_from_json)(written)
-    assert type(again) is type(result)
-    assert again.to_json() == result.to_json()
-    assert str(again) == str(result)
 
 
 @pytest.mark.parametrize("kind", RESULTS)
@@ -154,19 +134,23 @@ def test_a_result_made_of_wrong_types_is_refused_or_has_a_text(kind):
         assert re.search(rf"{name}=.* must ", said)
 
 
+#: Keys that are derived from others, and not read at all.
+DERIVED = {
+    "p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable", "detectable_delta",
+    "detectable_order",
+}  # fmt: skip
+BAND = {"verdict", "band", "trade_off"}
+DERIVED_OF = {
+    "violated": {"detectable_epsilon"}, "curve": {"claim"}, "curve of another family": {"claim"}, "profile": BAND,
+    "crossed": BAND,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", RESULTS)
 def test_every_key_that_is_read_is_checked(kind):
-    """Without it, or with a value of another kind, the message names it; what is derived is not read at all."""
-    derived = {"p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable"}
-    derived |= {"detectable_delta", "detectable_order"}
-    if READERS.get(kind) is profile_from_json:
-        derived |= {"verdict", "band", "trade_off"}
-    if kind.startswith("curve"):
-        derived |= {"claim"}  # curves of ε do without
-    if kind == "violated":
-        derived |= {"detectable_epsilon"}
+    """Without it, or with a value of another kind, the message names it."""
     written = RESULTS[kind].to_json()
-    for name in set(written) - derived:
+    for name in set(written) - DERIVED - DERIVED_OF.get(kind, set()):
         without = {k: v for k, v in written.items() if k != name}
         if kind.startswith("curve") and name == "ended":  # curves were always whole once
             assert READERS[kind](without).ended == "runs"
@@ -177,66 +161,74 @@ def test_every_key_that_is_read_is_checked(kind):
             assert "\n" not in str(caught.value)
 
 
+def test_lines_of_a_curve_and_events_of_a_profile_are_checked():
+    curve, profile = RESULTS["curve"].to_json(), PROFILE.to_json()
+    first, second = curve["lines"]
+    for lines in ([], [first, {**second, "tests": second["tests"][:1]}]):
+        with pytest.raises(InvalidWitness, match="lines="):
+            curve_from_json({**curve, "lines": lines})
+    for damage in (
+        {"slope": 1e308}, {"slope": -1.0}, {"difference": 1e308}, {"q_low": 1e308}, {"q_high": 5.0}, {"q_high": -1.0},
+    ):  # fmt: skip
+        with pytest.raises(InvalidWitness, match="the profile is damaged"):
+            profile_from_json({**profile, "events": [{**profile["events"][0], **damage}]})
+
+
+def of_counts(kind="passed", claim=WITNESS.claim, **counts):
+    """A result of these counts."""
+    return replace(RESULTS[kind], claim=claim, witness=replace(WITNESS, counts=Counts(**counts), claim=claim))
+
+
 @pytest.mark.parametrize(
     ("claim", "says"),
     [
-        (ApproxDP(1.0, 1e-5), "no single event could have shown a δ below {0:.3g} at ε = 1"),
-        (
-            PrivacyProfile([(0.5, 0.1), (1.0, 1e-9)]),
-            "no single event could have shown a δ below {0:.3g}; 1 of the 2",
-        ),
-        (
-            PrivacyProfile([(0.5, 0.1), (1.0, 1e-9), (1.5, 1e-10)]),
-            "no single event could have shown a δ below {0:.3g}; 2 of the 3",
-        ),
-        (RenyiDP(8.0, 4.0), "of Gaussian noise such events are most of the divergence from order {1:.3g} on"),
-        (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it Rényi ε lower"),
-        (GaussianDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it μ lower bound"),
-        (PureDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it ε lower bound"),
+        (ApproxDP(1.0, 1e-5), "δ below {0:.3g} at ε = 1"),
+        (PrivacyProfile([(0.5, 0.1), (1.0, 1e-9)]), "δ below {0:.3g}; 1 of the 2"),
+        (PrivacyProfile([(0.5, 0.1), (1.0, 1e-9), (1.5, 1e-10)]), "δ below {0:.3g}; 2 of the 3"),
+        (RenyiDP(8.0, 4.0), "from order {1:.3g} on"),
+        *((claim, "rarer than {0:.3g} on D") for claim in (RenyiDP(1.25, 2.0), GaussianDP(1.0), PureDP(1.0))),
     ],
 )
 def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
-    counts = Counts(n10=2, n11=1, n00=99_997)
-    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts))
+    passed = of_counts(claim=claim, n10=2, n11=1, n00=99_997)
     delta, order = passed.detectable_delta, passed.detectable_order
     assert delta == detectable_probability(100_000, claim, alpha=passed.alpha)
-    said = " ".join(str(passed).split())
-    assert says.format(delta, order) in said.partition("; in as many runs, with about 95 % power, ")[2]
-    written = passed.to_json()
-    assert written["detectable_delta"] == delta
-    assert written.get("detectable_order") == order
+    assert says.format(delta, order) in " ".join(str(passed).split()).partition("; in as many runs, ")[2]
+    assert passed.to_json()["detectable_delta"] == delta
+    assert passed.to_json().get("detectable_order") == order
     assert replace(passed, epoch_runs=100_000).detectable_delta < delta
+    few = replace(RESULTS["passed"], claim=ApproxDP(1.0, 0.5))
+    assert few.detectable_delta == math.inf
+    assert few.to_json()["detectable_delta"] is None
+    assert "in as many runs" not in str(few)
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_a_pass_says_that_the_rate_on_D_lies_above_what_the_claim_allows(above):  # noqa: N802  # as the field writes D
+    counts = {"n10": 271_829 - (not above), "n01": 100_000, "n00": 628_171 + (not above)}
+    said = "the rate on D lies above what the claim allows, but not significantly"
+    assert (said in str(of_counts(claim=PureDP(1.0), **counts))) == above
+    assert said not in str(of_counts("violated", claim=PureDP(1.0), **counts))
+
+
+def test_notes_on_a_pass_name_a_rare_tail_and_an_event_of_any_rate():
+    for hits, runs, rare in ((10, 10, False), (1, 10, False), (0, 10, True), (500, 10_000, False), (2, 10_000, True)):
+        notes = notes_on_pass(of_counts(n10=hits, n00=runs - hits))
+        assert any("rare tail" in note for note in notes) is rare
+    for kind, says in (("passed", "it would have caught"), ("powerless", "it can refute")):
+        (note,) = (note for note in notes_on_pass(of_counts(kind, n11=900, n00=100)) if "any rate" in note)
+        assert f"what {says} falls into it less often on D′" in note
 
 
 @pytest.mark.parametrize(("hits", "rare"), [(300_000, 0.001), (3_000, 0.0003)])
 def test_a_pass_names_the_rate_of_its_event_and_what_it_would_have_caught_by_a_rarer_one(hits, rare):
     """Nobody may take what a bulk event would have caught for what any event would."""
-    counts, claim = Counts(n10=hits, n01=100_000, n00=900_000 - hits), PureDP(1.0)
-    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts, claim=claim))
-    caught = detectable_at_rate(rare, 1_000_000, claim, alpha=passed.alpha)
+    passed = of_counts(claim=PureDP(1.0), n10=hits, n01=100_000, n00=900_000 - hits)
+    caught = detectable_at_rate(rare, 1_000_000, passed.claim, alpha=passed.alpha)
     said = " ".join(str(passed).split())
-    assert (
-        f"this event (rate {hits / 1e6:.3g} on D) would have caught {passed.caught} with 95 % power, "
-        f"a rarer one (rate {rare:g}) ε ≥ {text.at_most(caught)}; in as many runs"
-    ) in said
+    assert f"this event (rate {hits / 1e6:.3g} on D) would have caught {passed.caught} with" in said
+    assert f"a rarer one (rate {rare:g}) ε ≥ {text.at_most(caught)}; in as many runs" in said
     assert all(len(line) <= 80 for line in str(passed).splitlines()[1:])
-
-
-@pytest.mark.parametrize("above", [True, False])
-def test_a_pass_says_that_the_rate_on_D_lies_above_what_the_claim_allows(above):  # noqa: N802  # as the field writes D
-    counts, claim = Counts(n10=271_829 - (not above), n01=100_000, n00=628_171 + (not above)), PureDP(1.0)
-    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts, claim=claim))
-    said = "the rate on D lies above what the claim allows, but not significantly"
-    assert (said in str(passed)) == above
-    assert said not in str(replace(RESULTS["violated"], claim=claim, witness=passed.witness))
-
-
-def test_a_pass_of_too_few_runs_says_nothing_of_tails():
-    assert "in as many runs" not in str(RESULTS["passed"])
-    few = replace(RESULTS["passed"], claim=ApproxDP(1.0, 0.5))
-    assert few.detectable_delta == math.inf
-    assert few.to_json()["detectable_delta"] is None
-    assert "in as many runs" not in str(few)
 
 
 @pytest.mark.parametrize("name", SAVED_KINDS)
@@ -270,28 +262,28 @@ VARIED = [
 ]  # fmt: skip
 
 
-def schema_name(kind):
-    known = {"crossed": "profile", "curve of another family": "curve"}
-    return known.get(kind, kind if kind in SAVED_KINDS else "verdict")
+RESULTS_AND_WITNESSES = [
+    *RESULTS.items(),
+    ("with others", replace(RESULTS["violated"], others=(RESULTS["passed"],), epoch_runs=5)),
+    *(("witness", witness) for witness in (WITNESS, *VARIED)),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [*((schema_name(kind), result) for kind, result in RESULTS.items()),
-                        ("verdict", replace(RESULTS["violated"], others=(RESULTS["passed"],), epoch_runs=5)),
-                        *(("witness", witness) for witness in (WITNESS, *VARIED))],
-)  # fmt: skip
-def test_what_is_written_fits_its_schema_and_what_lacks_a_key_does_not(name, value):
-    validator = Draft202012Validator(schemas()[name])
+@pytest.mark.parametrize(("kind", "value"), RESULTS_AND_WITNESSES)
+def test_results_and_witnesses_fit_their_schema_and_read_back_as_they_were(kind, value):
+    schema = {"crossed": "profile", "curve of another family": "curve"}.get(kind, kind)
+    validator = Draft202012Validator(schemas()[schema if schema in SAVED_KINDS else "verdict"])
     written = json.loads(json.dumps(value.to_json(), allow_nan=False))
     validator.validate(written)
     assert not validator.is_valid({key: item for key, item in written.items() if key != "mechanism"})
     assert not validator.is_valid({**written, "seed": "x"})
-
-
-@pytest.mark.parametrize("witness", VARIED)
-def test_a_witness_of_any_kind_reads_back_as_it_was(witness):
-    written = json.dumps(witness.to_json(), allow_nan=False)
-    assert dpw.Witness.from_json(json.loads(written)).to_json() == json.loads(written)
+    again = READERS.get(kind, verdict_from_json)(written)
+    assert type(again) is type(value)
+    assert again.to_json() == value.to_json()
+    assert str(again) == str(value)
+    assert repr(value).startswith(f"<{type(value).__name__}")
+    assert "\n" not in repr(value)
+    assert len(repr(value)) < 160
 
 
 @pytest.mark.parametrize(
@@ -317,8 +309,7 @@ def test_a_transcript_fits_its_schema(tmp_path):
     transcript.save(str(tmp_path / "asked.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text(encoding="utf-8").splitlines()]
     validator = Draft202012Validator(schemas()["transcript"])
-    for line in lines:
-        validator.validate(line)
+    assert all(map(validator.is_valid, lines))
     assert not validator.is_valid({**lines[0], "attack": {"family": "subset_sum"}})
 
 
@@ -361,49 +352,15 @@ def test_texts_of_results():
     assert str(replace(RESULTS["bound"], delta=0.9999999)).startswith("ε ≥ 0.75 at δ = 0.9999999 with")
 
 
-def test_a_curve_has_lines_of_the_same_tests():
-    written = RESULTS["curve"].to_json()
-    first, second = written["lines"]
-    for lines in ([], [first, {**second, "tests": second["tests"][:1]}]):
-        with pytest.raises(InvalidWitness, match=r"lines=.* must hold at least one line, and the same tests in each"):
-            curve_from_json({**written, "lines": lines})
-
-
-def test_entries_that_are_missing_on_both_sides_are_no_difference():
-    data = np.arange(200.0)
-    data[3] = np.nan
-    neighbour = data.copy()
-    neighbour[7] = np.nan
-    assert both(data, neighbour)[1] == "the same but for entry 8: 7.0 → nan"
-
-
-@pytest.mark.parametrize("value", [*RESULTS.values(), WITNESS])
-def test_repr_is_one_short_line(value):
-    assert repr(value).startswith(f"<{type(value).__name__}")
-    assert "\n" not in repr(value)
-    assert len(repr(value)) < 160
-
-
 @given(st.floats(0, 1e300), st.integers(1, 6))
+@example(1.0225021, 4)
+@example(0.99998, 4)
 def test_bounds_are_rounded_so_that_they_stay_true(value, digits):
     low, high = text.at_least(value, digits), text.at_most(value, digits)
     assert float(low) <= value <= float(high)
     nearest = f"{value:.{digits}g}"
     assert nearest in (low, high)
     assert (low == high) == (float(nearest) == value)
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high"),
-    [
-        (1.0225021, "1.022", "1.023"),
-        (0.99998, "0.9999", "1"),
-        (0.3, "0.3", "0.3"),
-        (0.0, "0", "0"),
-    ],
-)
-def test_bounds_of_four_digits(value, low, high):
-    assert (text.at_least(value), text.at_most(value)) == (low, high)
 
 
 @pytest.mark.campaign
@@ -420,15 +377,10 @@ def test_a_bound_is_rounded_down_wherever_it_is_said():
     assert "<bdi>0.999</bdi>" in profile.to_html()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [{"slope": 1e308}, {"slope": -1.0}, {"difference": 1e308}, {"q_low": 1e308}, {"q_high": 5.0}, {"q_high": -1.0}],
-)
-def test_a_band_of_what_are_no_probabilities_is_refused(damage):
-    written = json.loads(json.dumps(PROFILE.to_json()))
-    written["events"][0] |= damage
-    with pytest.raises(InvalidWitness, match="the profile is damaged"):
-        profile_from_json(written)
+def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
+    curve = replace(RESULTS["curve"], lines=(replace(LINE, p_values=(0.0, 1.0)),))
+    assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
+    assert "&lt;1e-300</" in curve.to_html()
 
 
 def test_a_file_forges_no_line_of_a_report():
@@ -442,17 +394,12 @@ def test_a_file_forges_no_line_of_a_report():
         assert shown.replace("\n", "").isprintable()
 
 
-def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
-    curve = replace(RESULTS["curve"], lines=(replace(LINE, tests=(replace(LINE.tests[0], p_value=0.0),)),))
-    assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
-    assert "&lt;1e-300</" in curve.to_html()
-
-
-@pytest.mark.parametrize("alpha", [0, 1.0, -1e-6])
-def test_a_verdict_of_no_level_is_refused(alpha):
-    value = dpw.Violation(**FOUND, **CHECKED).to_json()
-    with pytest.raises(dpw.InvalidWitness, match=r"must lie between 0 and 1"):
-        verdict_from_json({**value, "alpha": alpha})
+@pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, -1e-6, 1.5])
+@pytest.mark.parametrize("kind", ["violated", "witness"])
+def test_a_level_in_a_file_lies_between_0_and_1(kind, alpha):
+    value = MADE[kind].to_json()
+    with pytest.raises(InvalidWitness, match="between 0 and 1"):
+        READERS.get(kind, verdict_from_json)({**value, "alpha": alpha})
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.1, 1 - 0.95, 0.0123456, 2e-4, 1e-4, 1e-6 / 3, 1e-6, 1 - 0.999999, 1e-12])
@@ -460,13 +407,8 @@ def test_a_confidence_in_percent_is_never_more_than_it_is(alpha):
     shown = Fraction(text.confidence(alpha).removesuffix(" %")) / 100
     assert Fraction(99, 100) * Fraction(alpha) <= 1 - shown < (1.01 if alpha > 1e-4 else 10) * Fraction(alpha)
     assert 1 - shown >= Fraction(alpha) * (1 - Fraction(1, 10**6))  # but for the last digits of the float
-
-
-@pytest.mark.parametrize(("alpha", "shown"), [(3.04e-7, "99.9999 %"), (1e-6, "99.9999 %"), (2.5e-3, "99.75 %")])
-def test_a_confidence_near_1_is_shown_by_its_nines(alpha, shown):
-    assert text.confidence(alpha) == shown
-    with decimal.localcontext(prec=3, traps=[decimal.Inexact]):
-        assert text.confidence(alpha) == shown
+    with decimal.localcontext(prec=3, traps=[decimal.Inexact]):  # in a context of the user's own
+        assert Fraction(text.confidence(alpha).removesuffix(" %")) / 100 == shown
 
 
 @pytest.mark.parametrize(
@@ -476,70 +418,37 @@ def test_a_confidence_near_1_is_shown_by_its_nines(alpha, shown):
         ("first answer from 0.25 to below 1.3000000000000003", "first answer from 0.25 to below about 1.3"),
         ("output from 1.00001234567 to below 1.00002345678", "output from about 1.00001 to below about 1.00002"),
         ("answer at least 123456.78901234", "answer at least about 123457"),
-        ("output 0.12345678901", "output 0.12345678901"),
-        ("one of 2 outcomes: 0.12345678901, 0.5", "one of 2 outcomes: 0.12345678901, 0.5"),
         ("learned score of answers 1, 2 above 0.49055369584847525", "learned score of answers 1, 2 above about 0.4906"),
-        ("first answer equal to 0.30000000000000004", "first answer equal to 0.30000000000000004"),
-        (
-            "value from 0.30000000000000004 to below 0.3000000001",
-            "value from 0.30000000000000004 to below 0.3000000001",
-        ),
         ("value at least 2.0000000001e-07", "value at least about 2e-07"),
+        ("output 0.12345678901", None),
+        ("one of 2 outcomes: 0.12345678901, 0.5", None),
+        ("first answer equal to 0.30000000000000004", None),
+        ("value from 0.30000000000000004 to below 0.3000000001", None),
     ],
 )
 def test_long_numbers_of_an_event_are_rounded_where_people_read_them(event, shown):
-    assert text.rounded(event) == shown
+    assert text.rounded(event) == (shown or event)
 
 
 @pytest.mark.parametrize(
     ("claim", "bound", "says"),
-    [
-        (PureDP(1.0), 1.0, "ε > 1"),
-        (PureDP(0.9999999), 0.99999991, "ε > 0.999999"),
-        (ZCDP(0.5), 0.50000001, "ρ > 0.5"),
-        (GaussianDP(0.25), 0.2, "μ > 0.25"),
-    ],
-)
+    [(PureDP(1.0), 1.0, "ε > 1"), (PureDP(0.9999999), 0.99999991, "ε > 0.999999"), (ZCDP(0.5), 0.50000001, "ρ > 0.5"),
+     (GaussianDP(0.25), 0.2, "μ > 0.25")],
+)  # fmt: skip
 def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(claim, bound, says):
     """A refuted claim of ε = 1 shows ε > 1: "so ε ≥ 1" would read as no violation."""
     found = replace(RESULTS["violated"], claim=claim, epsilon_lower_bound=bound)
     found = replace(found, witness=replace(WITNESS, claim=claim))
     assert f"  so {says} with confidence" in str(found)
     assert repr(found).endswith(f", {says}>")
-    page = found.to_html()
-    assert f": {says.replace('>', '&gt;')} with confidence" in page
-    assert "≥" not in page
+    assert f": {says.replace('>', '&gt;')} with confidence" in found.to_html()
+    assert "≥" not in found.to_html()
 
 
-def test_a_page_names_the_variant_and_the_pairs_given():
-    """Both (ε, δ)-DP and its case δ = 0 have the kind approx-dp, and pairs are no adjacency with a name."""
-    pair = pairs(([3], [4]))
-    page = replace(RESULTS["violated"], witness=replace(WITNESS, relation=pair)).to_html()
-    assert "0.693147-DP, pure ε-DP." in page
-    assert page.count("the pairs given: ([3], [4])") == 2
-    assert "(1, 1e-05)-DP, of the kind approx-dp." in replace(RESULTS["passed"], claim=ApproxDP(1.0, 1e-5)).to_html()
-
-
-@pytest.mark.parametrize(
-    ("counts", "says"),
-    [
-        (Counts(n10=9), "the mechanism takes no generator; if it draws randomness at all, a seed cannot reproduce "),
-        (Counts(n10=8, n00=1), "the mechanism draws its own randomness: a seed cannot reproduce "),
-    ],
-)
-def test_a_function_that_never_varied_is_not_said_to_draw(counts, says):
-    found = replace(RESULTS["violated"], reproducible=False, witness=replace(WITNESS, counts=counts))
-    assert f"  {says}these counts" in str(found)
-    assert f"{says[0].upper()}{says[1:]}these counts." in found.to_html()
-
-
-@pytest.mark.parametrize(
-    ("hits", "runs", "rare"), [(10, 10, False), (1, 10, False), (0, 10, True), (500, 10_000, False), (2, 10_000, True)]
-)
-def test_an_event_of_every_run_is_no_rare_tail(hits, runs, rare):
-    counts = Counts(n10=hits, n00=runs - hits)
-    notes = notes_on_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
-    assert any("rare tail" in note for note in notes) is rare
+def test_a_function_that_never_varied_is_not_said_to_draw():
+    for counts, says in (({"n10": 9}, "takes no generator"), ({"n10": 8, "n00": 1}, "draws its own randomness")):
+        found = replace(of_counts("violated", **counts), reproducible=False)
+        assert all(f"he mechanism {says}" in shown for shown in (str(found), found.to_html()))
 
 
 @pytest.mark.parametrize("ended", ["time", "runs"])
@@ -574,17 +483,6 @@ def test_a_pass_has_low_power_where_it_excludes_no_more_than_twice_the_claim_or_
             bet = max(epochs - less, 0)
             verdict = replace(RESULTS["passed"], claim=claim, witness=witness, epoch_runs=bet, runs_made=10**9)
             assert ("low_power" in [found.name for found in findings_on_pass(verdict)]) is few
-
-
-@pytest.mark.parametrize(("name", "says"), [("passed", "would have caught"), ("powerless", "can refute")])
-def test_a_note_on_an_event_that_is_frequent_on_both_sides_agrees_with_what_would_have_been_caught(name, says):
-    counts = Counts(n11=900, n00=100)
-    (note,) = (
-        note
-        for note in notes_on_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts)))
-        if "any rate" in note
-    )
-    assert note.endswith(f": the event {says} only mechanisms that fall into it less often on D′")
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
