@@ -2,17 +2,15 @@ import json
 import math
 import sys
 from dataclasses import dataclass, replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dpwitness as dpw
-from dpwitness.api.replay import _replayed_claim, _shrinking_seed
+from dpwitness.api.replay import _shrinking_seed
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     InvalidClaim,
@@ -22,58 +20,12 @@ from dpwitness.errors import (
     InvalidWitness,
     UnknownTarget,
 )
-from dpwitness.events import Event, Interval, OutcomeSet
-from dpwitness.evidence import Estimate
+from dpwitness.events import Event, Interval
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.neighbours import (
-    Pair,
-    Relation,
-    as_finite_numbers,
-    bits,
-    copier,
-    input_from_json,
-    input_to_json,
-    pairs,
-    queries,
-)
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries
 from dpwitness.problem import _reference
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.values import Unreadable, value_from_json, value_to_json
-
-finite = st.floats(-1e6, 1e6)
-witnesses = st.builds(
-    lambda data, shift, claim, counts, event: dpw.Witness(
-        mechanism="svt",
-        parameters={"epsilon": 0.7, "cutoff": 2, "flag": True, "names": ["a"], "none": None},
-        claim=claim,
-        alpha=1e-6,
-        pair=Pair(as_finite_numbers(data), as_finite_numbers([x + shift for x in data]), "made up"),
-        event=event,
-        description=event.describe(),
-        counts=counts,
-        estimate=Estimate(p=0.5, q=0.25, both=0.125),
-        seed=7,
-    ),
-    st.lists(finite, min_size=1, max_size=5),
-    st.floats(0.1, 3),
-    st.builds(ApproxDP, epsilon=st.floats(0, 10), delta=st.floats(0, 0.9)),
-    st.builds(Counts, n10=st.integers(0, 10**12), n00=st.integers(0, 10**12)),
-    st.sampled_from([Interval(coordinate=2, high=1.5), OutcomeSet([[0, 1], [np.nan, 2]])]),
-)
-
-
-@pytest.mark.campaign
-@given(witnesses)
-def test_a_saved_witness_loads_to_itself(tmp_path_factory, witness):
-    path = tmp_path_factory.mktemp("witness") / "w.json"
-    witness.save(path)
-    again = dpw.Witness.load(path)
-    assert again.to_json() == witness.to_json()
-    assert again.claim == witness.claim
-    assert again.counts == witness.counts
-    assert np.array_equal(again.pair.data, witness.pair.data)
-    assert list(path.parent.iterdir()) == [path]  # no half-written file is left
 
 
 @pytest.fixture(scope="module")
@@ -83,19 +35,13 @@ def violation():
     return verdict
 
 
-@pytest.mark.campaign
-def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
-    path = tmp_path / "w.json"
-    violation.witness.save(path)
-    replayed = dpw.replay(dpw.Witness.load(path), seed=99)
+@pytest.mark.parametrize("seed", [None, pytest.param(99, marks=pytest.mark.campaign)])
+def test_a_witness_replays_on_fresh_runs(violation, tmp_path, seed):
+    replayed = dpw.replay(through_a_file(violation.witness, tmp_path), seed=seed)
     assert isinstance(replayed, dpw.Violation)
     assert replayed.search_runs == 0
+    assert replayed.seed != violation.seed
     assert replayed.counts != violation.counts
-
-
-def test_the_same_witness_does_not_convict_a_right_mechanism(violation):
-    replayed = dpw.replay(violation.witness, load("svt"), seed=99, runs=200_000)
-    assert isinstance(replayed, dpw.NotRefuted)
 
 
 def test_a_saved_result_is_a_witness_too(violation, tmp_path):
@@ -117,20 +63,16 @@ def half_a_pair(data, rng):
     return "\ud800" if rng.random() < (0.5 if data[0] else 0.01) else str(rng.integers(3))
 
 
-def half_a_pair_as_a_key(data, rng):
-    return {"\ud800": half_a_pair(data, rng), "other": str(0)}
-
-
 @pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
-@pytest.mark.parametrize("mechanism", [half_a_pair, half_a_pair_as_a_key])
+@pytest.mark.parametrize(
+    "mechanism", [half_a_pair, lambda data, rng: {"\ud800": half_a_pair(data, rng), "other": str(0)}], ids=["", "key"]
+)
 def test_an_event_of_a_text_that_no_file_can_hold_is_read_back(mechanism, tmp_path):
-    neighbours = [([0.0], [1.0])]
-    found = dpw.check(mechanism, claim=0.2, neighbours=neighbours, seed=1, workers=1, runs=5_000)
+    found = dpw.check(mechanism, claim=0.2, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=5_000)
     assert isinstance(found, dpw.Violation)
     assert "\\ud800" in found.witness.description
-    found.witness.save(tmp_path / "w.json")
-    again = dpw.Witness.load(tmp_path / "w.json")
+    again = through_a_file(found.witness, tmp_path)
     assert (again.event, again.description) == (found.witness.event, found.witness.description)
 
 
@@ -144,163 +86,65 @@ def test_a_file_never_decides_which_code_runs(violation, tmp_path):
         dpw.replay(dpw.Witness.load(path))
 
 
-def broken(**changes):
-    def change(value):
-        for key, new in changes.items():
-            if new is KeyError:
-                del value[key]
-            else:
-                value[key] = new
+LACKS = object()
+NOT_ADJACENT = "are not neighbours under the relation in the file"
 
-    return change
+
+COUNTS = {"n10": 1, "n11": 0, "n01": 0, "n00": 0}
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "named"),
     [
-        (broken(format="pickle"), r"w\.json must be a witness, as .*: its format is 'pickle'"),
-        (broken(format="dpwitness-witness/1"), r"w\.json has .*/1', which does not say which inputs are neighbours"),
-        (broken(relation=KeyError), "lacks 'relation'"),
-        (broken(data=KeyError), "lacks 'data'"),
-        (broken(relation={"kind": "os:system"}), "relation kind 'os:system' is unknown: import the module that"),
-        (broken(relation=queries(9).to_json()), r"are not neighbours under the relation in the file: queries\(9\)"),
-        (broken(relation=bits(10).to_json()), r"are not neighbours under the relation in the file: bits\(10\)"),
-        (broken(relation=queries(10, 0.5).to_json()), "are not neighbours under the relation in the file: queries"),
-        (broken(data=[5.0] * 10), "are not neighbours under the relation in the file with the data in the file"),
-        (broken(data="x"), "with the data in the file"),
-        (broken(neighbour=[0.0] * 9 + [7.0]), "are not neighbours under the relation in the file"),
-        (broken(input=[2**63] * 10), r"whole numbers from −2\^63 to 2\^63 − 1"),
-        (broken(counts={"n10": 2**63, "n11": 0, "n01": 0, "n00": 0}), "n10=9223372036854775808"),
-        (broken(seed=2**128), "seed=340282366920938463463374607431768211456"),
-        (broken(alpha=10**400), "alpha=1000"),
-        (broken(parameters={"epsilon": {"float": "Infinity"}}), "parameter epsilon="),
-        (broken(parameters={"epsilon": {"tuple": [1], "more": 2}}), "parameter epsilon="),
-        (broken(parameters={"epsilon": {"array": [1], "dtype": "object"}}), "parameter epsilon="),
-        (broken(parameters={"epsilon": {"array": [[1], [1, 2]], "dtype": "float64"}}), "parameter epsilon="),
-        (broken(parameters={"epsilon": {"array": [300], "dtype": "uint8"}}), "parameter epsilon="),
-        (broken(counts=KeyError), "lacks 'counts'"),
-        (broken(counts={"n10": -1, "n11": 0, "n01": 0, "n00": 0}), "n10=-1"),
-        (broken(counts={"n10": 1.5, "n11": 0, "n01": 0, "n00": 0}), "n10=1.5"),
-        (broken(input=[1, 2]), "are not neighbours under the relation in the file"),
-        (broken(input=["a"] * 10), "numbers only"),
-        (broken(alpha=0), "alpha=0.0"),
-        (broken(claim={"epsilon": -1, "delta": 0}), "epsilon=-1.0"),
-        (broken(parameters={"epsilon": {}}), "parameter epsilon="),
-        (broken(event=[]), "must be an object|damaged"),
-        (broken(event={"kind": "trees"}), "'trees', a score of decision trees: dpwitness 0.2 reads the file, later"),
-        (broken(event={"kind": "weighted"}), "an event of weighted runs: dpwitness 0.2 reads the file, later versions"),
-        (broken(event={"kind": "split"}), "a graded event: dpwitness 0.2 reads the file, later versions do not"),
-        (broken(estimate={"p": 2, "q": 0}), "p=2.0"),
-        (broken(mechanism=3), "mechanism=3"),
-        (broken(mechanism="\ud800"), "surrogates not allowed"),
-        (broken(versions=[]), "damaged"),
+        ({"format": "pickle"}, r"w\.json .*'pickle'"),
+        ({"format": "dpwitness-witness/1"}, r"w\.json has .*/1'"),
+        *(({name: LACKS}, f"'{name}'") for name in ("relation", "data", "counts")),
+        ({"relation": {"kind": "os:system"}}, "'os:system' is unknown"),
+        ({"relation": queries(9).to_json()}, rf"{NOT_ADJACENT}: queries\(9\)"),
+        ({"relation": bits(10).to_json()}, rf"{NOT_ADJACENT}: bits\(10\)"),
+        ({"relation": queries(10, 0.5).to_json()}, f"{NOT_ADJACENT}: queries"),
+        ({"data": [5.0] * 10}, f"{NOT_ADJACENT} with the data in the file"),
+        ({"data": "x"}, "with the data in the file"),
+        ({"neighbour": [0.0] * 9 + [7.0]}, NOT_ADJACENT),
+        ({"input": [1, 2]}, NOT_ADJACENT),
+        ({"input": [2**63] * 10}, r"2\^63"),
+        ({"input": ["a"] * 10}, "numbers only"),
+        *(({"counts": {**COUNTS, "n10": number}}, f"n10={number}") for number in (2**63, -1, 1.5)),
+        ({"seed": 2**128}, "seed=340282366920938463463374607431768211456"),
+        ({"alpha": 10**400}, "alpha=1000"),
+        *(({"parameters": {"epsilon": value}}, "parameter epsilon=") for value in (
+            {}, {"float": "Infinity"}, {"tuple": [1], "more": 2}, {"array": [1], "dtype": "object"},
+            {"array": [[1], [1, 2]], "dtype": "float64"}, {"array": [300], "dtype": "uint8"})),
+        ({"claim": {"epsilon": -1, "delta": 0}}, "epsilon=-1.0"),
+        ({"event": []}, "must be an object|damaged"),
+        *(({"event": {"kind": kind}}, f"{named}.*dpwitness 0.2 reads") for kind, named in (
+            ("trees", "'trees'"), ("weighted", "weighted runs"), ("split", "graded event"))),
+        ({"estimate": {"p": 2, "q": 0}}, "p=2.0"),
+        ({"mechanism": 3}, "mechanism=3"),
+        ({"mechanism": "\ud800"}, "surrogates"),
+        ({"versions": []}, "damaged"),
     ],
-)
-def test_damaged_files_are_refused_with_one_line(violation, change, message, tmp_path):
-    value = violation.witness.to_json()
-    change(value)
+)  # fmt: skip
+def test_damaged_files_are_refused_with_one_line(violation, changes, named, tmp_path):
+    value = {**violation.witness.to_json(), **changes}
     path = tmp_path / "w.json"
-    path.write_text(json.dumps(value))
-    with pytest.raises(InvalidWitness, match=message):
+    path.write_text(json.dumps({name: item for name, item in value.items() if item is not LACKS}))
+    with pytest.raises(InvalidWitness, match=named) as caught:
         dpw.Witness.load(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_files_that_are_no_json(tmp_path):
+    path = tmp_path / "w.json"
     for content in ("{", "[1, NaN]", "nonsense", '{"format": NaN}'):
-        path = tmp_path / "w.json"
         path.write_text(content)
         with pytest.raises(InvalidWitness):
             dpw.Witness.load(path)
     with pytest.raises(InvalidData, match="cannot read"):
         dpw.Witness.load(tmp_path / "missing.json")
-    (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
+    path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidData, match="not UTF-8"):
-        dpw.Witness.load(tmp_path / "b.json")
-
-
-def test_json_holds_no_infinities(violation):
-    text = json.dumps(violation.to_json(), allow_nan=False)
-    assert "detectable_epsilon_reason" in text
-    assert math.isfinite(violation.log_e_value)
-
-
-parameters = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["inf", "-inf", "nan"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(parameters)
-def test_parameters_come_back_unchanged(value):
-    again = value_from_json(json.loads(json.dumps(value_to_json(value), allow_nan=False)))
-    assert repr(again) == repr(value)  # 1, 1.0 and True are equal, but not the same; nan is itself
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.array([1, 2]), np.array([[1.5, np.inf], [np.nan, -0.0]]), np.array(3, np.int16), np.array([True]),
-        np.zeros(0), np.array([1, 2], "<i4"), np.zeros((0, 3), "u2"),
-    ],
-)  # fmt: skip
-def test_arrays_come_back_with_their_dtype(value):
-    again = value_from_json(json.loads(json.dumps(value_to_json(value), allow_nan=False)))
-    assert again.dtype == value.dtype
-    assert again.shape == value.shape
-    assert repr(again) == repr(value)
-
-
-def test_arrays_of_earlier_files_keep_byte_order_and_order_in_memory():
-    again = value_from_json({"array": [[1, 2], [3, 4]], "dtype": ">i4", "order": "F"})
-    assert (again.dtype, again.flags.f_contiguous, again.tolist()) == (np.dtype(">i4"), True, [[1, 2], [3, 4]])
-    with pytest.raises(ValueError, match="cannot have the dtype '>U4'"):
-        value_from_json({"array": ["a"], "dtype": ">U4"})
-
-
-@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "float32", "float64"])
-def test_scalars_of_numpy_come_back_with_their_dtype(name):
-    kind = np.dtype(name).type
-    for value in map(kind, [1, 0] if kind(0).dtype.kind in "bu" else [1, -1]):
-        for held in ([value, 1], (value,), {"key": value}, {value}):
-            again = value_from_json(json.loads(json.dumps(value_to_json(held), allow_nan=False)))
-            assert repr(again) == repr(held)
-            assert [*map(type, again)] == [*map(type, held)]
-    floats = map(kind, [np.nan, -np.inf, -0.0, 0.1] if kind(0).dtype.kind == "f" else [])
-    assert all(repr(value_from_json(value_to_json(value))) == repr(value) for value in floats)
-
-
-@pytest.mark.parametrize(
-    ("scalar", "dtype"),
-    [(300, "int8"), (1, "bool"), (True, "int8"), (1, "float64"), (0.1, "float32"), (1e99, "float16"), ("1", "int8"),
-     (None, "float64"), (None, "int8"), ({"float": "nan"}, "int8"), ({"float": "inf"}, "int8"), ([1], "int8"),
-     (1, "object"), (1, ">i4")],
-)  # fmt: skip
-def test_a_scalar_that_its_dtype_does_not_have_is_refused(scalar, dtype):
-    with pytest.raises(ValueError, match="scalar"):
-        value_from_json({"scalar": scalar, "dtype": dtype})
-
-
-def test_a_mechanism_gets_the_scalars_of_an_input_from_a_file():
-    written = input_to_json([np.int8(127), np.int8(1)])
-    first, second = copier(input_from_json(json.loads(json.dumps(written))))()
-    with np.errstate(over="ignore"):
-        assert first + second == -128
-
-
-def test_what_no_file_can_hold_says_so():
-    holds_itself = []
-    holds_itself.append(holds_itself)
-    for value in (len, {len}, 1j, {1: len}, {1j: 2}, np.array(["x"]), holds_itself, "\ud800", {"\ud800": 1}):
-        written = json.loads(json.dumps(value_to_json(value), allow_nan=False))
-        assert "object" in repr(written)
-        assert value_to_json(value_from_json(written)) == written
-        json.dumps(written, ensure_ascii=False).encode()
-    assert value_from_json({"object": "<built-in>"}) == Unreadable("<built-in>")
+        dpw.Witness.load(path)
 
 
 def quiet(rng, data, bound=math.inf, norm="inf", shape=(1, 2), scale=0.2, size=1):
@@ -345,10 +189,6 @@ class Foreign(Relation):
 
     noun = "value"
 
-    def __init__(self, written=None):
-        if written is not None:
-            self.to_json = lambda: written
-
     def candidates(self, data=None, *, centre=0.0, scale=1.0):
         yield Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
@@ -359,7 +199,7 @@ class Foreign(Relation):
 @pytest.mark.campaign
 @pytest.mark.parametrize("written", [None, {"kind": "theirs", "more": 1}])
 def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
-    relation = Foreign(written)
+    relation = Foreign() if written is None else type("Writing", (Foreign,), {"to_json": lambda self: written})()
     verdict = dpw.check(quiet, claim=1.0, neighbours=relation, seed=1, search_runs=5_000)
     assert verdict.witness.relation is relation
     again = through_a_file(verdict.witness, tmp_path)
@@ -388,22 +228,27 @@ def test_a_replay_makes_ten_times_the_runs_of_its_witness_or_many(found, runs, m
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "replayed"),
-    [(2.0, None, (2.0, 0.25)), (None, 0.5, (1.0, 0.5)), (2.0, 0.0, (2.0, 0.0)), (None, None, (1.0, 0.25))],
-)
-def test_what_is_not_given_anew_is_as_in_the_claim_of_the_witness(epsilon, delta, replayed):
-    assert _replayed_claim(ApproxDP(1.0, 0.25), epsilon, delta) == ApproxDP(*replayed)
+    ("given", "replayed"),
+    [({"claim": 2.0}, (2.0, 0.25)), ({"delta": 0.5}, (1.0, 0.5)), ({"claim": 2.0, "delta": 0.0}, (2.0, 0.0)),
+     ({}, (1.0, 0.25))],
+)  # fmt: skip
+def test_what_is_not_given_anew_is_as_in_the_claim_of_the_witness(found, given, replayed):
+    witness = replace(found.witness, claim=ApproxDP(1.0, 0.25))
+    again = dpw.replay(witness, quiet, parameters={"scale": 50.0}, seed=3, runs=1_000, **given)
+    assert again.claim == ApproxDP(*replayed)
 
 
 def test_a_file_does_not_make_inputs_of_a_target_adjacent(found):
-    """Forty people moved at once."""
+    """Forty people moved at once give any histogram away; its claim is about one."""
     wide = [as_finite_numbers([people, 0, 0, 0, 0]) for people in (40, 0)]
     forged = replace(
         found.witness, mechanism="histogram", parameters={"epsilon": 1.0}, pair=Pair(*wide),
-        relation=pairs(tuple(wide)), data=None,
+        relation=pairs(tuple(wide)), data=None, event=Interval(coordinate=0, low=20.0), claim=ApproxDP(1.0),
     )  # fmt: skip
     with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
         dpw.replay(forged, runs=20_000)
+    told = dpw.replay(forged, neighbours=pairs(wide), runs=20_000)  # the user's own word
+    assert isinstance(told, dpw.Violation)
 
 
 @pytest.mark.campaign
@@ -426,18 +271,17 @@ def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "named"),
     [
-        ({"neighbours": queries(2)}, r"is not one that queries\(2\) calls neighbouring"),
-        ({"neighbours": queries(3, 0.5)}, r"queries\(3, sensitivity=0.5\) calls neighbouring"),
-        ({"neighbours": bits(3)}, r"bits\(3\) calls neighbouring"),
-        ({"neighbours": pairs(([10, 4, 4], [10, 4, 5]))}, r"pairs\(\(\[10, 4, 4\], \[10, 4, 5\]\)\) calls"),
+        ({"neighbours": queries(2)}, r"queries\(2\)"),
+        ({"neighbours": queries(3, 0.5)}, r"queries\(3, sensitivity=0.5\)"), ({"neighbours": bits(3)}, r"bits\(3\)"),
+        ({"neighbours": pairs(([10, 4, 4], [10, 4, 5]))}, r"pairs\(\(\[10, 4, 4\], \[10, 4, 5\]\)\)"),
         ({"data": [9, 9, 9]}, r"queries\(3\) calls neighbouring with the given data"),
         ({"neighbours": queries(3), "data": [9, 9, 9]}, r"queries\(3\) calls neighbouring with the given data"),
     ],
-)
-def test_a_pair_outside_the_relation_is_not_replayed(found, settings, message):
-    with pytest.raises(InvalidNeighbours, match=r"the witness's pair \[.*" + message):
+)  # fmt: skip
+def test_a_pair_outside_the_relation_is_not_replayed(found, settings, named):
+    with pytest.raises(InvalidNeighbours, match=r"the witness's pair \[.*" + named):
         dpw.replay(found.witness, quiet, **settings)
 
 
@@ -449,38 +293,28 @@ def test_a_relation_that_contains_the_pair_is_kept(found):
         assert replayed.witness.relation is relation
 
 
-def number_of_floats(rng, rows):
-    """A count of records, private at ε = 1: each record counts once at most."""
-    values = [row["x"] for row in rows] if isinstance(rows, list) else list(rows["x"])
-    return sum(type(value) is float for value in values) + rng.laplace()
-
-
 @pytest.mark.parametrize("form", ["list", "columns", "dataframe"])
-def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(form, tmp_path):
+def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(found, form, tmp_path):
+    def number_of_floats(rng, rows):
+        """A count of records, private at ε = 1: each record counts once at most."""
+        values = [row["x"] for row in rows] if isinstance(rows, list) else list(rows["x"])
+        return sum(type(value) is float for value in values) + rng.laplace()
+
     def dataset(*values):
         objects = pd.DataFrame({"x": pd.Series(values, dtype=object)})
         return {"list": [{"x": v} for v in values], "columns": {"x": list(values)}, "dataframe": objects}[form]
 
-    honest = dpw.Witness(
-        mechanism="number_of_floats",
-        parameters={},
-        claim=ApproxDP(epsilon=1.0),
-        alpha=1e-6,
-        relation=dpw.records({"x": dpw.numbers(0, 9)}, form=form),
-        pair=Pair(dataset(*[1] * 20), dataset(*[1] * 20, 3)),
-        event=Interval(coordinate=0, low=10.0),
-        description="output above 10",
-        counts=Counts(),
-        estimate=Estimate(p=1.0, q=0.0, both=0.0),
-        seed=1,
-    )
+    honest = replace(
+        found.witness, parameters={}, relation=dpw.records({"x": dpw.numbers(0, 9)}, form=form), data=None,
+        pair=Pair(dataset(*[1] * 20), dataset(*[1] * 20, 3)), event=Interval(coordinate=0, low=10.0),
+    ).to_json()  # fmt: skip
     path = tmp_path / "w.json"
-    path.write_text(json.dumps(honest.to_json()))
+    path.write_text(json.dumps(honest))
     settings = {"runs": 200, "workers": 1, "seed": 2}
     assert isinstance(dpw.replay(path, number_of_floats, **settings), dpw.NotRefuted)
     for side, more in (("input", []), ("neighbour", [3])):
-        path.write_text(json.dumps({**honest.to_json(), side: input_to_json(dataset(*[1.0] * 20, *more))}))
-        with pytest.raises(InvalidWitness, match=r"of the witness are not neighbours under the relation in the file"):
+        path.write_text(json.dumps({**honest, side: input_to_json(dataset(*[1.0] * 20, *more))}))
+        with pytest.raises(InvalidWitness, match=NOT_ADJACENT):
             dpw.replay(path, number_of_floats, **settings)
 
 
@@ -494,9 +328,8 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
 
 
 def test_a_replay_without_the_outcome_of_its_witness_says_so(violation):
-    notes = dpw.replay(replace(violation.witness, outcome="mine.py:released"), seed=2).notes
-    said = "the witness was found with outcome=mine.py:released, this replay is without: give it again"
-    assert any(note.startswith(said) for note in notes)
+    witness = replace(violation.witness, outcome="mine.py:released")
+    assert any("outcome=mine.py:released" in note for note in dpw.replay(witness, seed=2).notes)
 
 
 @pytest.mark.campaign
@@ -507,13 +340,10 @@ def test_a_replay_with_the_outcome_of_its_witness_has_nothing_to_say_of_it(found
 
 def test_a_target_may_be_given_by_its_name(violation):
     assert isinstance(dpw.replay(violation.witness, "svt", seed=99, runs=100_000), dpw.NotRefuted)
-    forged = replace(violation.witness, mechanism="os:system")  # a file decides about no code
-    with pytest.raises(UnknownTarget, match="its code is not run"):
-        dpw.replay(forged)
 
 
 def test_a_mechanism_with_other_parameters_is_refused(found, violation):
-    with pytest.raises(InvalidParameter, match="quiet has no parameter 'epsilon', which the witness gives to isvt1"):
+    with pytest.raises(InvalidParameter, match="quiet has no parameter 'epsilon'"):
         dpw.replay(violation.witness, quiet)
 
     def needs_more(rng, data, bound, norm, shape, scale, bins, size):
@@ -542,23 +372,19 @@ def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
     """The name `__main__:noisy` is that of another script in the process that replays it."""
     main = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    (tmp_path / "elsewhere").mkdir()
-
-    def noisy():
-        pass
-
-    noisy.__module__, noisy.__qualname__ = "__main__", "noisy"
+    noisy = SimpleNamespace(__module__="__main__", __qualname__="noisy")
     assert _reference(noisy) == "__main__:noisy"  # typed in: of no file
     main.__file__ = "<stdin>"
     assert _reference(noisy) == "__main__:noisy"
-    script = tmp_path / "script.py"
+    script, elsewhere = tmp_path / "script.py", tmp_path / "elsewhere"
     script.touch()
+    elsewhere.mkdir()
     main.__file__ = str(script)
     monkeypatch.chdir(tmp_path)
     assert _reference(noisy) == "script.py:noisy"
-    monkeypatch.chdir("elsewhere")
+    monkeypatch.chdir(elsewhere)
     assert _reference(noisy) == f"{script}:noisy"
-    (tmp_path / "elsewhere").rmdir()
+    elsewhere.rmdir()
     assert _reference(noisy) == f"{script}:noisy"  # the working folder was removed
 
 
@@ -580,11 +406,10 @@ def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
     again = through_a_file(verdict.witness, tmp_path)
     assert again.unreadable_inputs
     assert again.to_json() == verdict.witness.to_json()
-    assert str(again) == str(verdict.witness)
     loaded = verdict_from_json(json.loads(json.dumps(verdict.to_json())))
-    assert "Ledger of 1" in loaded.to_html()
+    assert all("Ledger of 1" in shown for shown in (str(again), loaded.to_html()))
     for neighbours in (None, [(Ledger(2), Ledger(0))]):
-        with pytest.raises(InvalidWitness, match=r"no file can hold the inputs .*: give these inputs"):
+        with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
             dpw.replay(again, counted, neighbours=neighbours)
     with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
         dpw.shrink(loaded, counted)
@@ -592,58 +417,20 @@ def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
         assert dpw.replay(again, counted, neighbours=neighbours, seed=3, runs=5_000).refuted
 
 
-@pytest.mark.campaign
-def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
-    """Forty people moved at once give any histogram away; its claim is about one."""
-    verdict = dpw.check(load("histogram"), epsilon=1.0, claim=0.5, seed=1)
-    value = verdict.witness.to_json()
-    wide = [[40, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
-    value |= {
-        "mechanism": "histogram",
-        "input": wide[0],
-        "neighbour": wide[1],
-        "relation": {"kind": "pairs", "given": [wide], "noun": "value"},
-        "data": None,
-        "event": {"kind": "interval", "coordinate": 0, "low": 20.0, "high": None, "description": ""},
-        "claim": {"epsilon": 1.0, "delta": 0.0},
-    }
-    forged = dpw.Witness.from_json(value)
-    with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
-        dpw.replay(forged, runs=20_000)
-    told = dpw.replay(forged, neighbours=pairs(wide), runs=20_000)  # the user's own word
-    assert isinstance(told, dpw.Violation)
-
-
-@pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, -1e-6, 1.5])
-def test_a_level_in_a_file_lies_between_0_and_1(violation, alpha):
-    value = violation.witness.to_json()
-    assert dpw.Witness.from_json(value).alpha == violation.alpha
-    with pytest.raises(InvalidWitness, match="must lie between 0 and 1"):
-        dpw.Witness.from_json(value | {"alpha": alpha})
-
-
-def test_a_replay_makes_other_runs_than_the_check(violation):
-    replayed = dpw.replay(violation.witness)
-    assert replayed.seed != violation.seed
-    assert replayed.counts != violation.counts
-
-
 def test_a_replay_of_too_few_runs_is_refused_as_a_check_is(violation):
     with pytest.raises(dpw.BudgetTooSmall, match=r"runs=35 is too small: .* needs 36 runs"):
         dpw.replay(violation.witness, runs=35)
 
 
-def test_inputs_that_the_relation_in_the_file_cannot_judge_are_refused(violation, monkeypatch):
-    """A relation of another package may raise whatever it likes for what stands in a file."""
-    monkeypatch.setattr(type(violation.witness.relation), "contains", lambda *_: [][0])
-    with pytest.raises(InvalidWitness, match=r"cannot tell whether the inputs are neighbours: IndexError"):
-        dpw.Witness.from_json(violation.witness.to_json())
-
-
-def test_what_has_no_hash_names_no_column():
-    array = {"array": [], "dtype": "float64"}
-    with pytest.raises(ValueError, match="unhashable type"):
-        value_from_json({"dataframe": [[array, "float64", [1.0]]], "index": {"range": [0, 1, 1], "name": None}})
+def test_whatever_a_relation_of_another_package_raises_is_one_line(violation, monkeypatch):
+    written = violation.witness.to_json()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(violation.witness.relation), "contains", lambda *_: [][0])
+        with pytest.raises(InvalidWitness, match=r"cannot tell whether the inputs are neighbours: IndexError"):
+            dpw.Witness.from_json(written)
+    monkeypatch.setattr("dpwitness.neighbours.relation.relation_from_json", lambda _: [][0])
+    with pytest.raises(InvalidWitness, match="list index out of range"):
+        dpw.Witness.from_json(written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -658,11 +445,8 @@ class Unregistered(Event):
         return "mine"
 
 
-class Misnamed(Relation):
+class Misnamed(Foreign):
     """A relation that writes another one, which does not hold its pairs."""
-
-    def candidates(self, data=None, *, centre=0.0, scale=1.0):
-        return iter(())
 
     def contains(self, pair, data=None):
         return True
@@ -677,26 +461,20 @@ class Failing(Misnamed):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "named"),
     [
-        ({"event": Unregistered()}, "event kind 'unregistered' is unknown: import the module that registers it by"),
-        ({"relation": Misnamed()}, "the inputs .* are not neighbours under the relation in the file"),
-        ({"relation": Failing()}, "its to_json raised ZeroDivisionError: no luck"),
+        ({"event": Unregistered()}, "'unregistered' is unknown"),
+        ({"relation": Misnamed()}, NOT_ADJACENT),
+        ({"relation": Failing()}, "to_json raised ZeroDivisionError: no luck"),
     ],
 )
-def test_what_could_not_be_read_back_is_not_written(violation, tmp_path, changes, message):
-    with pytest.raises(InvalidWitness, match=f"w.json was not written, since it could not be read back: .*{message}"):
-        replace(violation.witness, **changes).save(tmp_path / "w.json")
+def test_what_could_not_be_read_back_is_not_written(violation, tmp_path, changes, named):
+    witness = replace(violation.witness, **changes)
+    with pytest.raises(InvalidWitness, match=f"w.json was not written, since it could not be read back: .*{named}"):
+        witness.save(tmp_path / "w.json")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_result_stands_without_a_relation_that_cannot_write_itself(violation):
     found = replace(violation, witness=replace(violation.witness, relation=Failing()))
     assert found.to_json()["witness"]["relation"] is None
-
-
-def test_whatever_a_reader_of_another_package_raises_is_one_line(violation, monkeypatch):
-    value = violation.witness.to_json()
-    monkeypatch.setattr("dpwitness.neighbours.relation.relation_from_json", lambda _: [][0])
-    with pytest.raises(InvalidWitness, match=r"the witness is damaged: list index out of range"):
-        dpw.Witness.from_json(value)
