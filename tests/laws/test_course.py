@@ -18,7 +18,6 @@ from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, O
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.results.saved import result_from_json
-from dpwitness.results.verdict import Course, Outputs
 from dpwitness.results.witness import Witness
 
 EARLIER = Path(__file__).parents[1] / "data" / "0.1.0"
@@ -32,6 +31,11 @@ def noisy_sum(rng, data, epsilon):
 
 def violation():
     return dpw.check(noisy_sum, epsilon=1.0, **EFFORT)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return violation()
 
 
 def rounded(value):
@@ -97,8 +101,7 @@ def test_pairs_and_events_are_those_of_the_search():
 
 
 @pytest.mark.campaign
-def test_a_replay_searches_nothing_and_a_smaller_witness_keeps_what_was_tried():
-    found = violation()
+def test_a_replay_searches_nothing_and_a_smaller_witness_keeps_what_was_tried(found):
     replayed = dpw.replay(found.witness, noisy_sum, seed=2, workers=1)
     assert (replayed.course.pairs, replayed.course.events) == (0, 0)
     assert replayed.course.outputs is not None
@@ -147,26 +150,36 @@ def test_outcomes_of_any_length_are_counted_as_wholes():
     assert shown.values == ("⊥⊥", "⊥⊤", "⊤")
     assert (shown.on_data, shown.on_neighbour) == ((0, 60, 40), (20, 30, 50))
     assert shown.inside == (False, True, False)
+    x = np.repeat([0.0, 1.0, 2.0, np.nan], 25)[:, None], np.repeat([0.0, 1.0, 2.0, 3.0], 25)[:, None]
+    shown = outputs_of(Told(single=True), Outside(interval=Interval(coordinate=0, low=1.0, high=3.0)), *x)
+    assert (shown.values, shown.inside) == (("0", "1", "2", "3"), (True, False, False, True))
+    assert (sum(shown.on_data), sum(shown.on_neighbour)) == (75, 100)  # absent ones are left out
 
 
-def test_one_answer_alone_is_a_flag_where_longer_ones_are():
-    x = rows(*[[0, 1]] * 60, *[[1]] * 40)
-    assert outputs_of(Told(flags=True), OutcomeSet([[1]]), x, x).values == ("⊥⊤", "⊤")
-    assert outputs_of(Told(), OutcomeSet([[1]]), x, x).values == ("(0, 1)", "1")
+HALF = Interval(coordinate=0, low=0.5)
+ONE_OR_TWO = rows(*[[0, 1]] * 60, *[[1]] * 40)
 
 
-def test_flags_and_negative_zeros_among_numbers_are_said_by_their_names():
-    x = np.repeat([FALSE, TRUE, 2.0, -0.5, NEGATIVE_ZERO], 20)[:, None]
-    shown = outputs_of(Told(single=True), Interval(coordinate=0, low=0.5), x, x)
-    assert shown.values == ("−0.5", "−0", "⊥", "⊤", "2")
+def each(*values):
+    return np.repeat(values, 50)[:, None]
 
 
-def test_values_are_said_in_four_digits_where_these_tell_them_apart():
-    event = Interval(coordinate=0, low=0.5)
-    x = np.repeat([0.1 + 0.2, 1 / 3, 2.0, -math.inf], 20)[:, None]
-    assert outputs_of(Told(single=True), event, x, x).values == ("−∞", "0.3", "0.3333", "2")
-    x = np.repeat([1 / 3, 0.33333], 50)[:, None]
-    assert outputs_of(Told(single=True), event, x, x).values == ("0.33333", "0.3333333333333333")
+@pytest.mark.parametrize(
+    ("told", "event", "x", "values"),
+    [
+        (Told(flags=True), OutcomeSet([[1]]), ONE_OR_TWO, ("⊥⊤", "⊤")),
+        (Told(), OutcomeSet([[1]]), ONE_OR_TWO, ("(0, 1)", "1")),
+        (Told(single=True), HALF, each(FALSE, TRUE, 2.0, -0.5, NEGATIVE_ZERO), ("−0.5", "−0", "⊥", "⊤", "2")),
+        (Told(single=True), HALF, each(0.1 + 0.2, 1 / 3, 2.0, -math.inf), ("−∞", "0.3", "0.3333", "2")),
+        (Told(single=True), HALF, each(1 / 3, 0.33333), ("0.33333", "0.3333333333333333")),
+        (Told(), ScoreThreshold([0], [[0.0]], [[-1.0, 1.0, 0.0]], -1.0), each(-0.5, 0.5), ("−1", "1")),
+    ],
+)
+def test_values_are_said_so_that_they_can_be_told_apart(told, event, x, values):
+    shown = outputs_of(told, event, x, x)
+    assert shown.values == values
+    held = [np.count_nonzero(event.contains(x)), sum(np.array(shown.on_data)[list(shown.inside)])]
+    assert held[0] == held[1]
 
 
 def test_of_many_texts_the_most_frequent_are_shown():
@@ -178,22 +191,14 @@ def test_of_many_texts_the_most_frequent_are_shown():
 def test_dates_are_bins_of_their_own_and_edges_have_their_unit():
     event, told = Interval(coordinate=0, low=19_753.0), Told(single=True, dates={0: "D"})
     x = np.repeat([19_752.0, 19_753.0], 50)[:, None]
-    shown = outputs_of(told, event, x, x)
-    assert (shown.statistic, shown.values) == ("answer", ("2024-01-30", "2024-01-31"))
-    assert outputs_of(told, Outside(interval=event), x, x).values == shown.values
-    assert shown.date_unit is None  # texts need none
+    for one in (event, Outside(interval=event)):
+        shown = outputs_of(told, one, x, x)
+        assert (shown.statistic, shown.values) == ("answer", ("2024-01-30", "2024-01-31"))
+        assert shown.date_unit is None  # texts need none
     x = np.arange(19_700.0, 19_800.0)[:, None]
     drawn = outputs_of(told, event, x, x)
     assert (drawn.statistic, drawn.date_unit, drawn.edges[0]) == ("answer", "D", x.min())
     assert outputs_of(Told(single=True), event, x, x).date_unit is None
-
-
-def test_few_values_are_bins_of_their_own_and_absent_ones_are_left_out():
-    x, y = np.repeat([0.0, 1.0, 2.0, np.nan], 25)[:, None], np.repeat([0.0, 1.0, 2.0, 3.0], 25)[:, None]
-    shown = outputs_of(Told(single=True), Outside(interval=Interval(coordinate=0, low=1.0, high=3.0)), x, y)
-    assert shown.values == ("0", "1", "2", "3")
-    assert shown.inside == (True, False, False, True)
-    assert (sum(shown.on_data), sum(shown.on_neighbour)) == (75, 100)
 
 
 def test_histograms_have_edges_where_the_event_ends_and_say_nothing_of_tails():
@@ -211,21 +216,15 @@ def test_histograms_have_edges_where_the_event_ends_and_say_nothing_of_tails():
     assert shown.statistic == "first answer − second answer"
 
 
-def test_a_score_is_a_value_too_and_its_threshold_no_part_of_the_event():
-    event = ScoreThreshold([0], [[0.0]], [[-1.0, 1.0, 0.0]], -1.0)
-    x, y = np.repeat([-0.5, 0.5], 50)[:, None], np.repeat([-0.5, 0.5], [70, 30])[:, None]
-    shown = outputs_of(Told(), event, x, y)
-    assert shown.values == ("−1", "1")
-    assert shown.inside == (False, True)
-
-
 def test_numbers_near_the_largest_one_and_infinite_ones_are_no_error():
     x = np.concatenate([1e307 * np.linspace(-17, 17, 98), [np.inf, -np.inf]])[:, None]
-    assert outputs_of(Told(), Interval(coordinate=0, low=0.5), x, x) is None  # no width can be written down
+    assert outputs_of(Told(), HALF, x, x) is None  # no width can be written down
     x = np.concatenate([np.linspace(-1e307, 1e307, 98), [np.inf, -np.inf]])[:, None]
-    shown = outputs_of(Told(), Interval(coordinate=0, low=0.5), x, x)
+    shown = outputs_of(Told(), HALF, x, x)
     assert 0.5 in shown.edges
     assert sum(shown.on_data) >= 90
+    several = Box((HALF, Interval(coordinate=1, low=0.0)))
+    assert outputs_of(Told(), several, np.zeros((100, 2)), np.ones((100, 2))) is None  # no distribution of one value
 
 
 def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
@@ -238,14 +237,7 @@ def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
         assert outputs_of(Told(), Failing(interval=Interval(coordinate=0, low=1.0)), x, x) is None
 
 
-@pytest.mark.parametrize("event", [Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0)))])
-def test_events_of_several_values_have_no_distribution_of_one(event):
-    x = np.random.default_rng(1).normal(size=(100, 2))
-    assert outputs_of(Told(), event, x, x) is None
-
-
-def test_no_runs_are_made_for_a_figure_that_take_more_than_their_share_of_the_time(monkeypatch):
-    found = violation()
+def test_no_runs_are_made_for_a_figure_that_take_more_than_their_share_of_the_time(found, monkeypatch):
     monkeypatch.setattr(outputs, "SECONDS", 0.0)
     monkeypatch.setattr(outputs, "SECONDS_SHARE", 0.0)
     without = violation()
@@ -265,16 +257,10 @@ GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "
      {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},
      *({"date_unit": unit} for unit in ("", "x", "s s", "0D", "generic", "9" * 20 + "D", 5))],
 )  # fmt: skip
-def test_damaged_distributions_are_refused(wrong):
-    good = violation().to_json()
+def test_damaged_distributions_are_refused(found, wrong):
+    good = found.to_json()
     good["course"]["outputs"] = GIVEN
     assert result_from_json(good).course.outputs.values == ("0", "1")
     good["course"]["outputs"] = {**GIVEN, **wrong}
     with pytest.raises(dpw.InvalidWitness, match="damaged"):
         result_from_json(good)
-
-
-def test_a_course_has_no_more_than_its_points():
-    assert math.isfinite(violation().course.evidence[-1][1])
-    assert Course(pairs=1, events=1).to_json() == {"pairs": 1, "events": 1, "evidence": []}
-    assert Outputs(**{k: tuple(v) if isinstance(v, list) else v for k, v in GIVEN.items()}).edges == ()

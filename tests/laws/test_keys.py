@@ -1,7 +1,6 @@
 """Outcomes with keys: what an event says is what a person finds who looks it up in the outcome."""
 
 import datetime
-import json
 import math
 import re
 import tracemalloc
@@ -22,7 +21,7 @@ from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
-from dpwitness.mechanisms.columns import MOST_COLUMNS, MOST_LABELS, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, Entry, OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
@@ -59,7 +58,7 @@ DAY = datetime.date(2024, 1, 31)
         ([[7.0, DAY], [DAY, 7.0]], {"value 1": "s", "value 2": "s"}),
         ([pd.DataFrame({"n": [5], "when": [pd.Timestamp(0)]})] * 2, {"column 'when', row 1": "s"}),
     ],
-)
+)  # fmt: skip
 def test_it_is_known_where_dates_stand(outcomes, dates):
     mechanism = returning(outcomes)
     seen(mechanism, outcomes)
@@ -68,8 +67,7 @@ def test_it_is_known_where_dates_stand(outcomes, dates):
 
 NOON = datetime.datetime(2024, 1, 31, 12)
 TOLD = {
-    "date": (DAY, "[2024-01-31]"),
-    "datetime": (NOON, "[2024-01-31 12:00:00]"),
+    "date": (DAY, "[2024-01-31]"), "datetime": (NOON, "[2024-01-31 12:00:00]"),
     "zone": (NOON.replace(tzinfo=datetime.UTC), "[2024-01-31 12:00:00+00:00]"),
     "Timestamp with zone": (pd.Timestamp("2024-01-31", tz="Europe/Berlin"), "[2024-01-31 00:00:00+01:00]"),
     "days of NumPy": (np.datetime64("2024-01-31"), "[2024-01-31]"),
@@ -77,16 +75,13 @@ TOLD = {
     "before 1970": (np.datetime64("1969-12-31T12", "ns"), "[1969-12-31 12:00:00]"),
     "length of time": (datetime.timedelta(1), "[1 day, 0:00:00]"),
     "days of time of NumPy": (np.timedelta64(5, "D"), "[5 timedelta64[D]]"),
-    "Decimal": (Decimal("0.10"), "[Decimal('0.10')]"),
-    "Fraction": (Fraction(1, 2), "[Fraction(1, 2)]"),
-    "seconds of NumPy": (np.datetime64("2024-01-31T12", "s"), "[2024-01-31 12:00:00]"),
-    "number": (5.0, "[5]"),
-    "numbers": ((5.0, 7.0), "[5, 7]"),
-    "list of dates": ([DAY, NOON], "[a list, 2, 2024-01-31, 2024-01-31 12:00:00]"),
+    "Decimal": (Decimal("0.10"), "[Decimal('0.10')]"), "Fraction": (Fraction(1, 2), "[Fraction(1, 2)]"),
+    "seconds of NumPy": (np.datetime64("2024-01-31T12", "s"), "[2024-01-31 12:00:00]"), "number": (5.0, "[5]"),
+    "numbers": ((5.0, 7.0), "[5, 7]"), "list of dates": ([DAY, NOON], "[a list, 2, 2024-01-31, 2024-01-31 12:00:00]"),
     "dict": ({"at": DAY, "n": 5}, "[a dict, 2024-01-31, 5, 'at', 'n']"),
     "column": (pd.DataFrame({"when": [pd.Timestamp(DAY, tz="UTC")]}), "2024-01-31 00:00:00+00:00"),
     "Polars": (pl.DataFrame({"when": [DAY]}), "2024-01-31"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", TOLD)
@@ -102,23 +97,14 @@ def test_each_value_of_an_outcome_is_told_once(kind):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (Decimal("0.1"), 0.1),
-        (Decimal(5), 5),
-        (Decimal(5), Fraction(5)),
-        (Decimal("0.1"), "0.1"),
-        (Fraction(1, 2), "1/2"),
-        (DAY, "2024-01-31"),
-        (np.datetime64(DAY), "2024-01-31"),
-        (NOON.time(), "12:00:00"),
-        (NOON, np.datetime64(NOON, "s")),
-        (NOON, np.datetime64(NOON, "us")),
-        (DAY, np.datetime64(DAY)),
-        (DAY, datetime.datetime.combine(DAY, datetime.time())),
-        (DAY, 1_706_659_200.0),
+        (Decimal("0.1"), 0.1), (Decimal(5), 5), (Decimal(5), Fraction(5)), (Decimal("0.1"), "0.1"),
+        (Fraction(1, 2), "1/2"), (DAY, "2024-01-31"), (np.datetime64(DAY), "2024-01-31"), (NOON.time(), "12:00:00"),
+        (NOON, np.datetime64(NOON, "s")), (NOON, np.datetime64(NOON, "us")), (DAY, np.datetime64(DAY)),
+        (DAY, datetime.datetime.combine(DAY, datetime.time())), (DAY, 1_706_659_200.0),
         (datetime.timedelta(1), np.timedelta64(86_400, "s")),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_two_outcomes_are_not_told_alike(one, other, inside):
     """An event that holds one of them alone names it: the same text for both would say what is not so."""
     outcomes = [inside(one), inside(other)]
@@ -135,14 +121,6 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
         if held.sum() == 1:
             told[int(held[1])].add(event.describe(noun, mechanism.label))
     assert not told[0] & told[1]
-
-
-def test_not_more_places_of_dates_are_kept_than_texts():
-    traits = OutputTraits()
-    for place in range(MOST_LABELS + 5):
-        traits.date(place, "D")
-    traits.date(0, "s")
-    assert (len(traits.dates), traits.dates[0], traits.dates[1]) == (MOST_LABELS, "", "D")
 
 
 def laid(mechanism, outcomes):
@@ -275,44 +253,31 @@ def test_a_row_follows_from_the_outcome_and_the_columns_alone(outcomes, random):
         assert np.array_equal(rows[repr(outcome)], row, equal_nan=True)
 
 
-def rarely_something(rng, data):
-    if rng.random() < 0.99:
-        return []
-    return [{"a": 1.0}] if rng.random() < 0.5 else [rng.random()]
-
-
 def test_a_row_follows_from_the_outcome_alone_where_nothing_has_columns_yet():
     """The first outcomes hold nothing, so that they say of no entry where it stands."""
     mechanism = returning([[], [{"a": 1.0}], [0.5], [0.5], [{"a": 1.0}], []])
     runs = PairedRuns(pair=PAIR, order=np.zeros(3, np.uint8), columns=Columns(), coupled=False)
     _, (x, y) = mechanism.pair_rows(runs, np.random.default_rng(0), 1)
     assert np.array_equal(x, y[::-1], equal_nan=True)
-    made = runner(PythonMechanism(Signature.of(rarely_something, {})), 1)
-    x, y = made.sample(PAIR, 1_000, Role.SEARCH, coupled=False)
-    marks = x[:, made.mechanism.columns.coordinate((), 0)]
-    assert len(np.unique(marks[~np.isnan(marks)])) == 1
-
-
-def rarely_a_token(rng, data):
-    token = {str(rng.integers(0, 1 << 60)): 1.0} if rng.random() < 0.02 else {}
-    return {"count": rng.random()} | token
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wider_outcome_among_the_first_ones_ends_no_check(seed):
-    verdict = dpw.check(
-        rarely_a_token, claim=1, neighbours=dpw.pairs(([0], [1])), runs=100, search_runs=64, workers=1, seed=seed,
-        outcome=same,
-    )  # fmt: skip
+    def rarely_a_token(rng, data):
+        token = {str(rng.integers(0, 1 << 60)): 1.0} if rng.random() < 0.02 else {}
+        return {"count": rng.random()} | token
+
+    limits = {"runs": 100, "search_runs": 64, "workers": 1, "seed": seed, "outcome": same}
+    verdict = dpw.check(rarely_a_token, claim=1, neighbours=dpw.pairs(([0], [1])), **limits)
     assert isinstance(verdict, dpw.NotRefuted)
-
-
-def many_words(rng, data):
-    return {f"word {word}": 1.0 for word in rng.integers(0, 1000, 3).tolist()}
 
 
 def test_columns_do_not_depend_on_how_fast_a_machine_is():
     """The clock says how many runs are timed, and how many a health check makes."""
+
+    def many_words(rng, data):
+        return {f"word {word}": 1.0 for word in rng.integers(0, 1000, 3).tolist()}
+
     columns = []
     for seconds, runs in [(0.0, 2), (0.01, 9)]:
         mechanism = PythonMechanism(Signature.of(many_words, {}))
@@ -324,16 +289,11 @@ def test_columns_do_not_depend_on_how_fast_a_machine_is():
     assert columns[0] == columns[1]
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        pytest.param(lambda rng, k: f"key {k}", id="text", marks=pytest.mark.campaign),
-        pytest.param(lambda rng, k: (k, float("nan")), id="NaN", marks=pytest.mark.campaign),
-    ],
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("key", [lambda k: f"key {k}", lambda k: (k, float("nan"))], ids=["text", "NaN"])
 def test_orders_of_keys_fill_no_memory(key):
     def shuffled(rng, data):
-        return {key(rng, k): 1.0 for k in rng.permutation(8).tolist()}
+        return dict.fromkeys(map(key, rng.permutation(8).tolist()), 1.0)
 
     mechanism, rng = PythonMechanism(Signature.of(shuffled, {})), np.random.default_rng(0)
 
@@ -351,15 +311,15 @@ def test_orders_of_keys_fill_no_memory(key):
         tracemalloc.stop()
 
 
+def interpreted(function):
+    requirements = Requirements(interpreted=True)
+    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, requirements=requirements)
+
+
 @pytest.mark.campaign
 def test_counts_and_rows_are_those_of_one_process():
     """Each process sees other keys first."""
-    mechanism = as_mechanism(
-        elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
-    )
-    other = as_mechanism(
-        elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
-    )
+    mechanism, other = interpreted(elsewhere.tokens), interpreted(elsewhere.tokens)
     other.cost, other.shard = mechanism.cost, mechanism.shard  # measured: runs of a shard share a seed
     there, here = away(mechanism, Elsewhere(), seed=5), runner(other, 5)
     for turn in range(3):
@@ -377,15 +337,12 @@ def same(output):
     return output
 
 
-def random_tokens(rng, data):
-    return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
-
-
 @pytest.mark.campaign
 def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
-    mechanism = as_mechanism(
-        random_tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
-    )
+    def random_tokens(rng, data):
+        return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
+
+    mechanism = interpreted(random_tokens)
     running = runner(mechanism, 3)
     for turn in range(3):
         x, y = running.sample(PAIR, 200, Role.SEARCH, turn)
@@ -394,9 +351,8 @@ def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     assert mechanism.places[MOST_COLUMNS] == "number of other entries"
     assert set(x[:, MOST_COLUMNS]) == {3.0}  # none of the last tokens has a coordinate
     # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
-    verdict = dpw.check(
-        random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), runs=300, workers=1, seed=1, outcome=same
-    )
+    limits = {"runs": 300, "workers": 1, "seed": 1, "outcome": same}
+    verdict = dpw.check(random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), **limits)
     assert isinstance(verdict, dpw.NotRefuted)
 
 
@@ -440,31 +396,19 @@ def test_a_file_that_names_no_entries_is_not_replayed_on_outcomes_with_keys(refu
         dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, runs=500)
 
 
-@pytest.mark.parametrize(
-    "entries", [3, [3], [{"name": "a", "at": 3, "part": 0}], [{"name": "a", "at": [["key"]], "part": 0}]]
-)
-def test_a_damaged_layout_is_refused(entries, refuted):
-    with pytest.raises(InvalidWitness, match=r"must be|lacks"):
-        dpw.Witness.from_json(json.loads(json.dumps({**refuted.witness.to_json(), "entries": entries})))
+def test_a_damaged_layout_is_refused(refuted):
+    for entries in (3, [3], [{"name": "a", "at": 3, "part": 0}], [{"name": "a", "at": [["key"]], "part": 0}]):
+        with pytest.raises(InvalidWitness, match=r"must be|lacks"):
+            dpw.Witness.from_json({**refuted.witness.to_json(), "entries": entries})
 
 
-@pytest.mark.parametrize(
-    "kinds", [([1.0, 2.0], {"a": 1.0}), (1.0, [1.0]), (None, [1.0, 2.0]), (DAY, (5.0, 7.0))], ids=repr
-)
-def test_outcomes_of_two_kinds_have_columns_of_their_own(kinds):
-    mechanism = returning([])
-    seen(mechanism, kinds)
-    one, other = laid(mechanism, kinds)
-    assert not any(~np.isnan(one) & ~np.isnan(other))
-    assert mechanism.layout is not None
-
-
-def test_a_mechanism_that_returns_two_kinds_is_tested():
-    def mixed(rng, data):
-        return [1.0, 2.0] if rng.random() < 0.5 else {"a": 1.0}
-
-    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"runs": 400})
-    assert isinstance(verdict, dpw.NotRefuted)
+def test_outcomes_of_two_kinds_have_columns_of_their_own():
+    for kinds in (([1.0, 2.0], {"a": 1.0}), (1.0, [1.0]), (None, [1.0, 2.0]), (DAY, (5.0, 7.0))):
+        mechanism = returning([])
+        seen(mechanism, kinds)
+        one, other = laid(mechanism, kinds)
+        assert not any(~np.isnan(one) & ~np.isnan(other))
+        assert mechanism.layout is not None
 
 
 def test_runs_that_count_give_no_columns():
@@ -480,12 +424,9 @@ def test_runs_that_count_give_no_columns():
 
 
 def test_columns_grow_and_never_move_an_entry():
-    more = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(3)]
-    first = Columns(more[:1])
-    grown = first.extended(more)
-    assert (grown.entries, grown.full) == (tuple(more), False)
     many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST_COLUMNS)]
+    grown = Columns(many[:1]).extended(many[:3])
+    assert (grown.entries, grown.full) == (tuple(many[:3]), False)
     full = grown.extended(many)
     assert (full.entries, full.full) == (tuple(many[:MOST_COLUMNS]), True)
-    assert full.extended(many) is full
     assert not grown.extended(many, longest=MOST_COLUMNS).full  # twice as many as the largest outcome has
