@@ -25,9 +25,8 @@ CLAIMS = [
     dpw.GaussianDP(0.0), dpw.GaussianDP(0.5), dpw.GaussianDP(30.0).at(1.0), dpw.RenyiDP(1.01, 0.1), dpw.RenyiDP(8, 0.4),
     dpw.PrivacyProfile([(0.0, 0.3), (0.5, 0.01), (1, 1e-3)]), dpw.TradeOff([(0, 1), (0.1, 0.7), (0.5, 0.2), (1, 0)]),
     dpw.TradeOff(lambda a: ndtr(-ndtri(a) - 1)),
-    *(pytest.param(one, marks=pytest.mark.campaign) for one in (
-        dpw.ZCDP(0.5), dpw.RenyiDP(1e6, 10.0), dpw.RenyiDP(2, 700.0))),
 ]  # fmt: skip
+LARGE_CLAIMS = [dpw.ZCDP(0.5), dpw.RenyiDP(1e6, 10.0), dpw.RenyiDP(2, 700.0)]
 EVENTS = [
     dpw.Interval(coordinate=0, low=0.5), dpw.Interval(coordinate=2, low=-1.0, high=math.inf),
     dpw.Interval(coordinate=1), dpw.OutcomeSet([[1.0]]), dpw.OutcomeSet([[1.0, 2.0], [0.0, math.nan]]),
@@ -43,38 +42,6 @@ PARAMETERS = {
     "epsilon": 1.0, "epsilon1": 0.5, "epsilon2": 0.5, "threshold": 3.0, "sensitivity": 1.0, "position": 1,
     "perturbation": 2, "suppression": 2, "base": 0, "partitions": 2,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_our_claims_keep_the_laws(claim):
-    check_claim(claim)
-
-
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.describe())
-def test_our_events_keep_the_laws(event):
-    check_event(event)
-    check_event(event, np.random.default_rng(1).laplace(size=(50, 2)))
-
-
-@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: str(relation)[:60])
-def test_our_relations_keep_the_laws(relation):
-    check_relation(relation)
-
-
-def test_our_relations_keep_the_laws_where_data_are_given():
-    check_relation(dpw.queries(1), [1.0, 2.0])
-    check_relation(dpw.records(dpw.numbers(0, 1)), [0.5, 0.2])
-
-
-@pytest.mark.parametrize("learner", selection.LEARNERS, ids=lambda learner: type(learner).__name__)
-def test_our_learners_keep_the_laws(learner):
-    """And so do the events of every kind that they propose."""
-    check_learner(learner)
-
-
-@pytest.mark.parametrize("name", registered())
-def test_our_attacks_keep_the_laws(name):
-    check_attack(family_named(name), PARAMETERS)
 
 
 def broken(law):
@@ -110,118 +77,75 @@ def parallel_inside(claim, p=None, q=None):
     return HalfPlane(1.0, max(float(gap), 0.0) if inside else claim.distance)
 
 
+def plane(slope, intercept=0.0):
+    """A `half_plane` that is the same for all estimates."""
+    return {"half_plane": lambda claim, p=None, q=None: HalfPlane(slope, intercept)}
+
+
+def planes(make):
+    """`half_planes` of lists of parameters."""
+    return {"half_planes": lambda claim, x, p=None, q=None: make(claim, x)}
+
+
 #: Members of `TotalVariation` that are wrong, and what is said of them. As claims of a check such classes accused
 #: mechanisms that ignore their input, gave bounds that do not hold, or lost a verdict to a traceback.
 WRONG_CLAIMS = {
-    "half_plane cuts": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(0.5, 0.0)},
-        r"half_plane\(\) is p ≤ 0.5·q \+ 0, which must rise and contain the region",
-    ),
-    "half_plane falls": ({"half_plane": lambda claim, p=None, q=None: HalfPlane(-1.0, 1.5)}, r"p ≤ -1·q \+ 1.5, which"),
-    "half_plane NaN": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(math.nan)},
-        r"the slope of half_plane\(\) is nan: it must be a number",
-    ),
-    "half_plane inside": (
-        {"half_plane": parallel_inside},
-        r"half_plane\(0, 0\) is p ≤ 1·q \+ 0, which must rise and contain",
-    ),
+    "half_plane cuts": (plane(0.5), r"half_plane\(\) is p ≤ 0.5·q \+ 0, .* contain the region"),
+    "half_plane falls": (plane(-1.0, 1.5), r"p ≤ -1·q \+ 1.5, which"),
+    "half_plane NaN": (plane(math.nan), r"the slope of half_plane\(\) is nan"),
+    "half_plane inside": ({"half_plane": parallel_inside}, r"half_plane\(0, 0\) is p ≤ 1·q \+ 0, .* contain"),
     "half_plane at 0": (
         {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, claim.distance + 0 / (1 if q is None else q))},
-        r"half_plane\(0, 0\) raised ZeroDivisionError: ",
+        r"half_plane\(0, 0\) raised ZeroDivisionError",
     ),
     "half_plane of arrays": (
         {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if p is None or p > q else 0.5)},
-        r"half_plane\(p, q\) of arrays raised ValueError: ",
+        r"half_plane\(p, q\) of arrays raised ValueError",
     ),
-    "half_plane that never refutes": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 1.0)},
-        r"half_plane\(p, q\) must exclude estimates beyond largest\(q\)",
-    ),
+    "half_plane that never refutes": (plane(1.0, 1.0), r"half_plane\(p, q\) must exclude estimates beyond largest"),
     "half_plane where a bet uses it": (
         {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if np.size(p) == 1 else 0.0)},
         r"half_plane\(p, q\) of arrays is p ≤ 1·q \+ 0, which must",
     ),
     "not convex": (
-        {
-            "largest": lambda claim, q: min(1.0, q + 0.5 if q < 0.35 else max(0.85, q + 0.05)),
-            "half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.05),
-        },
-        r"largest\(.*: only a convex region has such half-planes",
+        {"largest": lambda claim, q: min(1.0, q + 0.5 if q < 0.35 else max(0.85, q + 0.05))} | plane(1.0, 0.05),
+        r"largest\(.*: only a convex region",
     ),
     "largest below the diagonal": ({"largest": lambda claim, q: q / 2}, r"largest\(q\) must not fall in q, and be at"),
     "largest falls": (
         {"largest": lambda claim, q: min(1.0, q + (claim.distance if q < 0.5 else 0.1))},
-        r"largest\(q\) must not fall in q, and be at least q",
+        r"largest\(q\) must not fall in q",
     ),
-    "largest raises": ({"largest": lambda claim, q: 1 / 0}, r"largest\(q\) raised ZeroDivisionError: "),
+    "largest raises": ({"largest": lambda claim, q: 1 / 0}, r"largest\(q\) raised ZeroDivisionError"),
     "half_planes of one": (
-        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), np.full_like(x, claim.distance))},
-        r"half_planes\(x\) is p ≤ 1·q .* must rise and contain",
+        planes(lambda claim, x: HalfPlane(np.ones_like(x), np.full_like(x, claim.distance))),
+        r"half_planes\(x\) is p ≤ 1·q .* contain",
     ),
-    "half_planes through 0": (
-        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), np.zeros_like(x))},
-        r"p ≤ 1·q \+ 0, which must rise and contain",
-    ),
-    "half_planes falling": (
-        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(-np.ones_like(x), x + 2)},
-        "p ≤ -1·q .* must rise and contain",
-    ),
-    "half_planes NaN": (
-        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), math.nan * x)},
-        r"the intercept of half_planes\(x\) is array\(\[nan",
-    ),
-    "half_planes too few": (
-        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones(2), x)},
-        r"the slope of half_planes\(x\) is array\(\[1\., 1\.\]\): it must be numbers of shape",
-    ),
-    "half_planes None": (
-        {"half_planes": lambda claim, x, p=None, q=None: None},
-        r"the slope of half_planes\(x\) raised AttributeError: ",
-    ),
-    "at": ({"at": lambda claim, x: claim}, r"the parameter of at\(0\) is 0\.4: it must be the one given"),
+    "half_planes through 0": (planes(lambda _, x: HalfPlane(np.ones_like(x), np.zeros_like(x))), r"≤ 1·q \+ 0, "),
+    "half_planes NaN": (planes(lambda _, x: HalfPlane(np.ones_like(x), math.nan * x)), "intercept of .* nan"),
+    "half_planes too few": (planes(lambda _, x: HalfPlane(np.ones(2), x)), r"slope of half_planes.* numbers of shape"),
+    "half_planes None": (planes(lambda _, x: None), r"slope of half_planes\(x\) raised AttributeError"),
+    "at": ({"at": lambda claim, x: claim}, r"the parameter of at\(0\) is 0\.4"),
     "at of less": ({"at": lambda claim, x: Half(x, claim.distance)}, r"at\(x\) must allow more|at\(0\.4\) must allow"),
-    "parameter NaN": ({"parameter": math.nan}, "parameter is nan: it must be a number"),
-    "parameter None": ({"parameter": None}, "parameter is None: it must be a number"),
-    "parameter text": ({"parameter": "0.4"}, "parameter is '0.4': it must be a number"),
-    "parameter negative": ({"parameter": -1.0}, "parameter=-1.0 must be finite and not negative"),
-    "smallest too small": (
-        {"smallest": lambda claim, p, x: max(p - 10 * x, 0.0)},
-        r"smallest\(.* is .*: it must be the least q that at\(",
-    ),
-    "smallest too large": (
-        {"smallest": lambda claim, p, x: max(p - x / 10, 0.0)},
-        r"smallest\(.* is .*: it must be the least q that at\(",
-    ),
-    "smallest None": ({"smallest": lambda claim, p, x: None}, r"smallest\(8.32e-07, 0\) is None: it must be a number"),
-    "smallest NaN": ({"smallest": lambda claim, p, x: math.nan}, r"smallest\(8.32e-07, 0\) is nan: it must be"),
+    "parameter NaN": ({"parameter": math.nan}, "parameter is nan"),
+    "parameter text": ({"parameter": "0.4"}, "parameter is '0.4'"),
+    "parameter negative": ({"parameter": -1.0}, "parameter=-1.0"),
+    "smallest too small": ({"smallest": lambda claim, p, x: max(p - 10 * x, 0.0)}, r"smallest\(.* the least q"),
+    "smallest too large": ({"smallest": lambda claim, p, x: max(p - x / 10, 0.0)}, r"smallest\(.* the least q"),
+    "smallest NaN": ({"smallest": lambda claim, p, x: math.nan}, r"smallest\(8.32e-07, 0\) is nan"),
     "reached None": ({"reached": lambda claim, p, q: None}, r"reached\(p, q\) of arrays is None"),
-    "reached of numbers": (
-        {"reached": lambda claim, p, q: max(p - q, 0.0)},
-        r"reached\(p, q\) of arrays raised ValueError: ",
-    ),
+    "reached of numbers": ({"reached": lambda claim, p, q: max(p - q, 0.0)}, r"reached.* of arrays raised ValueError"),
     "reached too little": (
-        {"reached": lambda claim, p, q: np.maximum(np.asarray(p) - q, 0.0) / 2},
-        r"reached\(.* allows less",
+        {"reached": lambda claim, p, q: np.maximum(np.asarray(p) - q, 0.0) / 2}, r"reached\(.* allows less",
     ),
-    "short": ({"short": None}, "short is None: it must be a text"),
-    "text": ({"__str__": lambda claim: 1 / 0}, r"str\(\) raised ZeroDivisionError: "),
-    "JSON": ({"to_json": lambda claim: {"kind": "tv", "distance": {0.4}}}, r"to_json raised TypeError: "),
+    "short": ({"short": None}, "short is None"),
+    "text": ({"__str__": lambda claim: 1 / 0}, r"str\(\) raised ZeroDivisionError"),
+    "JSON": ({"to_json": lambda claim: {"kind": "tv", "distance": {0.4}}}, r"to_json raised TypeError"),
     "JSON of another": ({"to_json": lambda claim: {"kind": claim.kind, "distance": 0.3}}, "which must be equal"),
-    "JSON of no kind": (
-        {"to_json": lambda claim: {"kind": "tv", "distance": 0.3}},
-        "from_json raised .*'tv' is unknown",
-    ),
+    "JSON of no kind": ({"to_json": lambda claim: {"kind": "tv", "distance": 0.3}}, "from_json raised .*'tv'"),
     "changes": ({"__eq__": object.__eq__, "__hash__": object.__hash__}, "read back as δ = 0.4, which must be equal"),
-    "no hash": ({"__hash__": None}, "lacks __hash__: let its class inherit"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_CLAIMS)
-def test_a_claim_that_breaks_a_law_is_named(wrong):
-    members, law = WRONG_CLAIMS[wrong]
-    with broken(f"the claim Own.*{law}"):
-        check_claim(claim_with(**members))
+    "no hash": ({"__hash__": None}, "lacks __hash__"),
+}  # fmt: skip
 
 
 def test_a_claim_that_keeps_the_laws_passes():
@@ -288,29 +212,21 @@ def remembers():
     return lambda event, rows: np.full(len(rows), next(calls) % 2 == 0)
 
 
+def contains(judge):
+    return {"contains": lambda event, rows: judge(rows)}
+
+
 WRONG_EVENTS = {
-    "first half": (
-        {"contains": lambda event, rows: np.arange(len(rows)) < len(rows) // 2},
-        "contains must look at each row alone",
-    ),
-    "lower half": (
-        {"contains": lambda event, rows: rows[:, 0].argsort().argsort() < len(rows) // 2},
-        "contains must look at each row alone",
-    ),
-    "memory": ({"contains": remembers()}, "contains must look at each row alone, and give the same each time"),
-    "numbers": ({"contains": lambda event, rows: 2 * (rows[:, 0] > 0)}, "contains gave array.* of one bool a row"),
-    "too few": ({"contains": lambda event, rows: rows[1:, 0] > 0}, "contains gave array.* of one bool a row"),
-    "nothing for no row": (
-        {"contains": lambda event, rows: np.array([row[0] > 0 for row in rows])},
-        r"contains gave array\(\[\], dtype=float64\) for 0 rows",
-    ),
-    "changes rows": ({"contains": changes}, "contains raised ValueError: assignment destination is read-only"),
-    "raises": ({"contains": lambda event, rows: rows["sum"] > 0}, "contains raised IndexError: only integers"),
-    "exits": ({"contains": lambda event, rows: sys.exit("no")}, "contains raised SystemExit: no"),
-    "looks further": (
-        {"contains": lambda event, rows: np.nansum(rows, axis=1) % 1 > 0.5},
-        "width=1 is too small: contains looks at the values of further entries",
-    ),
+    "first half": (contains(lambda rows: np.arange(len(rows)) < len(rows) // 2), "contains .* row alone"),
+    "lower half": (contains(lambda rows: rows[:, 0].argsort().argsort() < len(rows) // 2), "contains .* row alone"),
+    "memory": ({"contains": remembers()}, "contains .* give the same each time"),
+    "numbers": (contains(lambda rows: 2 * (rows[:, 0] > 0)), "contains gave array.* of one bool a row"),
+    "too few": (contains(lambda rows: rows[1:, 0] > 0), "contains gave array.* of one bool a row"),
+    "nothing for no row": (contains(lambda rows: np.array([row[0] > 0 for row in rows])), "contains gave .* 0 rows"),
+    "changes rows": ({"contains": changes}, "contains raised ValueError: .*read-only"),
+    "raises": (contains(lambda rows: rows["sum"] > 0), "contains raised IndexError"),
+    "exits": (contains(lambda rows: sys.exit("no")), "contains raised SystemExit: no"),
+    "looks further": (contains(lambda rows: np.nansum(rows, axis=1) % 1 > 0.5), "width=1 is too small"),
     "cells by place": (
         {
             "cells": 2,
@@ -319,39 +235,25 @@ WRONG_EVENTS = {
         },
         "cell_of must look at each row alone",
     ),
-    "width None": ({"width": None}, "width raised TypeError: 'NoneType' object cannot be interpreted as an integer"),
-    "width real": ({"width": 1.0}, "width raised TypeError: 'float' object cannot be interpreted as an integer"),
-    "width large": ({"width": 10**9}, "width=1000000000 must be a whole number from 0 to 16384"),
+    "width None": ({"width": None}, "width raised TypeError"),
+    "width large": ({"width": 10**9}, "width=1000000000"),
     "complexity number": ({"complexity": 1}, "complexity raised TypeError"),
     "complexity raises": ({"complexity": property(lambda event: 1 / 0)}, "complexity raised ZeroDivisionError"),
     "describe raises": ({"describe": lambda event, *_: 1 / 0}, r"describe\(\) raised ZeroDivisionError"),
-    "describe None": ({"describe": lambda event, *_: None}, r"describe\(\) is None: it must be a text"),
-    "JSON": (
-        {"to_json": lambda event: {"kind": event.kind, "terms": {1}}},
-        "to_json raised TypeError: Object of type set",
-    ),
+    "describe None": ({"describe": lambda event, *_: None}, r"describe\(\) is None"),
+    "JSON": ({"to_json": lambda event: {"kind": event.kind, "terms": {1}}}, "to_json raised TypeError"),
     "JSON of another": (
-        {"to_json": lambda event: {"kind": event.kind, "terms": 1, "threshold": 1.0}},
-        "the event that is read back from its JSON must contain the same rows",
+        {"to_json": lambda event: {"kind": event.kind, "terms": 1, "threshold": 1.0}}, "read back .* the same rows",
     ),
-    "simpler None": ({"simpler": lambda event: None}, "simpler gave None: it must give a list, or yield"),
+    "simpler None": ({"simpler": lambda event: None}, "simpler gave None"),
     "simpler raises": ({"simpler": lambda event: 1 / 0}, "simpler raised ZeroDivisionError"),
-    "rounded raises": ({"rounded": lambda event: (1 / n for n in (0,))}, "rounded raised ZeroDivisionError"),
-    "rounded number": ({"rounded": lambda event: [3]}, "rounded gave 3: it must give other events"),
+    "rounded number": ({"rounded": lambda event: [3]}, "rounded gave 3"),
     "rounded itself": ({"rounded": lambda event: [event]}, "rounded gave .*: it must give other events"),
     "rounded endless": (
         {"rounded": lambda event: (replace(event, threshold=n) for n in itertools.count(1.0))},
         "rounded gave more than",
     ),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_EVENTS)
-def test_an_event_that_breaks_a_law_is_named(wrong):
-    members, law = WRONG_EVENTS[wrong]
-    with broken(f"^the event Mine: {law}") as caught:
-        check_event(event_with(**members))
-    assert "\n" not in str(caught.value)
+}  # fmt: skip
 
 
 def test_an_event_that_keeps_the_laws_passes():
@@ -404,29 +306,25 @@ def one_pair(*sides):
     return lambda *given, **settings: iter([Pair(*map(as_finite_numbers, sides))])
 
 
+def giving(method, pairs):
+    """A method that gives these pairs, whatever it is asked."""
+    return {method: lambda *given, **settings: pairs}
+
+
 ONCE = iter([Doubled.pair(1)])
 WRONG_RELATIONS = {
-    "no candidates": ({"candidates": lambda *given, **settings: ()}, "candidates gave no pair"),
-    "candidates once": ({"candidates": lambda *given, **settings: ONCE}, "candidates must give the same pairs"),
-    "candidates outside": (
-        {"candidates": one_pair([0.0], [30.0])},
-        r"contains must say yes to \[0.\] and \[30.\], of its candidates",
-    ),
+    "no candidates": (giving("candidates", ()), "candidates gave no pair"),
+    "candidates once": (giving("candidates", ONCE), "candidates must give the same pairs"),
+    "candidates outside": ({"candidates": one_pair([0.0], [30.0])}, r"yes to \[0.\] and \[30.\], of its candidates"),
     "candidates of a scale": (
         {"candidates": lambda *given, scale=1.0, **settings: one_pair([0.0], [0.0] * int(1 + scale))(0)},
         "contains must say yes to .* of its candidates",
     ),
-    "no pairs": ({"candidates": lambda *given, **settings: ([0.0], [1.0])}, "candidates gave list: it must give"),
-    "candidates None": ({"candidates": lambda *given, **settings: None}, "candidates raised TypeError"),
+    "no pairs": (giving("candidates", ([0.0], [1.0])), "candidates gave list"),
+    "candidates None": (giving("candidates", None), "candidates raised TypeError"),
     "variations outside": ({"variations": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its variations"),
-    "smaller outside": (
-        {"smaller": one_pair([5.0], [6.0])},
-        r"contains must say yes to \[5.\] and \[6.\], of its smaller",
-    ),
-    "smaller to itself": (
-        {"smaller": lambda relation, pair: iter([pair])},
-        r"smaller must end: it comes to .* after 1 step",
-    ),
+    "smaller outside": ({"smaller": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its smaller"),
+    "smaller to itself": ({"smaller": lambda relation, pair: iter([pair])}, r"smaller must end: .* after 1 step"),
     "smaller and larger": (
         {"smaller": lambda relation, pair: iter([relation.pair(1 if len(relation.short(pair)) == 2 else 2)])},
         "smaller must end: it comes to",
@@ -437,22 +335,14 @@ WRONG_RELATIONS = {
     ),
     "one direction": (
         {"contains": lambda relation, pair, *data: len(pair.data) < len(pair.neighbour)},
-        r"contains must say yes to \[1., 1.\] and \[1.\], of its candidates, in either direction",
+        r"yes to \[1., 1.\] and \[1.\], of its candidates, in either direction",
     ),
     "equal inputs": ({"contains": lambda relation, pair, *data: True}, r"contains must say no to \[1.\], twice"),
     "contains raises": ({"contains": lambda relation, pair, *data: {}["age"]}, "contains raised KeyError: 'age'"),
-    "alternatives": ({"alternatives": lambda relation: (3,)}, "alternatives gave 3, which must be a"),
-    "adjacency": ({"adjacency": 7}, "adjacency is 7, which must be a text or None"),
-    "noun": ({"noun": None}, "noun is None: it must be a text"),
+    "alternatives": ({"alternatives": lambda relation: (3,)}, "alternatives gave 3"),
+    "adjacency": ({"adjacency": 7}, "adjacency is 7"), "noun": ({"noun": None}, "noun is None"),
     "JSON of another": ({"to_json": lambda relation: dpw.queries(3).to_json()}, "its JSON is read back as queries"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_RELATIONS)
-def test_a_relation_that_breaks_a_law_is_named(wrong):
-    members, law = WRONG_RELATIONS[wrong]
-    with broken(law):
-        check_relation(relation_with(**members))
+}  # fmt: skip
 
 
 def test_a_relation_that_keeps_the_laws_passes():
@@ -475,38 +365,30 @@ def test_a_relation_that_is_made_of_ours_is_held_to_its_own_candidates():
 
 ABOVE = Proposal(event=dpw.Interval(coordinate=0, low=0.5))
 DRAWN = np.random.default_rng(1)
+
+
+def proposing(proposals):
+    """A `propose` that gives these, whatever it is asked; of a function what it returns each time."""
+    return lambda *given, **settings: proposals() if callable(proposals) else proposals
+
+
+def drawn():
+    return [Proposal(event=dpw.Interval(coordinate=0, low=DRAWN.random()))]
+
+
 WRONG_LEARNERS = {
-    "None": (lambda *given, **settings: None, "propose gave None: it must give a list"),
-    "one": (lambda *given, **settings: ABOVE, r"propose gave Proposal\(.*: it must give a list"),
-    "event": (lambda *given, **settings: [ABOVE.event], "propose gave Interval.* class Proposal"),
-    "swapped": (lambda *given, **settings: [replace(ABOVE, swapped="no")], "class Proposal"),
-    "raises": (lambda *given, **settings: 1 / 0, "propose raised ZeroDivisionError"),
-    "raises late": (lambda *given, **settings: (1 / n for n in (0,)), "raised ZeroDivisionError"),
-    "signature": (lambda learner, sample, objective: [], "raised TypeError: .* unexpected keyword argument 'thorough'"),
-    "exits": (lambda *given, **settings: sys.exit(3), "propose raised SystemExit: 3"),
-    "endless": (lambda *given, **settings: itertools.repeat(ABOVE), "propose gave more than 1,000"),
-    "at random": (
-        lambda *given, **settings: [Proposal(event=dpw.Interval(coordinate=0, low=DRAWN.random()))],
-        "propose must give the same events of the same outcomes",
-    ),
-    "bad event": (
-        lambda *given, **settings: [Proposal(event=event_with(width=None))],
-        "the event Mine: width raised TypeError",
-    ),
-    "no event": (lambda *given, **settings: [Proposal(event=None)], "the event NoneType: it lacks"),
-}
-
-
-def learner_with(propose):
-    return type("Mine", (), {"propose": propose})()
-
-
-@pytest.mark.parametrize("wrong", WRONG_LEARNERS)
-def test_a_learner_that_breaks_a_law_is_named(wrong):
-    propose, law = WRONG_LEARNERS[wrong]
-    with broken(f"^the learner Mine: .*{law}") as caught:
-        check_learner(learner_with(propose))
-    assert "\n" not in str(caught.value)
+    "None": (proposing(None), "propose gave None"), "one": (proposing(ABOVE), r"propose gave Proposal\("),
+    "event": (proposing([ABOVE.event]), "propose gave Interval.* class Proposal"),
+    "swapped": (proposing([replace(ABOVE, swapped="no")]), "class Proposal"),
+    "raises": (proposing(lambda: 1 / 0), "propose raised ZeroDivisionError"),
+    "raises late": (proposing(lambda: (1 / n for n in (0,))), "raised ZeroDivisionError"),
+    "signature": (lambda learner, sample, objective: [], "raised TypeError: .* 'thorough'"),
+    "exits": (proposing(lambda: sys.exit(3)), "propose raised SystemExit: 3"),
+    "endless": (proposing(lambda: itertools.repeat(ABOVE)), "propose gave more than 1,000"),
+    "at random": (proposing(drawn), "propose must give the same events of the same outcomes"),
+    "bad event": (proposing([Proposal(event=event_with(width=None))]), "the event Mine: width raised TypeError"),
+    "no event": (proposing([Proposal(event=None)]), "the event NoneType: it lacks"),
+}  # fmt: skip
 
 
 def test_a_learner_may_propose_nothing():
@@ -518,45 +400,84 @@ def test_a_learner_may_propose_nothing():
 # Attacks.
 
 CANDIDATE = Candidate(pair=Doubled.pair(1), event=ABOVE.event)
+
+
+def family(**settings):
+    return AttackFamily(name="mine", summary="x", **settings)
+
+
 WRONG_ATTACKS = {
-    "None": (lambda *given, **settings: None, "it gave None: it must give a list"),
-    "pair": (lambda *given, **settings: [CANDIDATE.pair], "it gave Pair.*: it must give candidates"),
+    "None": (proposing(None), "it gave None"), "pair": (proposing([CANDIDATE.pair]), "it gave Pair"),
     "raises": (lambda parameters, *given: [parameters["scale"]], "it raised KeyError: 'scale'"),
     "signature": (lambda parameters: [], "it raised TypeError"),
-    "endless": (lambda *given, **settings: itertools.repeat(CANDIDATE), "it gave more than 1,000"),
-    "equal inputs": (
-        lambda *given, **settings: [replace(CANDIDATE, pair=Pair([1.0], [1.0]))],
-        "the inputs of a pair must differ",
-    ),
+    "endless": (proposing(lambda: itertools.repeat(CANDIDATE)), "it gave more than 1,000"),
+    "equal inputs": (proposing([replace(CANDIDATE, pair=Pair([1.0], [1.0]))]), "the inputs of a pair must differ"),
     "at random": (
-        lambda *given, **settings: [replace(CANDIDATE, pair=Pair([0.0], [DRAWN.random()]))],
+        proposing(lambda: [replace(CANDIDATE, pair=Pair([0.0], [DRAWN.random()]))]),
         "it must give the same candidates each time",
     ),
     "bad event": (
-        lambda *given, **settings: [replace(CANDIDATE, event=event_with(width=None))],
-        "the event Mine: width raised TypeError",
+        proposing([replace(CANDIDATE, event=event_with(width=None))]),
+        "the event Mine: width raised",
     ),
-    "no event": (lambda *given, **settings: [replace(CANDIDATE, event=None)], "the event NoneType: it lacks"),
+    "no event": (proposing([replace(CANDIDATE, event=None)]), "the event NoneType: it lacks"),
     "no function": (3, "3 must be a function"),
-    "family without anything": (AttackFamily(name="mine", summary="x"), "it must have a generator or a command"),
-    "family of a wrong default": (
-        AttackFamily(name="mine", summary="x", generators={"one": lambda *_: ()}, default="two"),
-        "default='two' must be",
-    ),
-    "family of a generator": (
-        AttackFamily(name="mine", summary="x", generators={"one": lambda *_: None}),
-        "it gave None: it must give a list",
-    ),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_ATTACKS)
-def test_an_attack_that_breaks_a_law_is_named(wrong):
-    attack, law = WRONG_ATTACKS[wrong]
-    with broken(f"^the attack .*{law}"):
-        check_attack(attack)
+    "family without anything": (family(), "it must have a generator or a command"),
+    "family of a wrong default": (family(generators={"one": lambda *_: ()}, default="two"), "default='two'"),
+    "family of a generator": (family(generators={"one": lambda *_: None}), "it gave None"),
+}  # fmt: skip
 
 
 def test_an_attack_that_keeps_the_laws_passes():
     check_attack(lambda *given, **settings: iter([CANDIDATE]))
-    check_attack(AttackFamily(name="mine", summary="x", generators={"one": lambda *_: [CANDIDATE]}))
+    check_attack(family(generators={"one": lambda *_: [CANDIDATE]}))
+
+
+def learner_with(propose):
+    return type("Mine", (), {"propose": propose})()
+
+
+#: Of each kind what is wrong, and its check.
+WRONG = {
+    "claim Own": (WRONG_CLAIMS, lambda members: check_claim(claim_with(**members))),
+    "event Mine": (WRONG_EVENTS, lambda members: check_event(event_with(**members))),
+    "relation": (WRONG_RELATIONS, lambda members: check_relation(relation_with(**members))),
+    "learner Mine": (WRONG_LEARNERS, lambda propose: check_learner(learner_with(propose))),
+    "attack": (WRONG_ATTACKS, check_attack),
+}
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(kind, wrong) for kind in WRONG for wrong in WRONG[kind][0]])
+def test_what_breaks_a_law_is_named(kind, wrong):
+    table, check = WRONG[kind]
+    thing, law = table[wrong]
+    with broken(law if kind == "relation" else f"^the {kind}.*{law}") as caught:
+        check(thing)
+    assert "\n" not in str(caught.value) or kind == "claim Own"
+
+
+@pytest.mark.parametrize(
+    ("check", "ours"),
+    [
+        *((check_claim, claim) for claim in CLAIMS),
+        *(pytest.param(check_claim, claim, marks=pytest.mark.campaign) for claim in LARGE_CLAIMS),
+        *((check_event, event) for event in EVENTS),
+        *((check_relation, relation) for relation in RELATIONS),
+        *((check_learner, learner) for learner in selection.LEARNERS),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_ours_keep_the_laws(check, ours):
+    check(ours)
+
+
+def test_ours_keep_the_laws_on_given_rows_and_data():
+    for event in EVENTS:
+        check_event(event, np.random.default_rng(1).laplace(size=(50, 2)))
+    check_relation(dpw.queries(1), [1.0, 2.0])
+    check_relation(dpw.records(dpw.numbers(0, 1)), [0.5, 0.2])
+
+
+@pytest.mark.parametrize("name", registered())
+def test_our_attacks_keep_the_laws(name):
+    check_attack(family_named(name), PARAMETERS)
