@@ -19,33 +19,30 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
+from dpwitness.neighbours import Pair, copier, input_to_json, relation_from_json, relation_to_json
 from dpwitness.neighbours.pair import unlike
+from drawn import pair_through_a_file, through_a_file
 from running import sampled, soon
 
 DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 5)]
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 COLUMNS = {
     **{name: np.array([1, 3, 0, 2], name) for name in (*WHOLE, "float32", "float64", "float16", ">f8", ">i4")},
-    "bool": np.array([True, False, True, True]),
-    "object": np.array(["x", "y", "x", "z"], object),
+    "bool": np.array([True, False, True, True]), "object": np.array(["x", "y", "x", "z"], object),
     "mixed": np.array(["x", 1, 2.5, "x"], object),
-}
+}  # fmt: skip
 LISTS = {
-    "texts": ["x", "y", "x", "z"],
-    "long texts": [f"name {k}" * 3 for k in range(4)],
-    "gaps": ["x", None, "y", "x"],
+    "texts": ["x", "y", "x", "z"], "long texts": [f"name {k}" * 3 for k in range(4)], "gaps": ["x", None, "y", "x"],
     "whole gaps": [1, None, 2, 3],
-}
+}  # fmt: skip
 NUMPY = {
     "texts of NumPy": np.array(["x", "yy", "x", "z"]),
     **{f"times {unit}": np.array(DAYS, f"M8[{unit}]") for unit in ("D", "s", "us", "ns")},
-}
+}  # fmt: skip
 PANDAS = {
     **{unit: pd.Series(DAYS, dtype=f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")},
     "zone": pd.Series(pd.to_datetime(DAYS).tz_localize("Europe/Berlin")),
-    "UTC": pd.Series(pd.to_datetime(DAYS).tz_localize("UTC")),
-    "no time": pd.Series([*DAYS[:3], None]),
+    "UTC": pd.Series(pd.to_datetime(DAYS).tz_localize("UTC")), "no time": pd.Series([*DAYS[:3], None]),
     "timedelta": pd.Series(pd.to_timedelta([1, 2, 3, None], "D")),
     "period": pd.Series(pd.period_range("2020-01", periods=4, freq="M")),
     "interval": pd.Series(pd.interval_range(0, 4)),
@@ -55,28 +52,21 @@ PANDAS = {
     "category of times": pd.Series(pd.Categorical(DAYS)),
     **{name: pd.Series([1, None, 2, 3], dtype=name) for name in ("Int8", "Int64", "UInt16", "Float32", "Float64")},
     "boolean": pd.Series([True, None, False, True], dtype="boolean"),
-    "string": pd.Series(["x", None, "y", "x"], dtype="string[python]"),
-    "str": pd.Series(["x", None, "y", "x"]),
+    "string": pd.Series(["x", None, "y", "x"], dtype="string[python]"), "str": pd.Series(["x", None, "y", "x"]),
     "missing": pd.Series([1.5, np.nan, 2.5, 0.0]),
-}
+}  # fmt: skip
 INDEXES = {
-    "counted": pd.RangeIndex(4),
-    "counted otherwise": pd.RangeIndex(3, 11, 2, name="row"),
-    "whole": pd.Index([7, 3, 9, 4], name="id"),
-    "int16": pd.Index([7, 3, 9, 4], dtype="int16"),
-    "int8": pd.Index([7, 127, 9, 4], dtype="int8"),
-    "float": pd.Index([0.5, 1.5, 2.5, 3.5]),
-    "text": pd.Index(["a", "b", "5", "c"], name="who"),
-    "object text": pd.Index(["a", "b", "5", "c"], dtype=object),
-    "mixed": pd.Index(["a", 1, None, 2.5], dtype=object),
-    "repeated": pd.Index([1, 1, 2, 2]),
+    "counted": pd.RangeIndex(4), "counted otherwise": pd.RangeIndex(3, 11, 2, name="row"),
+    "whole": pd.Index([7, 3, 9, 4], name="id"), "int16": pd.Index([7, 3, 9, 4], dtype="int16"),
+    "int8": pd.Index([7, 127, 9, 4], dtype="int8"), "float": pd.Index([0.5, 1.5, 2.5, 3.5]),
+    "text": pd.Index(["a", "b", "5", "c"], name="who"), "object text": pd.Index(["a", "b", "5", "c"], dtype=object),
+    "mixed": pd.Index(["a", 1, None, 2.5], dtype=object), "repeated": pd.Index([1, 1, 2, 2]),
     "days": pd.date_range("2020-01-01", periods=4, name="day"),
-    "zone": pd.date_range("2020-01-01", periods=4, tz="Europe/Berlin"),
-    "lengths": pd.timedelta_range("1D", periods=4),
+    "zone": pd.date_range("2020-01-01", periods=4, tz="Europe/Berlin"), "lengths": pd.timedelta_range("1D", periods=4),
     "months": pd.period_range("2020-01", periods=4, freq="M"),
     "category": pd.CategoricalIndex(["u", "v", "w", "x"], name="kind"),
     "levels": pd.MultiIndex.from_product([["p", "q"], [1, 2]], names=["a", "b"]),
-}
+}  # fmt: skip
 SIZES = (0, 1, 2, 1000)
 
 SPENT = [decimal.Decimal("1.10"), None, decimal.Decimal(-2), decimal.Decimal("1.10")]
@@ -89,32 +79,25 @@ POLARS = {
         for n in BITS
     },
     **{kind.__name__: pl.Series([0.25, None, 2.5, 1.0], dtype=kind) for kind in (pl.Float32, pl.Float64)},
-    "NaN": pl.Series([0.25, None, float("nan"), 1.0]),
-    "no gaps": pl.Series([3, 1, 2, 2]),
-    "Boolean": pl.Series([True, None, False, True]),
-    "String": pl.Series(TEXTS),
+    "NaN": pl.Series([0.25, None, float("nan"), 1.0]), "no gaps": pl.Series([3, 1, 2, 2]),
+    "Boolean": pl.Series([True, None, False, True]), "String": pl.Series(TEXTS),
     "Categorical": pl.Series(TEXTS, dtype=pl.Categorical),
-    "Enum": pl.Series(TEXTS, dtype=pl.Enum(["y", "never", "x"])),
-    "Decimal": pl.Series(SPENT, dtype=pl.Decimal(12, 3)),
-    "Binary": pl.Series([b"a", None, b"", b"b"]),
-    "Date": pl.Series([day.date() for day in DAYS]),
+    "Enum": pl.Series(TEXTS, dtype=pl.Enum(["y", "never", "x"])), "Decimal": pl.Series(SPENT, dtype=pl.Decimal(12, 3)),
+    "Binary": pl.Series([b"a", None, b"", b"b"]), "Date": pl.Series([day.date() for day in DAYS]),
     "Time": pl.Series([dt.time(1), None, dt.time(2, 3, 4, 5), dt.time(1)]),
     **{f"Datetime {unit}": pl.Series(DAYS, dtype=pl.Datetime(unit)) for unit in ("ms", "us", "ns")},
     "zone": pl.Series(DAYS, dtype=pl.Datetime("us", "Europe/Berlin")),
     "Duration": pl.Series([dt.timedelta(1), None, dt.timedelta(0), dt.timedelta(0, 1)], dtype=pl.Duration("ms")),
     "List": pl.Series([[1], [], None, [1, None]], dtype=pl.List(pl.Int8)),
     "Struct": pl.Series([{"u": 1, "v": "a"}, {"u": 2, "v": None}, {"u": 1, "v": "a"}, {"u": 3, "v": "b"}]),
-}
+}  # fmt: skip
 ARROW = {
     **{kind: pa.array([1, None, 3, 2], kind) for kind in WHOLE},
     **{kind: pa.array([0.25, None, 2.5, 1.0], kind) for kind in ("float16", "float32", "float64")},
-    "NaN": pa.array([0.25, None, float("nan"), 1.0]),
-    "bool": pa.array([True, None, False, True]),
+    "NaN": pa.array([0.25, None, float("nan"), 1.0]), "bool": pa.array([True, None, False, True]),
     **{kind: pa.array(TEXTS, kind) for kind in ("string", "large_string", "string_view")},
-    "binary": pa.array([b"a", None, b"", b"b"]),
-    "decimal": pa.array(SPENT, pa.decimal128(12, 3)),
-    "date32": pa.array(DAYS, pa.date32()),
-    "date64": pa.array(DAYS, pa.date64()),
+    "binary": pa.array([b"a", None, b"", b"b"]), "decimal": pa.array(SPENT, pa.decimal128(12, 3)),
+    "date32": pa.array(DAYS, pa.date32()), "date64": pa.array(DAYS, pa.date64()),
     "time32": pa.array([dt.time(1), None, dt.time(2, 3, 4), dt.time(1)], pa.time32("s")),
     "time64": pa.array([1_000, 2_000, None, 1_000]).view(pa.time64("ns")),
     **{f"timestamp {unit}": pa.array(DAYS, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
@@ -124,7 +107,7 @@ ARROW = {
     "dictionary of numbers": pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0]), pa.array([7, 5], "int16")),
     "list": pa.array([[1], [], None, [1, None]], pa.list_(pa.int8())),
     "struct": pa.array([{"u": 1, "v": "a"}, {"u": 2, "v": None}, {"u": 1, "v": "a"}, {"u": 3, "v": "b"}]),
-}
+}  # fmt: skip
 TICKS = [1, 1_577_836_800_000_000_001, None, 5_000]  # of nanoseconds: `datetime` holds the last alone
 BEYOND_DATETIME = {
     "Time": pl.DataFrame({"t": pl.Series([*TICKS[:1], None]).cast(pl.Time)}),
@@ -294,8 +277,21 @@ def frames(draw):
 @pytest.mark.campaign
 @settings(max_examples=25, deadline=None)
 @given(frames(), st.sampled_from(SIZES[:-1]))
-def test_frames_like_an_example_differ_in_their_records_alone(example, size):
+def test_frames_like_an_example_differ_in_their_records_alone_and_come_back_from_files(example, size):
     assert differences(dpw.like(example), size, expected=expected_of(example))[1] == 0
+    example.attrs.clear()  # which files leave out
+    relation = dpw.records(dpw.like(example))
+    pair = next(iter(relation.candidates()))
+    kept = type(example) is pd.DataFrame and example.index.nlevels == 1 and not {"period", "interval"} & {*example}
+    if not kept or isinstance(example.index, pd.PeriodIndex):
+        assert all("object" in input_to_json(side) for side in pair.sides)
+        return
+    again = pair_through_a_file(pair).sides
+    assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
+    assert all(map(pd.DataFrame.equals, again, pair.sides))
+    described = relation_to_json(relation)
+    if described is not None:
+        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
 
 
 @pytest.mark.parametrize(
@@ -310,90 +306,42 @@ def test_tables_like_an_example_differ_in_their_records_alone(name, library, laz
         assert wrong == 0
 
 
-SENT = {
-    "to a process": lambda side: pickle.loads(cloudpickle.dumps(side)),
-    "as a copy": copy.deepcopy,
-}
-
-
-@pytest.mark.parametrize("how", SENT)
-@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
-def test_a_table_arrives_as_it_is_without_rows_too(name, library, lazy, how):
-    """Of an Enum without rows, Polars reads a Categorical back from its own files."""
-    pair = next(iter(dpw.records(dpw.like(tables(name, library, lazy)), size=(0, 1)).candidates()))
-    for side in pair.sides:
-        there = SENT[how](side)
-        assert besides(there) == besides(side)
-        assert content(there) == content(side)
-
-
 @pytest.mark.parametrize("name", BEYOND_DATETIME)
 def test_times_that_datetime_cannot_hold_are_refused_as_records_and_given_pairs_keep_them(name):
     table = BEYOND_DATETIME[name]
-    with pytest.raises(
-        InvalidNeighbours, match=r"column 't' cannot be read .*: give times in whole microseconds, of the"
-    ):
+    with pytest.raises(InvalidNeighbours, match=r"column 't' .*: give times in whole microseconds"):
         dpw.like(table)
     (pair,) = dpw.pairs((table, table.clear() if name[0].isupper() else table[:0])).given
-    again = input_from_json(json.loads(json.dumps(input_to_json(pair.data))))
+    again = through_a_file(pair.data)
     assert (besides(again), content(again)) == (besides(table), content(table))
-    assert str(pair)
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
-def test_a_given_table_stands_in_every_pair_as_it_is(name, library, lazy, adjacency):
-    example = tables(name, library, lazy)
-    relation = dpw.records(dpw.like(example), adjacency=adjacency)
-    data = relation.take(example)
-    for pair in islice(relation.candidates(data), 4):
-        assert any(content(side) == content(example) for side in pair.sides)
-        assert relation.contains(pair, data)
 
 
 def content(data):
     """The values of a table, times as the whole numbers that they are."""
     if isinstance(data, pa.Table):
-        return [
-            repr(
-                (
-                    column.cast(f"int{column.type.bit_width}") if pa.types.is_temporal(column.type) else column
-                ).to_pylist()
-            )
+        columns = [
+            column.cast(f"int{column.type.bit_width}") if pa.types.is_temporal(column.type) else column
             for column in data.columns
         ]
+        return [repr(column.to_pylist()) for column in columns]
     held = data.lazy().collect().get_columns()
     return [repr((column.to_physical() if column.dtype.is_temporal() else column).to_list()) for column in held]
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
-def test_arrays_like_an_example_differ_in_their_records_alone(name):
-    for example, size in product(arrays(name, fortran=True), SIZES[:-1]):
-        expected = expected_of(example)
-        for relation, pair in pairs_of(dpw.like(example), size, most=2):
-            assert [besides(copier(side)()) for side in pair.sides] == [expected] * 2
-            assert relation.contains(pair)
-            assert rebuilt(relation, pair)
-            if size > 1:
-                assert [order(copier(side)()) for side in pair.sides] == [order(example)] * 2
+def same_table(one, other):
+    return (besides(one), content(one)) == (besides(other), content(other))
 
 
 DOMAINS = {
-    "numbers": dpw.numbers(0, 1),
-    "missing numbers": dpw.numbers(0, 1, missing=True, clipped=True),
-    "integers": dpw.integers(0, 9),
-    "missing integers": dpw.integers(0, 9, missing=True),
-    "integers that are clipped": dpw.integers(0, 9, clipped=True),
-    "texts": dpw.text(5),
-    "missing texts": dpw.text(5, missing=True),
-    "categories": dpw.categories("a", "b", other=True),
-    "missing categories": dpw.categories("a", "b", missing=True),
-    "whole categories": dpw.categories(1, 2, other=True),
+    "numbers": dpw.numbers(0, 1), "missing numbers": dpw.numbers(0, 1, missing=True, clipped=True),
+    "integers": dpw.integers(0, 9), "missing integers": dpw.integers(0, 9, missing=True),
+    "integers that are clipped": dpw.integers(0, 9, clipped=True), "texts": dpw.text(5),
+    "missing texts": dpw.text(5, missing=True), "categories": dpw.categories("a", "b", other=True),
+    "missing categories": dpw.categories("a", "b", missing=True), "whole categories": dpw.categories(1, 2, other=True),
     "missing whole categories": dpw.categories(1, 2, missing=True),
-    "missing numbers of a few": dpw.categories(0.5, 1.5, missing=True),
-    "flags": dpw.flags(),
+    "missing numbers of a few": dpw.categories(0.5, 1.5, missing=True), "flags": dpw.flags(),
     "missing flags": dpw.flags(missing=True),
-}
+}  # fmt: skip
 
 
 def forms_of(domain):
@@ -415,44 +363,52 @@ def forms_of(domain):
 @pytest.mark.parametrize("name", DOMAINS)
 def test_without_an_example_the_types_follow_from_the_domain(name):
     for domain, form in forms_of(DOMAINS[name]):
-        seen = set()
-        for size in SIZES[:-1]:
-            for relation, pair in pairs_of(domain, size, form, most=4):
-                seen |= {repr(besides(copier(side)())) for side in pair.sides}
-                assert relation.contains(pair)
-                assert rebuilt(relation, pair)
+        pairs = [one for size in SIZES[:-1] for one in pairs_of(domain, size, form, most=4)]
+        assert all(relation.contains(pair) and rebuilt(relation, pair) for relation, pair in pairs)
+        seen = {repr(besides(copier(side)())) for _, pair in pairs for side in pair.sides}
         assert len(seen) == 1, (form, seen)
 
 
 def examples_of(part):
     """The examples of a part of the grid, each with what datasets like it must be; or domains, with their forms."""
-    names = (*COLUMNS, *LISTS, *PANDAS)
     if part == "domains":
         return [(domain, form, None) for name in DOMAINS for domain, form in forms_of(DOMAINS[name])]
     if part == "arrays":
-        both = product((*COLUMNS, *NUMPY), (False, True))
-        found = [example for name, fortran in both for example in arrays(name, fortran)]
+        kinds = product((*COLUMNS, *NUMPY), (False, True))
+        found = [example for name, fortran in kinds for example in arrays(name, fortran)]
     elif part in ("polars", "arrow"):
         found = [tables(*one) for one in TABLES if one[1] == part]
-    elif part == "another class":
-        found = [frame(name, kind=Table) for name in names]
     else:
-        found = [frame(name, index=part) for name in names]
+        index, kind = ("counted", Table) if part == "another class" else (part, pd.DataFrame)
+        found = [frame(name, index=index, kind=kind) for name in (*COLUMNS, *LISTS, *PANDAS)]
     return [(dpw.like(example), None, expected_of(example)) for example in found]
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
+def test_arrays_like_an_example_differ_in_their_records_alone(name):
+    for example, size in product(arrays(name, fortran=True), SIZES[:-1]):
+        assert differences(dpw.like(example), size, expected=expected_of(example), most=2)[1] == 0
+        if size > 1:
+            pairs = pairs_of(dpw.like(example), size, most=2)
+            assert all(order(copier(side)()) == order(example) for _, pair in pairs for side in pair.sides)
+
+
+@pytest.mark.parametrize("name", ["float32", "int8", "float64"])
+def test_arrays_come_back_from_files(name):
+    for example in list(arrays(name))[:3]:
+        relation = dpw.records(dpw.like(example))
+        assert relation_from_json(json.loads(json.dumps(relation_to_json(relation)))) == relation
+        for side in next(iter(relation.candidates())).sides:
+            assert besides(copier(through_a_file(side))()) == besides(copier(side)())
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", sampled(["domains", "arrays", "polars", "arrow", "another class", *INDEXES], 4))
-def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
-    """Asked for: no pair whose sides differ in anything but their records."""
-    combinations = pairs = wrong = 0
+def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part):
     for (domain, form, expected), size in product(examples_of(part), SIZES):
         found, different = differences(domain, size, form, expected, most=2 if size < SIZES[-1] else 1)
-        combinations, pairs, wrong = combinations + 1, pairs + found, wrong + different
         assert found, (domain, size)
-    with capsys.disabled():
-        print(f"\n{part}: {combinations} combinations, {pairs} pairs, {wrong} that differ in more than a record")
-    assert wrong == 0
+        assert not different, (domain, size)
 
 
 def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():
@@ -549,52 +505,29 @@ def test_lists_and_records_keep_their_classes(examples):
     assert relation_to_json(relation) is None  # no file holds a class
 
 
-@pytest.mark.campaign
-@settings(max_examples=25, deadline=None)
-@given(frames())
-def test_layouts_come_back_from_files(example):
-    example.attrs.clear()  # which files leave out
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_tables_stay_as_they_are_when_given_copied_sent_and_saved(name, library, lazy):
+    """Of an Enum without rows, Polars reads a Categorical back from its own files."""
+    example = tables(name, library, lazy)
+    for adjacency in ("add-remove", "replace-one"):
+        relation = dpw.records(dpw.like(example), adjacency=adjacency)
+        data = relation.take(example)
+        for pair in islice(relation.candidates(data), 4):
+            assert any(content(side) == content(example) for side in pair.sides)
+            assert relation.contains(pair, data)
+    empty = next(iter(dpw.records(dpw.like(example), size=(0, 1)).candidates()))
+    for side in empty.sides:
+        assert same_table(pickle.loads(cloudpickle.dumps(side)), side)
+        assert same_table(copy.deepcopy(side), side)
     relation = dpw.records(dpw.like(example))
     pair = next(iter(relation.candidates()))
-    written = [json.loads(json.dumps(input_to_json(side), allow_nan=False)) for side in pair.sides]
-    kept = type(example) is pd.DataFrame and example.index.nlevels == 1 and not {"period", "interval"} & {*example}
-    if not kept or isinstance(example.index, pd.PeriodIndex):
-        assert all("object" in side for side in written)
-        return
-    again = [input_from_json(side) for side in written]
-    assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
-    assert all(map(pd.DataFrame.equals, again, pair.sides))
-    described = relation_to_json(relation)
-    if described is not None:
-        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
-
-
-@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
-def test_tables_come_back_from_files(name, library, lazy):
-    relation = dpw.records(dpw.like(tables(name, library, lazy)))
-    pair = next(iter(relation.candidates()))
-    written = [json.loads(json.dumps(input_to_json(side), allow_nan=False)) for side in pair.sides]
     if name in NESTED:
-        assert all("object" in side for side in written)
+        assert all("object" in input_to_json(side) for side in pair.sides)
         return
-    again = [input_from_json(side) for side in written]
-    assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
-    assert [content(side) for side in again] == [content(side) for side in pair.sides]
+    assert all(map(same_table, pair_through_a_file(pair).sides, pair.sides))
     described = relation_to_json(relation)
     if described is not None:
         assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
-
-
-def test_arrays_come_back_from_files():
-    for name in ("float32", "int8", "float64"):
-        for example in list(arrays(name))[:3]:
-            relation = dpw.records(dpw.like(example))
-            again = relation_from_json(json.loads(json.dumps(relation_to_json(relation))))
-            assert again == relation
-            pair = next(iter(relation.candidates()))
-            for side in pair.sides:
-                read = input_from_json(json.loads(json.dumps(input_to_json(side))))
-                assert besides(copier(read)()) == besides(copier(side)())
 
 
 def test_what_a_file_calls_a_dataset_without_records_is_checked():
@@ -619,52 +552,32 @@ def test_labels_of_a_copy_are_its_own_and_stay_what_they_are(name):
     assert copier(given.index)().identical(given.index)
 
 
-@pytest.mark.parametrize("form", ["array", "columns", "xy"])
-@pytest.mark.parametrize("records", [8_191, 8_192, 8_193])
-def test_arrays_are_written_to_on_both_sides_of_any_length(form, records):
-    """At 8 bytes an entry, 8,192 of them are 65,536 bytes."""
-    domain = {
-        "array": dpw.numbers(0, 1),
-        "columns": {"x": dpw.numbers(0, 1)},
-        "xy": ((dpw.numbers(0, 1),), dpw.flags()),
-    }[form]
-    pair = next(iter(dpw.records(domain, form=form, size=(records - 1, records)).candidates()))
-    for side in pair.sides:
-        handed = copier(side)()
-        held = handed.values() if isinstance(handed, dict) else handed if isinstance(handed, tuple) else [handed]
-        assert [array.flags.writeable for array in held] == [True] * len(list(held))
-
-
 PEOPLE = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=30)})
 
 
-def recent(rng, people):
-    return int((people["when"].dt.year >= 2020).sum()) + rng.laplace(0, 1)
+def checked(mechanism, relation, **settings):
+    return dpw.check(mechanism, claim=1.0, neighbours=relation, seed=1, runs=100, search_runs=64, workers=1, **settings)
 
 
 @pytest.mark.parametrize("errors", soon(["outcome", "raise"], 1))
 def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors):
     """One record changes the count by 1, and the noise has scale 1."""
+
+    def recent(rng, people):
+        return int((people["when"].dt.year >= 2020).sum()) + rng.laplace(0, 1)
+
     relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
-    verdict = dpw.check(
-        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, runs=100, search_runs=64, workers=1
-    )
-    assert isinstance(verdict, dpw.NotRefuted)
-
-
-def clips_in_place(rng, data):
-    data.clip(0, 1, out=data)
-    return float(data.sum()) + rng.laplace(0, 1)
+    assert isinstance(checked(recent, relation, errors=errors), dpw.NotRefuted)
 
 
 @pytest.mark.campaign
 def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
+    def clips_in_place(rng, data):
+        data.clip(0, 1, out=data)
+        return float(data.sum()) + rng.laplace(0, 1)
+
     relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
-    verdict = dpw.check(
-        clips_in_place, claim=1.0, neighbours=relation, errors="outcome", seed=1, runs=100,
-        search_runs=64, workers=1,
-    )  # fmt: skip
-    assert isinstance(verdict, dpw.NotRefuted)
+    assert isinstance(checked(clips_in_place, relation, errors="outcome"), dpw.NotRefuted)
 
 
 @pytest.mark.campaign
@@ -683,53 +596,40 @@ def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
     assert isinstance(dpw.replay(again, leaks_times, neighbours=relation, seed=2, workers=1), dpw.Violation)
 
 
+X = pd.DataFrame({"x": [1, 2]})
+XY = pd.DataFrame({"x": [1], "y": [2]})
+
+
 @pytest.mark.parametrize(
-    ("data", "neighbour", "note"),
+    ("data", "neighbour", "named"),
     [
-        (np.array([1, 2]), np.array([1.0, 3.0]), "the type of their arrays (int64 and float64)"),
+        (np.array([1, 2]), np.array([1.0, 3.0]), "int64 and float64"),
+        (X, pd.DataFrame({"x": [1, None]}), "column 'x' (int64 and float64)"),
         (
-            pd.DataFrame({"x": [1, 2]}),
-            pd.DataFrame({"x": [1, None]}),
-            "the type of column 'x' (int64 and float64)",
-        ),
-        (
-            pd.DataFrame({"x": [1, 2]}),
+            X,
             pd.DataFrame({"x": [1]}, index=["a"]),
-            "their index (RangeIndex of int64, name None and Index of str, name None)",
+            "index (RangeIndex of int64, name None and Index of str, name None)",
         ),
-        (pd.DataFrame({"x": [1]}), pd.DataFrame({"y": [1]}), "their columns (['x'] and ['y'])"),
-        (
-            pd.DataFrame({"x": [1], "y": [2]}),
-            pd.DataFrame({"y": [2], "x": [1]}),
-            "their columns (['x', 'y'] and ['y', 'x'])",
-        ),
-        (
-            pd.DataFrame({"x": [1]}).rename_axis(columns="a"),
-            pd.DataFrame({"x": [1]}),
-            "the names of their columns (['a'] and [None])",
-        ),
-        (pd.DataFrame({"x": [1]}), np.array([[1]]), "their type (DataFrame and ndarray)"),
+        (X, pd.DataFrame({"y": [1]}), "['x'] and ['y']"),
+        (XY, XY[["y", "x"]], "['x', 'y'] and ['y', 'x']"),
+        (X.rename_axis(columns="a"), X[:1], "['a'] and [None]"),
+        (X, np.array([[1]]), "DataFrame and ndarray"),
         ([1, 2], [1, 2.5], None),
         (1, 2.5, None),
         (np.array([1, 2]), np.array([1]), None),
     ],
 )
-def test_a_given_pair_stays_as_it_is_and_what_else_differs_is_named(data, neighbour, note):
+def test_a_given_pair_stays_as_it_is_and_what_else_differs_is_named(data, neighbour, named):
     (pair,) = dpw.pairs((data, neighbour)).given
-    assert unlike(pair) == note
-    if note is not None:
+    assert unlike(pair) is None if named is None else named in unlike(pair)
+    if named is not None:
         assert [besides(copier(side)()) for side in pair.sides] == [besides(side) for side in (data, neighbour)]
 
 
-def size_of(rng, data):
-    return np.size(data) + rng.laplace(0, 10)
-
-
 def test_a_verdict_on_inputs_of_other_types_says_so():
-    pair = (pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, None]}))
-    verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, runs=64, search_runs=64, workers=1)
-    told = "D and D′ differ in the type of column 'x' (int64 and float64), not only in their records"
-    assert any(note.startswith(told) for note in verdict.notes)
+    pair = (X, pd.DataFrame({"x": [1, None]}))
+    verdict = checked(lambda rng, data: np.size(data) + rng.laplace(0, 10), [pair])
+    assert any("column 'x' (int64 and float64)" in note for note in verdict.notes)
 
 
 @pytest.mark.parametrize("form", ["dataframe", "polars", "polars-lazy", "arrow"])
@@ -739,4 +639,4 @@ def test_a_column_may_have_a_name_without_letters(form):
     pair = next(iter(relation.candidates()))
     assert relation.contains(pair)
     assert list(relation.fields.names) == list(dpw.like(pair.data).fields.names) == [""]
-    assert relation.contains(Pair(*(input_from_json(json.loads(json.dumps(input_to_json(s)))) for s in pair.sides)))
+    assert relation.contains(pair_through_a_file(pair))
