@@ -1,10 +1,10 @@
 """Where runs on D and on D′ part: the right line of broken functions, nothing of right ones, nothing left behind."""
 
+import contextlib
 import gc
 import inspect
 import json
 import math
-import os
 import random
 import sys
 import threading
@@ -22,7 +22,7 @@ from dpwitness.api import verdict as verdict_module
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import Comparison, _package, entries_of, explain
+from dpwitness.health.explanation import Comparison, entries_of, explain
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.command import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
@@ -62,10 +62,8 @@ def explanation(function, first, second, claim=ONE, seed=1):
 def marked(thing):
     """The lines of a file that are marked within a function or class, and of the helper that it calls."""
     marks = set()
-    for one in (
-        thing if inspect.isfunction(thing) else type(thing),
-        *([broken.helper] if "helper" in str(thing) else []),
-    ):
+    things = [thing if inspect.isfunction(thing) else type(thing)]
+    for one in things + [broken.helper] * ("helper" in str(thing)):
         lines, first = inspect.getsourcelines(one)
         marks |= {first + i for i, line in enumerate(lines) if "# the defect" in line}
     return marks
@@ -86,11 +84,10 @@ def test_the_line_of_the_fault_is_found(function, first, second):
     found = explanation(function, first, second)
     if name_of(function) in UNNAMED:
         assert found is None
-        return
-    assert found is not None
-    assert found.file.endswith("broken.py")
-    assert found.line in marked(function), found
-    assert not found.file.startswith("/")
+    else:
+        assert found.file.endswith("broken.py")
+        assert not found.file.startswith("/")
+        assert found.line in marked(function), found
 
 
 def test_what_is_said_of_it():
@@ -106,24 +103,54 @@ def test_what_is_said_of_it():
     assert "Laplace noise of scale 0.1" in explanation(broken.inverse_of_uniform, [1.0, 2.0], [1.0, 3.0]).text
 
 
-def test_entries_with_the_same_noise_and_the_same_difference_count_once():
-    def sum_and_mean(rng, data, epsilon):
-        total = sum(data) + rng.laplace(0, 0.1)
-        return total, total / 10
-
-    found = explanation(sum_and_mean, [1.0, 2.0], [1.0, 4.0])
-    assert found.cause == "noise"
-    assert found.text.endswith("differs by 2: that is ε = 20")
+def sum_and_mean(rng, data, epsilon):
+    """Two entries of one noise and one difference."""
+    total = sum(data) + rng.laplace(0, 0.1)  # the defect
+    return total, total / 10
 
 
-def test_a_value_without_noise_on_one_side_of_a_conditional_expression():
-    def shown_if_large(rng, data, epsilon):
-        noisy = sum(data) + rng.laplace(0, 5)
-        return noisy if sum(data) > 4 else -1.0  # the defect
+def shown_if_large(rng, data, epsilon):
+    """A value without noise on one side of a conditional expression."""
+    noisy = sum(data) + rng.laplace(0, 5)
+    return noisy if sum(data) > 4 else -1.0  # the defect
 
-    found = explanation(shown_if_large, [1.0, 2.0], [1.0, 4.0])
-    assert found.line in marked(shown_if_large)
-    assert found.text == "D returns -1 in every run, D′ another value in each"
+
+def clipped_and_too_little(rng, data, epsilon):
+    """The runs part where a record is clipped, which is right; the noise covers half of the difference."""
+    total = 0.0
+    for value in data:
+        if value > 10:
+            value = 10.0
+        total += value
+    return total + rng.laplace(0, 1 / epsilon)  # the defect
+
+
+def odd(rng, data, epsilon):
+    """NaN and infinities are no noise, and no scale is made of them."""
+    return [math.nan, math.inf, data[0] + rng.laplace(0, 0.1)]  # the defect
+
+
+def mean(rng, data, epsilon):
+    """NaN in every run on one side."""
+    return (sum(data) / len(data) if data else math.nan) + rng.laplace(0, 1 / epsilon)  # the defect
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "second", "said"),
+    [
+        (sum_and_mean, [1.0, 2.0], [1.0, 4.0], "differs by 2: that is ε = 20"),
+        (shown_if_large, [1.0, 2.0], [1.0, 4.0], "D returns -1 in every run, D′ another value in each"),
+        (clipped_and_too_little, [1.0, 20.0], [1.0, 8.0], "differs by 2"),
+        (odd, [1.0], [2.0], "entry 2 differs by 1"),
+        (mean, [], [2.0], ""),
+    ],
+)
+def test_what_is_said_of_less_usual_functions(function, first, second, said):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = explanation(function, first, second)
+    assert found.line in marked(function)
+    assert said in found.text
 
 
 def price_and_sum(rng, data, epsilon):
@@ -142,8 +169,7 @@ def bound_and_count(rng, data, epsilon):
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("function", "first", "second"),
-    [(price_and_sum, [1.0, 1.0], [0.0, 1.0]), (bound_and_count, [1.0, 9.0], [1.0])],
+    ("function", "first", "second"), [(price_and_sum, [1.0, 1.0], [0.0, 1.0]), (bound_and_count, [1.0, 9.0], [1.0])]
 )
 def test_what_is_alike_by_chance_in_the_recorded_runs_is_no_fault(function, first, second):
     """In half of the cases it is alike in all of them."""
@@ -157,18 +183,21 @@ def test_a_compiled_target_is_followed_as_python():
     function = load_registered("sum_of_signed_half_sensitivity")
     problem, running = prepare(function, epsilon=1.0)
     assert running.mechanism.compiled
-    lines, first = inspect.getsourcelines(function)
     found = explain(running, function, problem.claim, Pair(np.array([1.0]), np.array([-1.0])))
-    assert found is not None
+    lines, first = inspect.getsourcelines(function)
     assert "the defect" in lines[found.line - first]
     assert found.file.endswith("slips.py")
 
 
-@pytest.mark.library
-def test_a_library_that_takes_its_bounds_from_the_data():
-    models = pytest.importorskip(
+@pytest.fixture
+def models():
+    return pytest.importorskip(
         "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
     )
+
+
+@pytest.mark.library
+def test_a_library_that_takes_its_bounds_from_the_data(models):
     y = np.array([0.1, 0.5, 0.8, 0.2, 0.6])
 
     def regression(data, epsilon):
@@ -182,8 +211,7 @@ def test_a_library_that_takes_its_bounds_from_the_data():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library says so itself
         found = explanation(regression, first, second)
-    lines, start = inspect.getsourcelines(regression)
-    assert "the defect" in lines[found.line - start]
+    assert found.line in marked(regression)
     assert found.text.startswith("sensitivity ")
 
 
@@ -191,15 +219,10 @@ def test_a_library_that_takes_its_bounds_from_the_data():
 
 
 def library_noise(value, sensitivity):
-    """A draw as that of diffprivlib's Laplace mechanism."""
-    return Draw(
-        name="Laplace", place=("models.py", 7), size=1, step=0, value=value,
-        settings={"sensitivity": np.array([sensitivity])},
-    )  # fmt: skip
-
-
-def recordings(*draws):
-    return [Recording(draws=[draw]) for draw in draws]
+    """A recording of a draw as that of diffprivlib's Laplace mechanism."""
+    settings = {"sensitivity": np.array([sensitivity])}
+    draw = Draw(name="Laplace", place=("models.py", 7), size=1, step=0, value=value, settings=settings)
+    return Recording(draws=[draw])
 
 
 @pytest.mark.parametrize(
@@ -213,24 +236,16 @@ def recordings(*draws):
     ],
 )
 def test_a_library_whose_noise_is_for_less_than_what_it_is_added_to(first, second, sensitivity, said):
-    sides = [recordings(*(library_noise(value, sensitivity) for value in side)) for side in (first, second)]
+    sides = [[library_noise(value, sensitivity) for value in side] for side in (first, second)]
     found = Comparison(ONE, sides).settings()
     assert (found is not None) is said
     if said:
-        apart = second[0] - first[0]
         assert (found.cause, found.line) == ("noise", 7)
-        assert found.text == (
-            f"noise of sensitivity {sensitivity:.4g} is added to {first[0]:.4g} on D, {second[0]:.4g} on D′, "
-            f"which differ by {apart:.4g}"
-        )
+        assert f"sensitivity {sensitivity:.4g} is added to {first[0]:.4g} on D, {second[0]:.4g} on D′" in found.text
 
 
 @pytest.mark.library
-def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound():
-    models = pytest.importorskip(
-        "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
-    )
-
+def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound(models):
     def regression(data, epsilon):
         model = models.LinearRegression(epsilon=epsilon, bounds_X=(-0.1, 1), bounds_y=(0, 1), fit_intercept=False)
         return float(model.fit(*data).coef_[0])  # the defect
@@ -238,30 +253,17 @@ def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound():
     features, y = np.array([[0.5], [0.9], [0.3]]), np.array([0.1, 0.5, 1.0])
     found = explanation(regression, (features, y), (np.vstack([features, [[1.0]]]), np.append(y, 1.0)))
     assert found.line in marked(regression)
-    assert found.text == "noise of sensitivity 0.01 is added to 1.15 on D, 2.15 on D′, which differ by 1"
-
-
-def right_laplace(rng, data, epsilon):
-    return float(np.sum(data)) + rng.laplace(0, 1 / epsilon)
-
-
-def right_gaussian(rng, data, epsilon):
-    return float(np.sum(data)) + rng.normal(0, 1 / epsilon)
+    assert "sensitivity 0.01 is added to 1.15 on D, 2.15 on D′" in found.text
 
 
 def noisy_scale(rng, data, epsilon):
     count = max(len(data) + rng.laplace(0, 2 / epsilon), 1.0)
-    return float(np.sum(data)) / count + rng.laplace(0, 2 / epsilon / count)
+    return sum(data) / count + rng.laplace(0, 2 / epsilon / count)
 
 
-def right_selection(rng, data, epsilon):
-    scores = np.array([data[0], data[1]])
-    weights = np.exp(epsilon * scores / 2)
+def selection(rng, data, epsilon):
+    weights = np.exp(epsilon * np.array(data) / 2)
     return int(rng.choice(2, p=weights / weights.sum()))
-
-
-def rounded(rng, data, epsilon):
-    return round(float(np.sum(data)) + rng.laplace(0, 1 / epsilon), 3)
 
 
 def sampled(rng, data, epsilon):
@@ -279,47 +281,13 @@ def clipped(rng, data, epsilon):
     return total + laplace(rng, 1 / epsilon)
 
 
-@pytest.mark.parametrize(
-    ("function", "first", "second", "claim"),
-    [
-        (right_laplace, [1.0, 2.0], [1.0, 3.0], ONE),
-        (right_laplace, [1.0, 2.0], [1.0, 2.0, 1.0], ONE),
-        (right_gaussian, [1.0, 2.0], [1.0, 3.0], GaussianDP(1.0)),
-        (noisy_scale, [1.0, 1.0], [1.0, 1.0, 1.0], ONE),
-        (right_selection, [1.0, 2.0], [2.0, 1.0], ONE),
-        (rounded, [1.0, 2.0], [1.0, 2.9], ONE),
-        (sampled, [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ONE),
-        (clipped, [0.5, 0.5], [0.5, 7.0], ONE),
-        (right_laplace, [1.0, 2.0], [1.0, 2.0], ONE),
-    ],
-)
-def test_nothing_is_said_of_what_is_right(function, first, second, claim):
-    assert explanation(function, first, second, claim) is None
-
-
-def test_a_branch_over_the_records_is_not_blamed_for_noise_that_is_too_small():
-    """The runs part where a record is clipped, which is right; the noise covers half of the difference."""
-
-    def small(rng, data, epsilon):
-        total = 0.0
-        for value in data:
-            if value > 10:
-                value = 10.0
-            total += value
-        return total + rng.laplace(0, 1 / epsilon)  # the defect
-
-    found = explanation(small, [1.0, 20.0], [1.0, 8.0])
-    lines, first = inspect.getsourcelines(small)
-    assert "the defect" in lines[found.line - first]
-    assert "differs by 2" in found.text
-
-
-def remembering(data, epsilon, calls=[]):  # noqa: B006  # that is what is wrong with it
+def remembering(data, epsilon, calls=[]):  # noqa: B006  # a seed does not repeat a run
     calls.append(1)
     return float(len(calls))
 
 
 def clipped_and_rounded(rng, data, epsilon):
+    """No draw decides its branch."""
     total = 0.0
     for value in data:
         if value > 10:
@@ -329,12 +297,25 @@ def clipped_and_rounded(rng, data, epsilon):
     return round(total + noise)
 
 
-def test_a_branch_that_no_draw_decides_is_not_blamed():
-    assert explanation(clipped_and_rounded, [1.0, 20.0], [1.0, 8.0]) is None
-
-
-def test_nothing_is_said_where_a_seed_does_not_repeat_a_run():
-    assert explanation(remembering, [1.0], [2.0]) is None
+@pytest.mark.parametrize(
+    ("function", "first", "second", "claim"),
+    [
+        *(
+            (lambda rng, data, epsilon: sum(data) + rng.laplace(0, 1 / epsilon), [1.0, 2.0], other, ONE)
+            for other in ([1.0, 3.0], [1.0, 2.0, 1.0], [1.0, 2.0])
+        ),
+        (lambda rng, data, epsilon: sum(data) + rng.normal(0, 1 / epsilon), [1.0, 2.0], [1.0, 3.0], GaussianDP(1.0)),
+        (noisy_scale, [1.0, 1.0], [1.0, 1.0, 1.0], ONE),
+        (selection, [1.0, 2.0], [2.0, 1.0], ONE),
+        (lambda rng, data, epsilon: round(sum(data) + rng.laplace(0, 1 / epsilon), 3), [1.0, 2.0], [1.0, 2.9], ONE),
+        (sampled, [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ONE),
+        (clipped, [0.5, 0.5], [0.5, 7.0], ONE),
+        (clipped_and_rounded, [1.0, 20.0], [1.0, 8.0], ONE),
+        (remembering, [1.0], [2.0], ONE),
+    ],
+)
+def test_nothing_is_said_of_what_is_right_or_not_known_to_be_wrong(function, first, second, claim):
+    assert explanation(function, first, second, claim) is None
 
 
 # What it leaves behind: nothing.
@@ -348,6 +329,10 @@ def state():
     return held, python, legacy, sys.gettrace(), broken.GENERATOR.bit_generator.state["state"]
 
 
+class Panic(BaseException):
+    """As Rust's: no `Exception`."""
+
+
 class Stops:
     """Ends its runs in some way, once it is recorded."""
 
@@ -357,32 +342,10 @@ class Stops:
     def __call__(self, rng, data, epsilon):
         noisy = data[0] + rng.laplace()
         if sys.gettrace() is not None and inspect.currentframe().f_trace is not None:
+            if isinstance(self.how, BaseException):
+                raise self.how
             self.how(rng)
         return noisy
-
-
-def interrupt(rng):
-    raise KeyboardInterrupt
-
-
-def leave(rng):
-    sys.exit(3)
-
-
-def fail(rng):
-    raise ZeroDivisionError
-
-
-class Panic(BaseException):
-    """As Rust's: no `Exception`."""
-
-
-def panic(rng):
-    raise Panic
-
-
-def time_out(rng):
-    pytest.fail("Timeout (>30s)")
 
 
 def draw_for_ever(rng):
@@ -397,27 +360,30 @@ def run_for_ever(rng):
 
 def swallow(rng):
     while True:
-        try:
-            while True:
-                rng.random()
-        except Exception:  # as careless code does
-            pass
-
-
-@pytest.mark.parametrize("how", [leave, fail, panic, time_out, draw_for_ever, run_for_ever, swallow])
-def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
-    monkeypatch.setattr(health, "RECORDING_SECONDS", 0.2)
-    pair = Pair([1.0], [2.0])
-    running = runner_of(Stops(how), pair)
-    before, began = state(), time.monotonic()
-    assert explain(running, Stops(how), ONE, pair) is None
-    assert state() == before
-    assert time.monotonic() - began < 60  # it ends
+        with contextlib.suppress(Exception):  # as careless code does
+            draw_for_ever(rng)
 
 
 def collect_garbage(rng):
     gc.collect(0)
     run_for_ever(rng)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [SystemExit(3), ZeroDivisionError(), Panic(), pytest.fail.Exception("Timeout (>30s)"), KeyboardInterrupt(),
+     draw_for_ever, run_for_ever, swallow],
+    ids=lambda how: getattr(how, "__name__", type(how).__name__),
+)  # fmt: skip
+def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
+    monkeypatch.setattr(health, "RECORDING_SECONDS", 0.2)
+    pair = Pair([1.0], [2.0])
+    running = runner_of(Stops(how), pair)
+    before, began = state(), time.monotonic()
+    with pytest.raises(KeyboardInterrupt) if isinstance(how, KeyboardInterrupt) else contextlib.nullcontext():
+        assert explain(running, Stops(how), ONE, pair) is None
+    assert state() == before
+    assert time.monotonic() - began < 60  # it ends
 
 
 def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch):
@@ -432,15 +398,6 @@ def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch
         assert explain(running, Stops(collect_garbage), ONE, pair) is None
     finally:
         gc.callbacks.remove(names["callback"])
-
-
-def test_an_interruption_goes_through_and_leaves_nothing():
-    pair = Pair([1.0], [2.0])
-    running = runner_of(Stops(interrupt), pair)
-    before = state()
-    with pytest.raises(KeyboardInterrupt):
-        explain(running, Stops(interrupt), ONE, pair)
-    assert state() == before
 
 
 def global_noise(data, epsilon):
@@ -465,7 +422,7 @@ def test_other_threads_draw_as_they_would():
     def other():
         begun.set()
         while not end.is_set():
-            drawn.append(random.gauss(0, 1))
+            random.gauss(0, 1)
             drawn.append(np.random.default_rng(1).random())
 
     thread = threading.Thread(target=other)
@@ -477,15 +434,7 @@ def test_other_threads_draw_as_they_would():
         end.set()
         thread.join()
     assert found.cause == "scale"
-    assert set(drawn[1::2]) == {np.random.default_rng(1).random()}
-
-
-def test_only_one_thread_records_at_a_time():
-    from dpwitness.mechanisms import recording
-
-    with recording._LOCK:
-        assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is None
-    assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is not None
+    assert set(drawn) == {np.random.default_rng(1).random()}
 
 
 def test_a_generator_of_a_recorded_run_is_one():
@@ -500,23 +449,14 @@ def test_a_generator_of_a_recorded_run_is_one():
     assert all(seen)
 
 
-def test_a_function_that_stands_for_another_is_of_the_package_of_that():
-    def released(data): ...
-
-    assert _package(released) is None
-    released.of_module = "numpy.random"
-    assert _package(released) == os.path.realpath(os.path.dirname(np.__file__))
-
-
 def test_remote_mechanisms_and_slow_ones_are_left_alone():
     pair = Pair([1.0, 1.0], [1.0, 2.0])
     running = runner_of(broken.scale_from_data, pair)
-    running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=5.0)
-    assert explain(running, broken.scale_from_data, ONE, pair) is None
-    running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=0.0)
-    assert explain(running, broken.scale_from_data, ONE, pair) is not None
-    running.mechanism.in_process = False
-    assert explain(running, broken.scale_from_data, ONE, pair) is None
+    for seconds, in_process in ((5.0, True), (0.0, True), (0.0, False)):
+        running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=seconds)
+        running.mechanism.in_process = in_process
+        found = explain(running, broken.scale_from_data, ONE, pair)
+        assert (found is not None) == (seconds == 0 and in_process)
     assert not OutsideMechanism.in_process
 
 
@@ -538,35 +478,29 @@ FOUND = Explanation(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def verdict():
+def leaking_scale():
     return dpw.check(
         broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
     )
+
+
+@pytest.fixture(scope="module")
+def verdict():
+    return leaking_scale()
 
 
 def test_a_violation_says_where(verdict):
     found = verdict.witness.explanation
     assert verdict.refuted
     assert found.line in marked(broken.scale_from_data)
-    text = str(verdict).splitlines()
-    (at,) = [k for k, line in enumerate(text) if line.startswith("  where        line ")]
-    shown = [text[at][15:]]
-    for line in text[at + 1 :]:
-        if not line.startswith(" " * 15):
-            break
-        shown.append(line[15:])
-    assert " ".join(shown) == f"{found} ({found.basis})"
-    assert len(shown) > 2
-    assert max(map(len, shown)) <= 72 - 15
+    assert f"{found} ({found.basis})" in " ".join(str(verdict).split())
+    assert max(map(len, str(verdict).splitlines()[1:])) <= 80
     assert found.basis.endswith("no evidence")
 
 
 def test_it_changes_nothing_else(verdict, monkeypatch):
     monkeypatch.setattr(verdict_module, "explain", lambda *_: None)
-    without = dpw.check(
-        broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
-    )
+    without = leaking_scale()
     assert "where  " not in str(without)
     assert without.witness.to_json() == replace(verdict.witness, explanation=None).to_json()
     assert (without.log_e_value, without.lower_bound) == (verdict.log_e_value, verdict.lower_bound)
@@ -577,72 +511,38 @@ def test_an_interruption_keeps_the_verdict(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(verdict_module, "explain", interrupted)
-    verdict = dpw.check(
-        broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
-    )
+    verdict = leaking_scale()
     assert verdict.refuted
     assert verdict.ended == "interrupted"
 
 
 def test_a_saved_witness_keeps_it(verdict, tmp_path):
-    witness = replace(verdict.witness, explanation=FOUND)
-    witness.save(tmp_path / "witness.json")
-    assert Witness.load(tmp_path / "witness.json").explanation == FOUND
-    assert json.loads((tmp_path / "witness.json").read_text())["explanation"]["line"] == 14
-    replace(witness, explanation=None).save(tmp_path / "earlier.json")
-    assert "explanation" not in json.loads((tmp_path / "earlier.json").read_text())
-    assert Witness.load(tmp_path / "earlier.json").explanation is None
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("line", 0), ("line", "14"), ("line", 1 << 40), ("cause", "magic"), ("text", 3), ("pairs", -1)]
-)
-def test_a_damaged_one_is_refused(verdict, key, value):
+    for explained in (FOUND, None):
+        replace(verdict.witness, explanation=explained).save(tmp_path / "witness.json")
+        assert Witness.load(tmp_path / "witness.json").explanation == explained
+        assert ("explanation" in json.loads((tmp_path / "witness.json").read_text())) == (explained is not None)
     written = replace(verdict.witness, explanation=FOUND).to_json()
-    written["explanation"] |= {key: value}
-    with pytest.raises(InvalidWitness, match=key):
-        Witness.from_json(written)
+    for key, value in (("line", 0), ("line", "14"), ("line", 1 << 40), ("cause", "magic"), ("text", 3), ("pairs", -1)):
+        with pytest.raises(InvalidWitness, match=key):
+            Witness.from_json({**written, "explanation": {**written["explanation"], key: value}})
 
 
 def test_pages_and_code_scanning_show_it(verdict):
     hostile = replace(FOUND, text="<script>alert(1)</script>", file="a<b>.py")
-    shown = replace(verdict, witness=replace(verdict.witness, explanation=hostile))
-    text = page([Entry(name="mean", result=shown)])
+    text = page([Entry(name="mean", result=replace(verdict, witness=replace(verdict.witness, explanation=hostile)))])
     assert "Where in the code" in text
     assert "<script>" not in text
-    assert "no evidence" in text
-    record = {
-        "verdict": "violated", "mechanism": "mean", "text": "refuted", "source": {"file": "src/mean.py", "line": 3},
-        "witness": replace(verdict.witness, explanation=FOUND).to_json(),
-    }  # fmt: skip
-    (result,) = log([record])["runs"][0]["results"]
-    (place,) = result["relatedLocations"]
+
+    def result(file):
+        witness = replace(verdict.witness, explanation=FOUND).to_json()
+        source = {"file": file, "line": 3}
+        record = {"verdict": "violated", "mechanism": "mean", "text": "refuted", "source": source, "witness": witness}
+        return log([record])["runs"][0]["results"][0]
+
+    (place,) = result("src/mean.py")["relatedLocations"]
     assert place["physicalLocation"]["region"] == {"startLine": 14}
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "src/mean.py"
-    elsewhere = {**record, "source": {"file": "src/other.py", "line": 3}}
-    assert "relatedLocations" not in log([elsewhere])["runs"][0]["results"][0]
-
-
-def test_numbers_that_are_none_are_no_noise():
-    """NaN and infinities in outputs and scales: nothing is raised, and no scale is made of them."""
-
-    def odd(rng, data, epsilon):
-        return [math.nan, math.inf, data[0] + rng.laplace(0, 0.1)]
-
-    found = explanation(odd, [1.0], [2.0])
-    assert found is not None
-    assert "entry 2 differs by 1" in found.text
-
-
-def test_an_output_that_is_nan_in_every_run_on_one_side_raises_no_warning():
-    """As the mean of no records."""
-
-    def mean(rng, data, epsilon):
-        return (sum(data) / len(data) if data else math.nan) + rng.laplace(0, 1 / epsilon)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert explanation(mean, [], [2.0]) is not None
+    assert "relatedLocations" not in result("src/other.py")
 
 
 def test_a_recorded_run_lets_its_input_go():
@@ -654,8 +554,7 @@ def test_a_recorded_run_lets_its_input_go():
 
     def recorded():
         data = Given([1])
-        recorder = Recorder(counted, root=None, deadline=math.inf)
-        recorder.record(lambda rng: counted(rng, data), np.random.SFC64(0))
+        Recorder(counted, root=None, deadline=math.inf).record(lambda rng: counted(rng, data), np.random.SFC64(0))
         return weakref.ref(data)
 
     gc.disable()
@@ -663,17 +562,3 @@ def test_a_recorded_run_lets_its_input_go():
         assert recorded()() is None
     finally:
         gc.enable()
-
-
-def test_a_module_that_gets_more_variables_meanwhile_is_recorded():
-    """As from another thread: here from whatever is called while they are looked through."""
-    module = {"__name__": "module"}
-    exec("def noisy(rng, data):\n    return data + rng.laplace()", module)
-    recorder = Recorder(module["noisy"], root=None, deadline=math.inf)
-    before = sys.getprofile()
-    sys.setprofile(lambda *_: module.setdefault(f"variable{len(module)}", 1))
-    try:
-        recorder.record(lambda rng: 1.0, np.random.SFC64(0))
-    finally:
-        sys.setprofile(before)
-    assert len(module) > 3
