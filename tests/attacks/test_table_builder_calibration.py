@@ -1,15 +1,12 @@
 """What averaging attacks claim of systems that keep their assumptions, and of systems that break them."""
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.cli import main
+import table_builder_calibration as calibration
 from dpwitness.reconstruction.table_builder import averaging, confidence, histogram
 from dpwitness.reconstruction.table_builder.averaging import AnsweredBlock
 from dpwitness.reconstruction.table_builder.oracle import AskedSystem
@@ -19,56 +16,24 @@ from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
 
-BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "table_builder_calibration.py"))
-SYSTEMS, KEPT, BROKEN = BENCHMARK["SYSTEMS"], BENCHMARK["KEPT"], BENCHMARK["BROKEN"]
 ONE = Table.from_counts([60 + 7 * i for i in range(18)] + [0, 1, 3])
 
 
 def claims(names, seeds, **more):
     """The summary of all runs: how many cells are claimed at each level, and how many of these are right."""
-    return BENCHMARK["summary"]("", [BENCHMARK["one_run"](name, seed, **more) for name in names for seed in seeds])
+    return calibration.summary("", [calibration.one_run(name, seed, **more) for name in names for seed in seeds])
 
 
-class Stopping(System):
-    """A system that answers so many questions and no more."""
-
-    def __init__(self, inner, number):
-        super().__init__({name: inner.values(name) for name in inner.attributes})
-        self.inner, self.number = inner, number
-
-    @property
-    def asked(self):
-        return self.inner.asked
-
-    def ask(self, attribute, selections, where=None):
-        left = max(self.number - self.asked, 0)
-        answers = self.inner.ask(attribute, selections, where)
-        answers[left:] = MISSING_ANSWER
-        return answers
-
-
-class Refusing(Stopping):
-    """A system that refuses a share of the questions."""
-
-    def ask(self, attribute, selections, where=None):
-        answers = self.inner.ask(attribute, selections, where)
-        answers[np.random.default_rng(self.asked).random(len(answers)) < self.number] = MISSING_ANSWER
-        return answers
-
-
-class Changing(Stopping):
+class Changing(System):
     """A system that answers from a second table after so many questions."""
 
     def __init__(self, inner, number, after):
-        super().__init__(inner, number)
-        self.after = after
-
-    @property
-    def asked(self):
-        return self.inner.asked + self.after.asked
+        super().__init__({name: inner.values(name) for name in inner.attributes})
+        self.inner, self.number, self.after = inner, number, after
 
     def ask(self, attribute, selections, where=None):
         left = min(max(self.number - self.asked, 0), len(selections))
+        self.asked += len(selections)
         parts = [(self.inner, selections[:left]), (self.after, selections[left:])]
         return np.concatenate([system.ask(attribute, some, where) for system, some in parts if len(some)])
 
@@ -79,11 +44,6 @@ def bounded(table=ONE, r=2, seed=0):
 
 def recovered(system, plan=None, seed=0):
     return histogram.recover_histogram(system, np.random.default_rng(seed), system.attributes[0], plan)
-
-
-def test_a_partition_counts_only_with_both_of_its_answers():
-    answers = np.array([[5, 0, 4, MISSING_ANSWER, 0, 9], [7, 9, 0, 8, 0, 2]])
-    assert averaging.Sums.of(answers).totals.tolist() == [12, 11]
 
 
 def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
@@ -104,25 +64,24 @@ def test_means_without_outliers():
     assert found.noises == 2
 
 
+def fitted(selections, answers):
+    bits, width = np.packbits(selections, axis=1), selections.shape[1]
+    return confidence.fit_counts([AnsweredBlock(attribute="a", where={}, bits=bits, width=width, answers=answers)])
+
+
 def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
     rng = np.random.default_rng(1)
     true, sides = rng.integers(5, 300, 12), rng.random((600, 12)) < 0.5
     selections = np.vstack([sides, ~sides])
     answers = selections @ true + rng.integers(-2, 5, len(selections))  # a mean of 1, not 0
     answers[:30] = rng.integers(1, 2000, 30)
-    asked = AnsweredBlock(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=12, answers=answers)
-    found = confidence.fit_counts([asked])
+    found = fitted(selections, answers)
     assert np.all(np.abs(found.counts - true) < 5.5 * found.errors)  # 12 estimates: 5e-7
     assert np.all(found.errors < 0.15)  # √(4 · 4 / 1,200)
     assert abs(found.offset - 1) < 5.5 * found.offset_error
     assert found.variance == pytest.approx(4, rel=0.3)
     assert found.chance > 1e-3
-    assert (
-        confidence.fit_counts(
-            [AnsweredBlock(attribute="a", where={}, bits=asked.bits[:8], width=12, answers=answers[:8])]
-        )
-        is None
-    )
+    assert fitted(selections[:8], answers[:8]) is None
 
 
 @pytest.mark.parametrize("on", ["nothing", "order", "neighbours", "size", "first", "people"])
@@ -142,18 +101,8 @@ def test_noise_that_hangs_on_something_shows(on):
         "people": entries[selections @ true],
     }[on]
     answers = selections @ true + 50 + noise
-    found = confidence.fit_counts(
-        [AnsweredBlock(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=10, answers=answers)]
-    )
+    found = fitted(selections, answers)
     assert (found.chance < 1e-3) == (on != "nothing")
-
-
-@pytest.mark.campaign
-def test_claims_of_systems_that_keep_the_assumptions_are_right():
-    row = claims(("uniform", "keyed"), range(5))
-    assert row["kept"]
-    assert row["withheld"] == 0
-    assert row["at_0.5"] > 0.8 * row["right"]
 
 
 @pytest.mark.parametrize(
@@ -168,16 +117,16 @@ def test_claims_of_systems_that_break_them_are_right_or_not_made(name):
 @pytest.mark.campaign
 def test_calibration_over_systems_that_keep_the_assumptions():
     for more in ({}, {"one_value": True}):
-        row = claims(KEPT, range(scaled(60)), **more)
+        row = claims(calibration.KEPT, range(scaled(60)), **more)
         assert row["kept"]
         assert row["said"] <= row["claimed_right"] + 5 * np.sqrt(row["claimed"])
-        assert row["withheld"] <= binom.isf(1e-6, scaled(60) * len(KEPT), 0.02)
+        assert row["withheld"] <= binom.isf(1e-6, scaled(60) * len(calibration.KEPT), 0.02)
     row = claims(("uniform", "keyed"), range(scaled(200)), goal="perturbation")
     assert row["kept"]
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", calibration.BROKEN)
 def test_calibration_over_systems_that_break_the_assumptions(name):
     assert claims((name,), range(scaled(20)))["kept"]
 
@@ -186,7 +135,7 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
     rng = np.random.default_rng(3)
     table = Table.from_columns({name: rng.integers(0, size, 1500).tolist() for name, size in (("a", 12), ("b", 9))})
     for seed in range(3):
-        found = recovered(SYSTEMS["a layer a value"](table, np.random.default_rng(seed), 3), seed=seed)
+        found = recovered(calibration.SYSTEMS["a layer a value"](table, np.random.default_rng(seed), 3), seed=seed)
         # Each of two sums of counts is off by a sum of many layers: of standard deviation 9 and 7.
         assert confidence.FRACTIONAL_COUNTS in found.failed_checks
         assert not found.finding.claimed.any()
@@ -197,25 +146,8 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
 
 @pytest.mark.parametrize("name", ["drifting", "keyed by the number", "autoregressive"])
 def test_noise_that_hangs_on_the_order_of_questions_is_said(name):
-    found = recovered(SYSTEMS[name](ONE, np.random.default_rng(3), 3))
+    found = recovered(calibration.SYSTEMS[name](ONE, np.random.default_rng(3), 3))
     assert confidence.DEPENDENT_NOISE in found.failed_checks
-
-
-def test_a_histogram_that_the_system_stops_answering_for():
-    true = ONE.histogram("value")
-    whole = recovered(bounded())
-    for number in (whole.queries // 3, whole.queries // 2, whole.queries - 5):
-        found = recovered(Stopping(bounded(), number))
-        sure = np.array(found.confidence)
-        assert found.failed_checks == ()
-        assert np.array(found.counts)[sure > 0.9].tolist() == true[sure > 0.9].tolist()
-        assert np.count_nonzero(sure > 0.9) >= 18  # the base set's answers alone tell these
-        assert found.counts[20] == 0 or sure[20] > 0
-    refused = recovered(Refusing(bounded(), 0.2))
-    assert refused.counts == tuple(true)
-    assert min(refused.confidence) > 0.9
-    with pytest.raises(Exception, match="no answer is above 0"):
-        recovered(Stopping(bounded(), 0))
 
 
 def without_one(table, seed):
@@ -225,14 +157,11 @@ def without_one(table, seed):
     return Table(table.values, table.codes, np.bincount(left, minlength=len(table.counts)))
 
 
-MANY = Table.from_counts([60 + 7 * i for i in range(25)])
-TWO = {"c": np.arange(1501) % 2, "a": np.random.default_rng(2).integers(0, 14, 1501)}
+C, A = np.arange(1501) % 2, np.random.default_rng(2).integers(0, 14, 1501)
+MANY, TWO = Table.from_counts([60 + 7 * i for i in range(25)]), Table.from_columns({"c": C.tolist(), "a": A.tolist()})
 
 
-@pytest.mark.parametrize(
-    ("table", "plan"),
-    [(MANY, Plan(partitions=60)), (Table.from_columns({n: v.tolist() for n, v in TWO.items()}), None)],
-)
+@pytest.mark.parametrize(("table", "plan"), [(MANY, Plan(partitions=60)), (TWO, None)])
 def test_a_person_who_leaves_during_the_questions_is_noticed(table, plan):
     for seed in range(3):
         stays = recovered(bounded(table, seed=seed), plan, seed)
@@ -251,9 +180,7 @@ def test_few_sums_show_no_change_of_counts_that_stay():
 
 
 def test_a_value_beside_two_base_values_is_no_change():
-    columns = {name: [*values.tolist(), *values[:2].tolist()] for name, values in TWO.items()}
-    columns["c"][-2:] = [2, 2]
-    table = Table.from_columns(columns)
+    table = Table.from_columns({"c": [*C.tolist(), 2, 2], "a": [*A.tolist(), *A[:2].tolist()]})
     found = recovered(bounded(table), Plan(targets=(2,), base=2))
     assert (found.counts, found.failed_checks) == ((2,), ())
 
@@ -263,11 +190,8 @@ def test_noise_with_a_mean_is_no_change_of_two_counts():
         def _fresh_noise(self, n):
             return np.floor(self.law.sample(self._rng, n) - self._rng.random(n)).astype(int)
 
-    table = Table.from_columns({name: values.tolist() for name, values in TWO.items()})
-    system = Floored(table, noise=1, suppression=4, rng=np.random.default_rng(4))
-    found = recovered(system)
-    assert found.failed_checks == ()
-    assert found.counts == tuple(table.histogram("c"))
+    found = recovered(Floored(TWO, noise=1, suppression=4, rng=np.random.default_rng(4)))
+    assert (found.counts, found.failed_checks) == (tuple(TWO.histogram("c")), ())
 
 
 def test_an_answer_that_did_not_come_is_missing():
@@ -289,43 +213,6 @@ def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
     holes.ravel()[:missing] = MISSING_ANSWER
     rest = answers[:, np.all(holes != MISSING_ANSWER, axis=0)]
     assert averaging.Sums.of(holes).totals.tolist() == rest.sum(axis=0).tolist()
-
-
-def parameter(tmp_path, capsys, r, seed, values, table):
-    """What the command finds of a system of which it is told these attributes."""
-    path = tmp_path / "people.csv"
-    rows = [",".join([*values, "count"])]
-    index = [list(table.values).index(name) for name in values]
-    rows += [",".join(map(str, [*code[index], n])) for code, n in zip(table.codes, table.counts, strict=True)]
-    path.write_text("\n".join(rows))
-    command = ["attack", "table_builder", "--recover", "perturbation", "--perturbation", str(r), "--data", str(path)]
-    assert main([*command, "--seed", str(seed), "--json", "--quiet"]) == 0
-    import json
-
-    return json.loads(capsys.readouterr().out)
-
-
-def more_attributes(tmp_path, capsys, seeds):
-    rng = np.random.default_rng(7)
-    people = {"age": rng.integers(17, 33, 700).tolist(), "sex": rng.integers(0, 2, 700).tolist()}
-    table = Table.from_columns(people)
-    return [
-        [parameter(tmp_path, capsys, 3, seed, values, table) for values in (["age"], ["age", "sex"])] for seed in seeds
-    ]
-
-
-@pytest.mark.campaign
-def test_another_attribute_takes_nothing_from_the_parameter(tmp_path, capsys):
-    for alone, both in more_attributes(tmp_path, capsys, range(3)):
-        assert both["sums"] >= alone["sums"] == 200
-        assert both["right"]
-        assert alone["right"]
-
-
-@pytest.mark.campaign
-def test_another_attribute_takes_nothing_from_the_parameter_of_many_systems(tmp_path, capsys):
-    pairs = more_attributes(tmp_path, capsys, range(scaled(40)))
-    assert sum(both["right"] for _, both in pairs) >= sum(alone["right"] for alone, _ in pairs)
 
 
 def right_share(plan, seeds, table=ONE, r=3):
@@ -382,22 +269,6 @@ def test_the_probability_of_a_parameter():
     assert parameter_right(tuple(sorted(sums(uniform, 200))), 2, 2, 1) is None
     assert parameter_right((0,) * 30, 0, 2, 1) is None
     assert 0 < parameter_right((3,), 1, 2, 1) < 0.5  # one sum says little, and contradicts nothing
-
-
-def test_a_claim_that_is_withheld_is_said(capsys, tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "def system(condition):\n"
-        "    people = sum(40 + 13 * (value % 7) for value in condition['age'])\n"
-        "    return round(people, -1) or None\n"
-    )
-    command = ["attack", "table_builder", "--oracle", f"{path}:system", "--values", "age=1:16", "--seed", "1"]
-    assert main([*command, "--partitions", "100"]) == 0
-    text = capsys.readouterr().out
-    assert "  no claim     all answers are multiples of 10: they are rounded" in text
-    assert text.startswith("NOTHING CLAIMED: 16 counts of 'age'; the answers do not tell how right they are\n")
-    assert main([*command, "--recover", "perturbation"]) == 0
-    assert capsys.readouterr().out.startswith("NOTHING CLAIMED: noise within ±")
 
 
 def test_round_off_of_exact_answers_is_no_dependent_noise():

@@ -1,0 +1,368 @@
+"""`dpwitness attack`: what is of one family's command alone; what all of them keep to is in test_attack_contract.py."""
+
+import json
+import math
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from attacking import attack
+from statsmodels.datasets import randhie
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from dpwitness.cli import main
+from dpwitness.errors import AttackStopped
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.subset_sum import attack as attacks
+from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
+from dpwitness.reconstruction.subset_sum.oracle import FORM
+from dpwitness.reconstruction.subset_sum.theory import allowed_queries
+from dpwitness.reconstruction.table_builder import oracle
+from dpwitness.reconstruction.table_builder.tables import read_table, values_named
+from dpwitness.reconstruction.threshold_testing.command import visits
+from dpwitness.reconstruction.threshold_testing.theory import copies_for
+
+BITS = np.random.default_rng(3).integers(0, 2, 40)
+COUNTS = [6 + 4 * (age % 7) for age in range(20, 32)] + [2, 1, 0]
+SYSTEMS = '''
+"""Systems for each family; people of either sex have each age equally often, and the last is of nobody."""
+import random
+import numpy as np
+
+BITS = np.random.default_rng(3).integers(0, 2, 40)
+AGES = [*range(20, 32), 40, 41, 42]
+PEOPLE = {(age, sex): 3 + 2 * (age % 7) for age in range(20, 32) for sex in "FM"}
+PEOPLE |= {(40, "F"): 1, (40, "M"): 1, (41, "F"): 1}
+
+def normal(rng):
+    return lambda subset: subset @ BITS + rng.normal(0, 2)
+def bounded(rng):
+    return lambda subset: subset @ BITS + rng.uniform(-12, 12)
+def first_ten(subset):
+    return int(subset[:10] @ BITS[:10])
+def first_three(subset):
+    return None if subset.sum() == 2 else int(subset[:3].sum())
+def counts(condition):
+    sexes = condition.pop("sex", "FM")  # a question is a copy
+    cells = [(age, sex) for age in condition.pop("age", AGES) for sex in sexes if (age, sex) in PEOPLE]
+    people = sum(map(PEOPLE.get, cells))
+    return people + random.Random(str(cells)).randint(-2, 2) if people > 4 else 0  # the same people, the same noise
+counts.values = {"age": AGES, "sex": ["F", "M"]}
+def rounded(condition):
+    return round(sum(40 + 13 * (value % 7) for value in condition["age"]), -1) or None
+def never(signs):
+    return signs[0] >= 0
+def ladder(rng):
+    z, counts = 3 + rng.laplace(), np.arange(24).repeat(2)
+    return lambda signs: signs @ counts >= z
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(SYSTEMS)
+    rows = (f"{age},F,{n}" for age, n in zip([*range(20, 32), 40, 41, 42], COUNTS, strict=True))
+    (tmp_path / "true.csv").write_text("\n".join(["age,sex,count", *rows]))
+    return tmp_path
+
+
+def result(folder, line, *more):
+    code, found = attack(folder, *line.split(), *more)
+    assert code == 0
+    return found
+
+
+def by_calls(folder, family, name, line="", *more):
+    return result(folder, f"{family} --oracle mine.py:{name} --seed 1 {line}", *more)
+
+
+@pytest.mark.campaign
+def test_an_adversary_is_least_squares_unless_named(folder):
+    normal = by_calls(folder, "subset_sum", "normal", "--size 40")
+    assert (normal["adversary"], normal["recovered"]) == ("least-squares", BITS.tolist())
+    assert normal["probably_right"] > 39
+    program = by_calls(folder, "subset_sum", "bounded", "--size 40 --adversary polynomial")
+    assert program["adversary"] == "polynomial"
+    assert 20 <= program["probably_right"] <= np.sum(program["recovered"] == BITS)
+
+
+def test_all_subsets(folder):
+    found = by_calls(folder, "subset_sum", "first_ten", "--size 10 --adversary exponential --error 0")
+    assert found["recovered"] == BITS[:10].tolist()
+    assert (found["questions"], found["probably_right"]) == (1024, 10)
+    found = by_calls(folder, "subset_sum", "first_three", "--size 8 --adversary exponential --error 0")
+    assert found["recovered"] == [1, 1, 1, 0, 0, 0, 0, 0]
+    assert (found["unanswered"], found["probably_right"]) == (28, 4)  # Theorem 2 takes the answers to all subsets
+    found = result(folder, "subset_sum --size 10 --error 0.25 --adversary exponential")
+    assert (found["queries"], found["right"]) == (1024, 10)  # 4·E = 1, and parity cannot hide one bit
+    assert found["largest_residual"] <= 0.25
+
+
+def test_the_end_of_the_time_leaves_what_was_answered():
+    end = [99]
+
+    class Ended(Deadline):
+        __slots__ = ()
+
+        @property
+        def left(self):
+            return float(end[0] > 0)
+
+    def system(subset):
+        end[0] -= 1
+        return subset @ BITS + 0.25
+
+    limits = Limits(deadline=Ended(0.0), clock=Clock(now=lambda: 0.0, sleep=lambda pause: pytest.fail("no rate")))
+    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
+    found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
+    assert "--max-time is over after 99 questions" in found.stopped
+    assert found.reconstruction.bits.tolist() == BITS.tolist()
+    end[0] = 29
+    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
+    with pytest.raises(AttackStopped, match="over after 29 questions"):
+        reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
+
+
+def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
+    """Of 215 answers 19 are kept for checking: 196 do not tell 200 bits."""
+    asking = Asking(FORM, system_of(lambda subset: float(subset.sum()), FORM, seed=1), limits=Limits(budget=215))
+    with pytest.raises(AttackStopped, match="--budget 215 is used up"):
+        reconstruct(asking, 1, Plan(size=200, used=5000, fresh=500), Deadline(math.inf))
+
+
+@pytest.mark.campaign
+def test_all_answers_of_a_file_are_used_whatever_is_asked_today(folder, capsys):
+    line = "subset_sum --size 40 --ask kept.jsonl"
+    by_calls(folder, "subset_sum", "normal", "--size 40 --ask kept.jsonl")
+    for more in ("--queries 100", "--budget 300"):
+        found = result(folder, f"{line} {more}")
+        assert (found["questions"], found["recovered"]) == (600, BITS.tolist())
+    assert result(folder, f"{line} --queries 600") is None  # 60 more, and 60 to check with
+    partial = result(folder, "subset_sum --size 40 --answers kept.jsonl --queries 600")
+    assert partial["stopped"].startswith("60 of 660 questions have no answer in the file")
+    assert partial["recovered"] == BITS.tolist()
+    assert main(["attack", "subset_sum", "--size", "30", "--ask", "kept.jsonl"]) == 2
+    assert "size 40, not 30" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_attack_solves_its_equations_on_one_core_and_leaves_the_system_its_own(folder, monkeypatch, own):
+    """Threads of BLAS wait for each other where other work has their cores."""
+    threads = {"decode": set(), "ask": set()}
+
+    def here():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def noting(name, function):
+        def called(*given, **more):
+            threads[name] |= here()
+            return function(*given, **more)
+
+        return called
+
+    monkeypatch.setattr(attacks, "least_squares_adversary", noting("decode", attacks.least_squares_adversary))
+    monkeypatch.setattr(Asking, "ask_some", noting("ask", Asking.ask_some))
+    with threadpool_limits(limits=2, user_api="blas"):
+        result(folder, f"subset_sum {'--oracle mine.py:normal' if own else ''} --size 40 --seed 1")
+        assert here() == {2}
+    assert threads == {"decode": {1}, "ask": {2} if own else set()}
+
+
+@pytest.mark.campaign
+def test_allowed_queries(folder):
+    line = "subset_sum --allowed-queries 0.25 --error 64 --seed 1"
+    found = result(folder, line)
+    assert found["allowed_queries"] == allowed_queries("binomial", 64.0, 0.25, 0.05)
+    assert found["told"] <= 0.05 < found["walk_allows"]
+    assert result(folder, f"{line} --law gaussian")["allowed_queries"] == 236
+
+
+@pytest.mark.parametrize("system", ["bounded", "keyed"])
+def test_a_histogram_is_recovered(folder, system):
+    # Sixteen values, each wrong with probability 4e-4 (equation 5, r = 2, k = 200).
+    counts = [40 + 7 * i for i in range(12)] + [0, 1, 3, 9]
+    (folder / "ages.csv").write_text("age,count\n" + "".join(f"{i},{n}\n" for i, n in enumerate(counts)))
+    line = "table_builder --data ages.csv --seed 1"
+    found = result(folder, f"{line} --system {system} --partitions 200")
+    assert found["recovered"] == found["true"] == counts
+    assert (found["right"], found["suppressed_right"], found["suppressed"]) == (16, 2, 2)
+    assert found["published"][-4:-1] == [0, 0, 0]
+    assert (found["partitions"], found["base_partitions"]) == (200, 500)
+    assert found["queries"] == 16 + 2 * 500 + 16 * 400
+    assert found["probably_right"] == pytest.approx(sum(found["probability"]))
+    assert found["probably_right"] > 15.9
+    assert 15.9 < found["expected_right"] < 16
+    for law in ("maximum-entropy", "normal", "laplace"):  # less noise than uniform
+        assert result(folder, f"{line} --noise {law} --scale 0.9")["right"] == 16
+    found = result(folder, "table_builder --recover suppressed --data ages.csv --seed 1")
+    assert (found["recovered"], found["claimed"], found["suppressed_right"]) == (counts, 16, 2)
+
+
+def test_embedded_data_and_a_sub_population(folder):
+    found = result(folder, "table_builder --where hlthp=1 --partitions 20 --seed 2")
+    assert (found["attribute"], found["where"]) == ("mdvis", {"hlthp": [1]})
+    assert sum(found["true"]) == 302  # people in poor health in randhie
+
+
+@pytest.mark.campaign
+def test_the_parameter_of_a_simulated_system(folder):
+    # Proposition 2: 200 sums fail with probability 2e-6 at r = 3.
+    line = "table_builder --recover perturbation --seed 1"
+    for system, largest in (("--perturbation 3", 3), ("--system bounded", 2), ("--system exact", 0)):
+        found = result(folder, f"{line} {system}")
+        assert (found["recovered"], found["right"], found["sums"]) == ([largest], 1, 200)
+    # Four noises of r = 2 give it away in 2·C(7, 4) = 70 of 5⁴ cases: 100 sums fail with probability 7e-6.
+    found = result(folder, f"{line} --system without-totals --sums 100")
+    assert (found["recovered"], found["sums"], found["answers_a_sum"]) == ([2], 100, 4)
+    assert found["theory_probability"] == pytest.approx(1 - (1 - 70 / 625) ** 100)
+
+
+def test_the_parameter_of_ones_own_system(folder):
+    found = by_calls(folder, "table_builder", "counts", "--recover perturbation")
+    assert (found["recovered"], found["right"], found["sums"]) == ([2], None, 200)  # wrong with probability 7e-16
+    assert found["larger_excluded"] == pytest.approx(1 - (1 - 20 / 7**3) ** found["sums"])
+    assert 0.5 < found["probability"][0] <= 1
+    few = by_calls(folder, "table_builder", "counts", "--recover perturbation --budget 20")
+    assert few["questions"] <= 20
+    assert few["sums"] <= 6
+    alone = by_calls(folder, "table_builder", "counts", "--recover perturbation --values age=20:31")
+    assert (alone["recovered"], alone["sums"]) == ([2], 200)
+
+
+@pytest.mark.campaign
+def test_the_truth_is_found_by_value(folder):
+    line = "--data true.csv --partitions 200 --values age="
+    backwards = ",".join(map(str, [*range(31, 19, -1), 99]))  # in an order of its own, and one that nobody has
+    found = by_calls(folder, "table_builder", "counts", line + backwards)
+    assert found["true"] == found["recovered"] == [*COUNTS[11::-1], 0]
+    assert by_calls(folder, "table_builder", "counts", f"{line}20,28,25 --value 28")["true"] == [COUNTS[8]]
+
+
+def test_other_attributes_help_where_values_are_few(folder):
+    found = by_calls(folder, "table_builder", "counts", "--column sex")
+    assert found["recovered"] == [sum(COUNTS[:12]) // 2 + 2, sum(COUNTS[:12]) // 2 + 1]
+    assert found["workarounds"] == ["other attributes were partitioned too (appendix C): age"]
+    within = by_calls(folder, "table_builder", "counts", "--where sex=F --where sex=M --value 42")
+    assert (within["recovered"], within["values"]) == ([0], [42])
+
+
+@pytest.mark.parametrize("recover", ["histogram", "perturbation"])
+def test_a_claim_that_is_withheld_is_said(folder, capsys, recover):
+    line = f"attack table_builder --oracle mine.py:rounded --values age=1:16 --seed 1 --recover {recover}"
+    assert main(line.split()) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("NOTHING CLAIMED")
+    assert recover == "perturbation" or "multiples of 10" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("02138,02139", ["02138", "02139"]),
+        ("02138,2138", ["02138", "2138"]),
+        ("10,1_0,1e1", ["10", "1_0", "1e1"]),
+        ("2138,10", [2138, 10]),
+        ("1.50,2", [1.5, 2.0]),
+        ("9:11", [9, 10, 11]),
+    ],
+)
+def test_values_are_typed_as_a_column(folder, given, asked):
+    """A list, a file of a value a line, and a column of --data: the system is asked for what stands there."""
+    texts = ["9", "10", "11"] if given == "9:11" else given.split(",")
+    (folder / "values.txt").write_text("\n".join(texts))
+    (folder / "people.csv").write_text("\n".join(["zip", *texts]))
+    for number, values in enumerate([f"zip={given}", "zip=@values.txt"]):
+        assert result(folder, f"table_builder --ask q{number}.jsonl --values {values}") is None
+        first = json.loads((folder / f"q{number}.jsonl").read_text().splitlines()[0])
+        (values,) = first["attack"]["values"].values()
+        assert (values, [*map(type, values)]) == (asked, [*map(type, asked)])
+    column = read_table("people.csv").values["zip"]
+    assert (list(column), [*map(type, column)]) == (sorted(asked), [*map(type, asked)])
+
+
+def test_a_value_is_named_by_its_text_or_its_number():
+    """Also where a column of another file, or an option by itself, has another type."""
+    texts = ["2138", "02138", "2138.0", "10", "10.0", "1_0", "1e1", "1.50", "2", "2.0"]
+    for known, named in (
+        ([2138, 10], {"2138": 2138, "2138.0": 2138, "10": 10, "10.0": 10}),
+        (["02138", "2138", "10.0"], {"02138": "02138", "2138": "2138", "10.0": "10.0"}),
+        ([1.5, 2.0], {"1.50": 1.5, "2": 2.0, "2.0": 2.0}),
+    ):
+        assert values_named(known, texts) == named
+
+
+def test_values_that_an_oracle_says_itself():
+    class Named:
+        values: ClassVar = {"age": (1, 2)}
+
+    assert oracle.values_of(Named) == {"age": (1, 2)}
+    assert oracle.values_of({"age": 3}.get) is None
+    for wrong in ({"age": "12"}, {"age": []}, {"age": [1, 1]}, {3: [1]}, {"age": [None]}, [1], {}):
+        Named.values = wrong
+        with pytest.raises(Exception, match="value"):
+            oracle.values_of(Named)
+
+
+@pytest.mark.campaign
+def test_check_takes_a_claim_where_there_is_no_epsilon(capsys):
+    assert main(["check", "bounded_noisy_counts", "--claim", "1", "--seed", "1", "--json", "--quiet"]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "violated"
+    for more, named in ((), "--epsilon"), (("--claim", "1", "--set", "perturbation=9"), "perturbation"):
+        assert main(["check", "bounded_noisy_counts", *more]) == 2
+        assert named in capsys.readouterr().err
+
+
+def test_thresholds_of_an_embedded_histogram(folder):
+    visitors = randhie.load_pandas().data["mdvis"]
+    assert (visits().sum(), visits()[0]) == (len(visitors), (visitors == 0).sum())
+    found = result(folder, "threshold_testing --epsilon 1 --repeat 3 --seed 1")
+    assert found["cells"] == len(visits()) == 78
+    assert 0 < found["fraction_right"]["mean"] < 1
+    assert (found["epsilon2"], found["epsilon2_infinite"]) == (None, True)
+    found = result(folder, "threshold_testing --epsilon 1 --epsilon2 0.5 --copies 5 --repeat 1 --seed 3")
+    assert (found["epsilon2"], found["queries_per_cell"]) == (0.5, 5 * 78)
+    found = result(folder, "threshold_testing --epsilon 1 --epsilon2 1 --beta 0.05 --share 0.25 --repeat 1")
+    assert (found["epsilon1"], found["copies"]) == (0.25, copies_for(0.05, 78**2, epsilon2=1.0))
+
+
+def test_threads_change_nothing(folder):
+    line = "threshold_testing --epsilon 1 --repeat 7 --seed 4 --workers"
+    one, three = (result(folder, f"{line} {workers}") | {"seconds": 0} for workers in (1, 3))
+    assert one == three
+    assert (one["repeat"], one["out_of_time"]) == (7, False)
+
+
+def test_when_the_time_is_over_the_attacks_so_far_count(folder):
+    found = result(folder, "threshold_testing --epsilon 1 --repeat 1000000 --workers 1 --max-time 50ms --seed 4")
+    assert found["out_of_time"]
+    assert 1 <= found["repeat"] < 1_000_000
+
+
+def test_a_plot_costs_no_result_where_the_attack_was_stopped(folder, capsys):
+    line = "threshold_testing --cells 40 --oracle mine.py:never --budget 5 --plot plot.svg"
+    assert result(folder, line)["stopped"] is not None
+    assert "no plot" in capsys.readouterr().err
+    assert not (folder / "plot.svg").exists()
+
+
+@pytest.mark.campaign
+def test_real_files_are_read(folder, data_folder):
+    line = "threshold_testing --epsilon 1 --repeat 1 --seed 6 --adaptive --data"
+    found = result(folder, line, data_folder / "hepth.csv")
+    assert (found["cells"], found["small_cells"]) == (4096, 1153)
+    assert np.isclose(found["fraction_right"]["mean"], 1.0, atol=0.01)
+
+
+def test_the_support_known(folder, capsys):
+    (folder / "counts.csv").write_text("".join(f"{line}\n" for line in ("count", *range(25), 3, 3, 90)))
+    line = "threshold_testing --epsilon 2 --support 20 --repeat 5 --seed 6"
+    found = result(folder, f"{line} --data counts.csv")
+    assert (found["epsilon1"], found["support"], found["claimed_wrong"]) == (2, 20, 0)
+    assert found["claimed"] > 0
+    # Of visits to a doctor, where not every count up to 20 occurs, nothing is claimed.
+    assert result(folder, line)["claimed"] == 0
+    line = "attack threshold_testing --oracle mine.py:ladder --cells 48 --support 23 --epsilon1 1 --seed 1"
+    assert main(line.split()) == 0
+    assert "if every count up to 23 occurs and ε₁ is right" in capsys.readouterr().out

@@ -1,0 +1,445 @@
+"""What every attack keeps to: it sees answers alone, goes on where it was cut, and claims no more than is so."""
+
+import functools
+import json
+import runpy
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from attacking import attack
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwitness.cli import main
+from dpwitness.errors import InvalidParameter
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.command import AttackOptions, settings_of
+from dpwitness.reconstruction.report import Finding, finding_json
+from running import soon
+
+SYSTEMS = '''
+"""A system for each attack. Its noise is made of the question: an answer is the same whenever it is given."""
+import random
+import numpy as np
+
+LEFT, REFUSED = {left}, {refused}  # the answers until a quota, and the share of questions that get none
+BITS = np.random.default_rng(3).integers(0, 2, 40)
+IDS, AGES = [1000 + 7 * i + i % 3 for i in range(40)], [18 + 7 * i * i % 70 for i in range(40)]
+COUNTS = [60 + 7 * i for i in range(12)] + [0, 1, 3]
+CELLS = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
+answered = []
+
+def system(answer):
+    def ask(question):
+        draw = random.Random(str(question))
+        if draw.random() < REFUSED:
+            raise LookupError("refused")
+        if len(answered) >= LEFT:
+            raise PermissionError("quota")
+        answered.append(question)
+        return answer(question, draw)
+    return ask
+
+def holds(part, value):
+    if isinstance(part, list):
+        return value in part
+    if "modulo" in part:
+        return value % part["modulo"] in part["remainders"]
+    return part.get("at_least", -1e9) <= value < part.get("below", 1e9)
+
+def people(condition):
+    return sum(COUNTS[age] for age in condition["age"])
+
+def satisfying(condition):
+    of = {{"id": IDS, "age": AGES}}
+    return [all(holds(part, of[name][i]) for name, part in condition.items()) for i in range(40)]
+
+bits = system(lambda subset, draw: float(BITS[subset].sum()) + draw.gauss(0, 2))
+conditions = system(lambda condition, draw: float(BITS[satisfying(condition)].sum()) + draw.gauss(0, 1.5))
+averaging = system(lambda condition, draw: people(condition) + draw.randint(-2, 2) if people(condition) > 4 else 0)
+differencing = system(lambda condition, draw: people(condition) if people(condition) > 4 else None)
+thresholds = system(lambda signs, draw: bool(signs @ CELLS >= 3.5))
+constant = system(lambda question, draw: 13)
+noise = system(lambda question, draw: draw.randint(5, 40))
+always = system(lambda question, draw: True)
+coin = system(lambda question, draw: draw.random() < 0.5)
+silent = system(lambda question, draw: None)
+huge = system(lambda question, draw: 1e308)
+half = system(lambda question, draw: 3.5)
+'''
+KNOWN = {}
+exec(SYSTEMS.format(left=0, refused=0), KNOWN)
+
+
+class Family(NamedTuple):
+    line: str  # the command, without a system
+    truth: list[int]
+    told: str  # the option that tells the truth
+    read: object  # from a question of a file to one of the system
+    senseless: tuple[str, ...]  # systems that say nothing
+
+
+def flags(size, question):
+    found = np.zeros(size, bool)
+    found[question] = True
+    return found
+
+
+def signs(question):
+    found = np.zeros(60, np.int8)
+    found[question["plus"]], found[question["minus"]] = 1, -1
+    return found
+
+
+BITS, COUNTS, CELLS = (list(map(int, KNOWN[name])) for name in ("BITS", "COUNTS", "CELLS"))
+TABLE = "table_builder --values age=0:14"
+FAMILIES = {
+    "bits": Family(
+        "subset_sum --size 40", BITS, "--data bits.csv", lambda question: flags(40, question), ("constant", "noise")
+    ),
+    "conditions": Family(
+        "subset_sum --conditions people.csv --column sick", BITS, "--data people.csv", dict, ("constant", "noise")
+    ),
+    "averaging": Family(f"{TABLE} --partitions 150", COUNTS, "--data true.csv", dict, ("constant", "noise")),
+    "differencing": Family(f"{TABLE} --recover suppressed", COUNTS, "--data true.csv", dict, ("constant", "noise")),
+    "thresholds": Family("threshold_testing --cells 60", CELLS, "--data cells.csv", signs, ("always", "coin")),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory):
+    """The working directory: systems, and the truth of each family as a file."""
+    folder = tmp_path_factory.mktemp("attacks")
+    for name, header, rows in (
+        ("bits.csv", "bit", zip(BITS, strict=True)),
+        ("people.csv", "id,age,sick", zip(KNOWN["IDS"], KNOWN["AGES"], BITS, strict=True)),
+        ("true.csv", "age,count", enumerate(COUNTS)),
+        ("cells.csv", "count", zip(CELLS, strict=True)),
+        ("holes.csv", "age,sex", [(17, "F"), (18, "")]),
+    ):
+        (folder / name).write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    system(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        yield folder
+
+
+def system(folder, *, left=10**9, refused=0.0):
+    """The file of systems that answer so many questions, and refuse a share of all."""
+    name = "mine.py" if left == 10**9 and not refused else f"mine_{left}_{str(refused)[2:]}.py"
+    (folder / name).write_text(SYSTEMS.format(left=left, refused=refused))
+    return name
+
+
+def attacked(folder, name, *words, file="mine.py"):
+    """The result of an attack by calls."""
+    code, found = attack(folder, *FAMILIES[name].line.split(), "--oracle", f"{file}:{name}", *words)
+    assert code == 0
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    """The results of whole attacks, each made once, with its questions and answers in a file."""
+    return functools.cache(lambda name: attacked(folder, name, "--seed", 1, "--ask", f"{name}.jsonl"))
+
+
+def finding(result):
+    return {key: value for key, value in result.items() if key not in ("seconds", "oracle", "data")}
+
+
+def check_claims(result, truth):
+    """All that is claimed with a probability of more than .9 is right."""
+    if result["recovered"] is not None:
+        sure, right = np.array(result["probability"]) > 0.9, np.array(result["recovered"]) == truth
+        assert right[sure].all()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+class TestAttackContract:
+    def test_it_sees_answers_alone(self, folder, whole, name):
+        family, blind = FAMILIES[name], whole(name)
+        told = attacked(folder, name, *family.told.split(), "--seed", 1, "--ask", f"{name}_told.jsonl")
+        for key in ("recovered", "probability", "questions", "contradicted", "stopped"):
+            assert told[key] == blind[key]
+        assert (blind["right"], told["right"]) == (None, np.sum(np.array(told["recovered"]) == family.truth))
+        assert told["right"] >= 0.9 * len(family.truth)
+        assert 0.7 * len(family.truth) < blind["probably_right"] <= told["right"] + 1
+        check_claims(blind, family.truth)
+
+    def test_the_same_answers_give_the_same_finding(self, folder, whole, name):
+        asked = whole(name)
+        answers = [json.loads(line)["answer"] for line in Path(f"{name}.jsonl").read_text().splitlines()]
+        assert (len(answers), answers.count(None)) == (asked["questions"], asked["unanswered"])
+        code, filed = attack(folder, *FAMILIES[name].line.split(), "--answers", f"{name}.jsonl")
+        assert code == 0
+        assert finding(filed) == finding(asked)
+        again = attacked(folder, name, "--seed", 1)  # without a file thresholds are asked in smaller rounds
+        assert (again["recovered"], again["claimed"]) == (asked["recovered"], asked["claimed"])
+
+    @pytest.mark.parametrize("share", soon([0.5, 0.99, 0.01, 0.1, 0.25, 0.75], 2))
+    def test_it_goes_on_where_it_was_cut(self, folder, whole, capfd, name, share):
+        """What the answers until then tell is a result, or too little for one; and nothing is asked again."""
+        family, number = FAMILIES[name], int(share * whole(name)["questions"])
+        kept, file = folder / f"{name}_{share}.jsonl", system(folder, left=number)
+        line = (*family.line.split(), "--ask", kept, "--retries", 0)
+        code, part = attack(folder, *line, "--oracle", f"{file}:{name}", "--seed", 1)
+        assert code == (0 if part else 2)
+        if whole(name)["questions"] - number >= 10:  # the failures in a row that end the asking
+            assert "PermissionError: quota at question" in (part["stopped"] if part else capfd.readouterr().err)
+        if part:
+            check_claims(part, family.truth)
+        rows = [json.loads(line) for line in kept.read_text().splitlines()]
+        assert sum(row["answer"] is not None for row in rows) == number
+        assert finding(attack(folder, *line, "--oracle", f"mine.py:{name}")[1]) == finding(whole(name))
+        assert len(kept.read_text().splitlines()) == whole(name)["questions"]
+
+    def test_a_question_without_an_answer_is_a_gap(self, folder, name):
+        found = attacked(folder, name, "--seed", 1, "--retries", 0, file=system(folder, refused=0.03))
+        assert found["unanswered"] > 0
+        check_claims(found, FAMILIES[name].truth)
+        if name == "thresholds":  # each question follows from the answers before it
+            assert "LookupError: refused at question" in found["stopped"]
+        else:
+            assert found["probably_right"] > 0.7 * len(FAMILIES[name].truth)
+
+    def test_a_budget_is_kept(self, folder, whole, capfd, name):
+        budget = whole(name)["questions"] // 2
+        line = (*FAMILIES[name].line.split(), "--oracle", f"mine.py:{name}", "--seed", 1, "--budget", budget)
+        code, found = attack(folder, *line)
+        assert code == (0 if found else 2)
+        if found is None:
+            assert "are too few" in capfd.readouterr().err
+            return
+        assert 0.6 * budget < found["questions"] <= budget
+        check_claims(found, FAMILIES[name].truth)
+
+    def test_of_answers_that_say_nothing_nothing_is_claimed(self, folder, name):
+        for senseless in FAMILIES[name].senseless:
+            code, found = attack(folder, *FAMILIES[name].line.split(), "--oracle", f"mine.py:{senseless}", "--seed", 1)
+            assert code == (0 if found else 2)
+            if found:
+                assert found["claimed"] == 0
+                assert set(found["probability"] or [found["chance"]]) == {found["chance"]}
+
+    def test_its_report_says_what_was_asked_and_its_plot_is_drawn(self, capsys, name):
+        line = ["attack", *FAMILIES[name].line.split(), "--oracle", f"mine.py:{name}", "--seed", "1"]
+        assert main([*line, "--plot", f"{name}.svg"]) == 0
+        text = capsys.readouterr().out
+        assert "mine.py:" + name in text
+        assert Path(f"{name}.svg").read_text().lstrip().startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", soon(["bits", "conditions", "averaging", "differencing", "thresholds"], 4))
+def test_questions_go_out_and_answers_come_in(folder, whole, name):
+    """Where another program answers: the same finding as by calls."""
+    family, file = FAMILIES[name], folder / f"{name}_asked.jsonl"
+    answer = runpy.run_path("mine.py")[name]
+    for _ in range(400):
+        code, found = attack(folder, *family.line.split(), "--ask", file, *([] if file.exists() else ["--seed", 1]))
+        assert code == 0
+        if found is not None:
+            break
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            if row["answer"] is None:
+                row["answer"] = float(answer(family.read(row["question"])) or 0)
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert finding(found) == finding(whole(name))
+
+
+SIMULATED = (
+    *(f"subset_sum --size 24 --error 1 --law {law}" for law in ("uniform", "adversarial", "rounding", "binomial")),
+    "subset_sum --size 24 --error 1 --law gaussian", "table_builder --partitions 20 --where hlthp=1",
+    "table_builder --data true.csv --system keyed --partitions 20",
+    "table_builder --data true.csv --recover suppressed",
+    "threshold_testing --epsilon 1 --repeat 4", "threshold_testing --epsilon 1 --epsilon2 0.5 --copies 5 --repeat 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", SIMULATED)
+def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
+    (code, found), (_, again) = (attack(folder, *line.split(), "--seed", 5) for _ in range(2))
+    assert (code, found["seed"]) == (0, 5)
+    assert finding(found) == finding(again)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("subset_sum --size 25 --adversary exponential", "at most 24 people"),
+        ("subset_sum --size 0", "size=0"),
+        ("subset_sum --size 5000", "at most 4096 people"),
+        ("subset_sum --error -1", "error=-1.0"),
+        ("subset_sum --error nan", "'nan'"),
+        ("subset_sum --law binomial --error 1e200", "error=1e+200"),
+        ("subset_sum --law binomial --error 1e10", "error=10000000000.0"),
+        ("subset_sum --queries 0", "queries=0"),
+        ("subset_sum --queries 100000000", "too many"),
+        ("subset_sum --law gauss", "'gauss'"),
+        ("subset_sum --seed -1", "--seed -1"),
+        ("subset_sum --plot x.txt", ".svg, .png or .pdf"),
+        ("subset_sum --plot missing/x.svg", "no folder missing"),
+        ("subset_sum --size 8 --adversary exponential --law binomial", "bound of the error"),
+        ("subset_sum --size 8 --adversary exponential --queries 9", "--queries"),
+        ("subset_sum --failure 0.1", "--allowed-queries"),
+        *(
+            (f"subset_sum --allowed-queries 0.25 {option} 9", option)
+            for option in ("--oracle", "--size", "--queries", "--data", "--budget", "--retries")
+        ),
+        ("subset_sum --allowed-queries 0.25 --error 1e200", "error=1e+200"),
+        ("subset_sum --allowed-queries 0.25 --error 3e4", "error=30000.0"),
+        ("subset_sum --allowed-queries 0.25 --error 64 --law uniform", "protect no number of queries"),
+        ("subset_sum --budget 9", "--budget is of an attack on your own system"),
+        ("subset_sum --column x", "--data FILE.csv"),
+        ("subset_sum --data true.csv --column count", "bits, 0 or 1, and not 60"),
+        ("subset_sum --data bits.csv --size 4", "40 bits"),
+        ("subset_sum --answers none.csv --size 8", "none.csv"),
+        ("subset_sum --ask no/folder.csv --size 8", "no folder no"),
+        ("subset_sum --oracle mine.py:bits", "--size is needed"),
+        ("subset_sum --oracle mine.py:silent --size 8", "None for question 1, ["),
+        ("subset_sum --oracle mine.py:huge --size 8", "1e+308 for question 1, ["),
+        ("subset_sum --oracle mine.py:gone --size 8", "'gone'"),
+        ("subset_sum --oracle mine.py:bits --size 40 --queries 20", "--queries 20 are too few"),
+        ("subset_sum --oracle mine.py:bits --size 8 --error 3", "--error says nothing"),
+        ("subset_sum --oracle mine.py:bits --size 8 --retries -1", "--retries -1"),
+        ("subset_sum --oracle mine.py:bits --size 8 --rate 0", "--rate 0"),
+        ("subset_sum --oracle mine.py:bits --size 8 --adversary exponential", "--error"),
+        ("subset_sum --oracle mine.py:bits --size 40 --budget 50", "at least 52 questions"),
+        ("subset_sum --oracle mine.py:bits --size 40 --budget 200 --queries 300", "--budget 330"),
+        ("subset_sum --oracle mine.py:bits --size 10 --adversary exponential --error 0 --budget 9", "1024 questions"),
+        ("subset_sum --conditions people.csv", "give --oracle, or --ask FILE, too"),
+        ("subset_sum --conditions people.csv --ask q.csv --size 4", "has 40 people"),
+        ("subset_sum --conditions people.csv --ask q.csv --data people.csv", "--column"),
+        ("subset_sum --conditions people.csv --ask q.csv --adversary exponential --error 1", "leave out --conditions"),
+        ("subset_sum --allow range --size 8", "give --conditions FILE.csv too"),
+        ("table_builder --data true.csv --perturbation 0", "r=0"),
+        ("table_builder --data true.csv --perturbation 1e9", "at most 10000"),
+        ("table_builder --data true.csv --perturbation 5 --suppression 4", "suppression s=4"),
+        ("table_builder --data true.csv --column height", "'height'"),
+        ("table_builder --data true.csv --where height=1", "'height'"),
+        ("table_builder --data true.csv --where age", "NAME=VALUE"),
+        ("table_builder --data true.csv --partitions 0", "at least 1"),
+        ("table_builder --data true.csv --base 0", "base=0"),
+        ("table_builder --data true.csv --scale 2", "--scale"),
+        ("table_builder --data true.csv --noise normal --scale 0", "scale=0.0"),
+        ("table_builder --data true.csv --noise maximum-entropy --scale 1e308", "variance=inf"),
+        ("table_builder --data true.csv --sums 5", "--sums"),
+        ("table_builder --data true.csv --recover perturbation --base-partitions 5", "--base-partitions"),
+        ("table_builder --data true.csv --recover perturbation --sums 0", "--sums 0"),
+        ("table_builder --data true.csv --recover suppressed --partitions 9", "--partitions"),
+        ("table_builder --data true.csv --max-time 0.001ms", "--max-time 1e-06"),
+        ("table_builder --data holes.csv", "line 3: the value of 'sex' is missing"),
+        ("table_builder --data holes.csv --recover perturbation", "line 3: the value of 'sex' is missing"),
+        ("table_builder --values age=1:3", "--values is of an attack on your own system"),
+        ("table_builder --oracle mine.py:half", "which values to ask for"),
+        ("table_builder --oracle mine.py:half --values age=1:3", "3.5 for question 1"),
+        ("table_builder --oracle mine.py:averaging --values age", "NAME=A,B,C"),
+        ("table_builder --oracle mine.py:averaging --values age=3,3", "different values"),
+        ("table_builder --oracle mine.py:averaging --values age=1:1e9", "age=1:1e9"),
+        ("table_builder --oracle mine.py:averaging --values age=1:2.5", "age=1:2.5"),
+        ("table_builder --oracle mine.py:averaging --values age=7:0", "age=7:0"),
+        ("table_builder --oracle mine.py:averaging --values age=@no.txt", "no.txt"),
+        ("table_builder --ask q.jsonl --values zip=02138:02140", "zip=02138:02140"),
+        (f"{TABLE} --oracle mine.py:averaging --value 99", "--value 99"),
+        (f"{TABLE} --oracle mine.py:averaging --value 020", "--value 020"),
+        (f"{TABLE} --oracle mine.py:averaging --where job=1", "'job'"),
+        (f"{TABLE} --oracle mine.py:averaging --where age=2", "--where age="),
+        (f"{TABLE} --values sex=F,M --oracle mine.py:averaging --where sex=X", "--where sex=X"),
+        (f"{TABLE} --oracle mine.py:averaging --system keyed", "--system"),
+        (f"{TABLE} --oracle mine.py:averaging --budget 30", "questions=30"),
+        ("table_builder --oracle mine.py:averaging --values age=91,92 --data true.csv", "91, 92; it has 0, 1, 2"),
+        ("threshold_testing", "--epsilon is needed"),
+        ("threshold_testing --epsilon 0", "--epsilon 0"),
+        ("threshold_testing --epsilon 1 --epsilon2 0", "--epsilon2 0"),
+        ("threshold_testing --epsilon 1 --epsilon2 nan", "'nan'"),
+        ("threshold_testing --epsilon 1 --delta 1", "delta=1"),
+        ("threshold_testing --epsilon 1 --repeat 0", "--repeat 0"),
+        ("threshold_testing --epsilon 1 --copies 0", "--copies 0"),
+        ("threshold_testing --epsilon 1 --column x", "--data"),
+        ("threshold_testing --epsilon 1 --data no-such-file.csv", "no-such-file.csv"),
+        ("threshold_testing --epsilon 1 --cells 4", "--cells is of your own system"),
+        ("threshold_testing --epsilon 1 --budget 4", "--budget"),
+        ("threshold_testing --epsilon 1 --share 1", "--share 1"),
+        ("threshold_testing --epsilon 1 --support 4 --share 0.5", "--share"),
+        ("threshold_testing --epsilon 1 --support 4", "support=4"),
+        ("threshold_testing --epsilon 1 --adaptive --beta 0.1", "--beta"),
+        ("threshold_testing --epsilon 1 --adaptive --delta 0.1", "--delta"),
+        ("threshold_testing --epsilon 1 --adaptive --copies 3", "--copies"),
+        ("threshold_testing --epsilon 1 --adaptive --epsilon2 1e-9", "epsilon2=1e-09"),
+        ("threshold_testing --epsilon 1 --beta 0.05 --epsilon2 1e-12", "beta=0.05"),
+        ("threshold_testing --ask q.csv", "--cells is needed"),
+        ("threshold_testing --ask q.csv --cells 4 --epsilon 1", "--epsilon is of the simulated system"),
+        ("threshold_testing --ask q.csv --cells 4 --epsilon2 1e-300", "--epsilon2 1e-300"),
+        ("threshold_testing --ask q.csv --cells 4 --epsilon2 1e-3", "10,000,000 questions"),
+        ("threshold_testing --ask q.csv --cells 1e13", "--cells 10000000000000"),
+        ("threshold_testing --ask q.csv --cells 4 --repeat 7", "--repeat"),
+        ("threshold_testing --ask q.csv --cells 4 --copies 0", "--copies 0"),
+        ("threshold_testing --ask q.csv --cells 4 --delta 7", "--delta"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_it(capsys, line, named):
+    assert main(["attack", *shlex.split(line)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert named in printed.err
+    assert not {"q.csv", "q.jsonl"} & {path.name for path in Path().iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "named"),
+    [
+        ("threshold_testing --epsilon 1 --data bad.csv", "count\n3\n-1\n", "cell 2 holds -1"),
+        ("threshold_testing --epsilon 1 --data bad.csv", "count\n3\n1.5\n", "cell 2 holds 1.5"),
+        ("threshold_testing --epsilon 1 --data bad.csv", "cell,count\n1,3\n2,\n", "line 3"),
+        ("threshold_testing --epsilon 1 --data bad.csv", "", "is empty"),
+        ("threshold_testing --epsilon 1 --data bad.csv", "count\n7\n", "at least 2 cells"),
+        ("subset_sum --conditions bad.csv --ask q.csv", "id,id\n1,2\n", "a name of its own"),
+        ("subset_sum --conditions bad.csv --ask q.csv", "id,age\n1\n", "line 2"),
+        ("subset_sum --conditions bad.csv --ask q.csv", "id,age\n1,\n", "line 2: the value of 'age' is missing"),
+        ("subset_sum --conditions bad.csv --ask q.csv", "id\n", "no people"),
+        ("subset_sum --conditions bad.csv --ask q.csv", "id\n7\n7\n7\n", "tells people apart"),
+        ("subset_sum --conditions bad.csv --ask q.csv --column id", "id\n1\n2\n3\n", "no column but 'id'"),
+    ],
+)
+def test_a_bad_file_is_one_line_that_names_the_place(capsys, line, text, named):
+    Path("bad.csv").write_text(text)
+    test_bad_input_is_one_line_that_names_it(capsys, line, named)
+
+
+probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+
+
+@given(probabilities, st.floats(0, 1), st.booleans())
+def test_nothing_is_claimed_below_chance_nor_where_answers_contradict_an_assumption(given, chance, contradicted):
+    why = ("the answers are no sums of bits",) if contradicted else ()
+    guess = np.arange(len(given))
+    found = Finding(guess=guess, probability=np.array(given), chance=chance, contradicted=why)
+    assert found.probability.tolist() == [chance if contradicted else max(one, chance) for one in given]
+    assert found.claimed.tolist() == [not contradicted and one > chance for one in given]
+    written = finding_json(found, guess)
+    assert (written["claimed"], written["right"]) == (found.claimed.sum(), len(given))
+    assert written["probably_right"] == pytest.approx(sum(written["probability"]))
+    assert set(written) == set(finding_json(None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    size: int = 128
+    law: str | None = None
+
+
+def test_an_option_that_is_not_given_leaves_the_default():
+    assert settings_of(Settings, SimpleNamespace(size=None, law="flat", other=3)) == Settings(size=128, law="flat")
+    assert settings_of(Settings, SimpleNamespace(size=7), size=9) == Settings(size=9)
+
+
+def test_the_end_of_the_time_names_what_to_make_smaller():
+    with pytest.raises(InvalidParameter, match=r"1 s.*--queries$"):
+        AttackOptions(attack="toy", max_time=1.0).require_time(Deadline(0.0), "--queries")
+    AttackOptions(attack="toy", max_time=1e6).require_time(AttackOptions(attack="toy", max_time=1e6).deadline(), "x")

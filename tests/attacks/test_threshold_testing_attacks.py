@@ -1,0 +1,607 @@
+"""Private threshold testing (Chen & Machanavajjhala 2015): Algorithms 3 and 4, and the adaptive attack."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+from statsmodels.datasets import nile
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.files import read_column
+from dpwitness.reconstruction.threshold_testing import attack
+from dpwitness.reconstruction.threshold_testing.attack import (
+    Reconstruction,
+    adaptive_attack,
+    ordered_partition,
+    reconstruct,
+    reconstruct_supported,
+    score,
+)
+from dpwitness.reconstruction.threshold_testing.comparison import (
+    Comparison,
+    ReferenceSums,
+    find_base_sum,
+    random_sum,
+)
+from dpwitness.reconstruction.threshold_testing.oracle import (
+    Noise,
+    Queries,
+    ThresholdOracle,
+    queries_of,
+)
+from dpwitness.reconstruction.threshold_testing.relative_counts import (
+    OPEN_LIMIT,
+    Bisection,
+    RelativeCounts,
+    find_relative_counts,
+    in_largest_unit,
+    prevailing_unit,
+)
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
+from reference_gptt import paper_oracle, partition_by_comparing, reconstruct_by_comparing, threshold_answers
+
+small_histograms = st.lists(st.integers(0, 12), min_size=2, max_size=14)
+SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
+
+
+def oracle_at(counts, z, epsilon2=np.inf, totals=None, seed=0):
+    """An oracle whose noisy threshold is z: noise of scale 10⁻³⁰⁰ around it."""
+    return ThresholdOracle(
+        np.asarray(counts), np.random.default_rng(seed), epsilon1=1e300, epsilon2=epsilon2, threshold=z,
+        epsilon_totals=totals,
+    )  # fmt: skip
+
+
+def check_claims(found, counts):
+    """All claims are right up to one whole factor."""
+    some = found.known & (found.guess > 0)
+    factors = np.unique(counts[some] / found.guess[some])
+    assert len(factors) <= 1
+    assert np.array_equal(factors, np.rint(factors))
+    assert not counts[found.known & (found.guess == 0)].any()
+
+
+@given(small_histograms, st.floats(-15, 15))
+def test_the_partition_is_that_of_all_comparisons(counts, z):
+    assert ordered_partition(oracle_at(counts, z))[0].tolist() == partition_by_comparing(counts, z)
+
+
+@given(small_histograms, st.integers(-15, 15), st.sampled_from([np.inf, 200.0]))
+def test_how_many_sets_a_cell_is_in_is_that_of_all_comparisons(counts, above, epsilon2):
+    _, inside = ordered_partition(oracle_at(counts, above + 0.5, epsilon2=epsilon2))
+    assert inside.tolist() == [sum(u - v > above for v in counts) for u in counts]
+
+
+def test_sets_that_are_not_nested_are_told_by_how_many_hold_each_cell():
+    answers = {(1, 0): 1, (2, 1): 1}  # larger(0) is {1}, and larger(1) is {2}
+    system = lambda signs: answers.get((int(signs.argmax()), int(signs.argmin())), 0) if signs.any() else 0  # noqa: E731
+    assert ordered_partition(queries_of(system, 3))[1] is None
+    answers[2, 0] = 1
+    assert ordered_partition(queries_of(system, 3))[1].tolist() == [0, 1, 2]
+
+
+@given(small_histograms, st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 3.0]), st.integers(-3, 10))
+def test_the_reconstruction_is_that_of_all_comparisons(counts, seed, epsilon, theta):
+    fast = reconstruct(paper_oracle(np.array(counts), np.random.default_rng(seed), epsilon=epsilon, threshold=theta))
+    slow = reconstruct_by_comparing(counts, np.random.default_rng(seed), epsilon=epsilon, theta=theta)
+    assert fast.guess.tolist() == slow
+
+
+@given(small_histograms, st.floats(1e-6, 20))
+def test_lemma_5_10_parts_stand_in_the_order_of_counts(counts, z):
+    # The lemma's probability 1 − δ is that of z > 0.
+    part, _ = ordered_partition(oracle_at(counts, z))
+    for u, v in itertools.combinations(range(len(counts)), 2):
+        if part[u] != part[v]:
+            assert (part[u] < part[v]) == (counts[u] < counts[v])
+
+
+@given(st.integers(1, 6), st.integers(0, 8), st.lists(st.integers(0, 60), max_size=20), st.floats(0.0, 1.0))
+def test_theorem_5_12_small_counts_get_a_part_of_their_own(alpha, extra, others, position):
+    k = 2 * alpha + 1 + extra
+    counts = np.array([*range(k + 1), *others])
+    # The theorem's probability 1 − δ is that of 0 ≤ z ≤ 2α; at z = 0 larger(v) still tells all counts apart.
+    part, _ = ordered_partition(oracle_at(counts, 2 * alpha * position))
+    for i in range(k - 2 * alpha + 1):
+        assert np.flatnonzero(part == i).tolist() == np.flatnonzero(counts == i).tolist()
+
+
+def test_the_noisy_threshold_is_positive_as_often_as_lemma_5_10_says():
+    epsilon, delta, n = 0.5, 0.05, 20_000
+    z = attack_threshold(epsilon, delta) + np.random.default_rng(1).laplace(0.0, 1 / epsilon, n)
+    # P(z ≤ 0) = exp(−εθ)/2 ≤ δ/2.
+    assert np.count_nonzero(z <= 0) <= binom.isf(1e-9, n, delta / 2)
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_majorities_have_their_probability(copies):
+    # n cells of one person: how many of them are larger than a cell of nobody has the probability of the majority.
+    epsilon2, z, n = 0.7, 0.4, 3000
+    counts = np.repeat([0, 1], [1, n])
+    p = 1 - np.exp(-epsilon2 * (1 - z)) / 2
+    expected = binom.sf(copies // 2, copies, p)
+    same = binom.sf(copies // 2, copies, np.exp(-epsilon2 * z) / 2)
+    size = oracle_at(counts, z, epsilon2=epsilon2, seed=2).larger(copies)[0][0]
+    low, high = binom.isf(1 - 1e-9, n, expected), binom.isf(1e-9, n, expected) + 1
+    assert low <= size <= high
+    assert expected - same > 0.05  # the test could tell the two apart
+
+
+def test_many_copies_come_to_the_partition_without_noise():
+    counts = np.array([0, 0, 1, 2, 2, 3, 4, 5, 9, 9])
+    z = 1.5
+    part, _ = ordered_partition(oracle_at(counts, z, epsilon2=1.0, seed=3), copies=4001)
+    assert part.tolist() == ordered_partition(oracle_at(counts, z))[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "paper"), [("adult_capital_loss", 0.994), ("medical_cost", 0.985), ("income", 0.798), ("hepth", 0.904)]
+)
+def test_the_partition_attack_on_real_data(name, paper, data_folder):
+    counts = read_column(data_folder / f"{name}.csv")
+    rngs = (np.random.default_rng(k) for k in range(20))
+    found = [score(counts, reconstruct(paper_oracle(counts, rng, epsilon=1.0)).guess)[0] for rng in rngs]
+    assert np.mean(found) == pytest.approx(paper, abs=0.02)
+
+
+@given(st.data())
+def test_the_oracle_answers_as_gptt_does(data):
+    counts = data.draw(small_histograms)
+    signs = data.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=len(counts), max_size=len(counts)))
+    z = data.draw(st.integers(-80, 80)) / 4 + 1 / 8
+    oracle = oracle_at(counts, z)
+    assert oracle.ask(np.array(signs, np.int8)) == threshold_answers(counts, z, signs)
+    assert oracle.queries == 1
+
+
+def test_the_oracle_refuses_queries_of_larger_sensitivity():
+    oracle = oracle_at([1, 2], 0.0)
+    with pytest.raises(ValueError, match="sensitivity"):
+        oracle.ask_changes([(np.ones(2, np.int8), np.array([0]), 1)])
+
+
+def test_the_oracle_repeats_with_query_noise():
+    oracle = oracle_at([3, 0], 2.0, epsilon2=0.5)
+    n = 100_000
+    hits = oracle.ask(np.array([1, 0], np.int8), n)
+    p = 1 - np.exp(-0.5) / 2
+    assert binom.isf(1 - 1e-9, n, p) <= hits <= binom.isf(1e-9, n, p)
+    assert oracle.queries == n
+
+
+def test_the_share_of_the_budget_is_where_the_noise_says():
+    # z = θ + Lap(1/(share·ε)), totals + Lap(1/((1 − share)·ε)), drawn in this order.
+    oracle = paper_oracle(np.array([4, 9]), np.random.default_rng(6), epsilon=2.0, share=0.25, threshold=3.0)
+    rng = np.random.default_rng(6)
+    z = 3.0 + rng.laplace(0.0, 1 / 0.5)
+    assert oracle.ask_all(np.eye(2, dtype=np.int8)).tolist() == [z <= 4, z <= 9]
+    assert oracle.totals(np.array([0, 1])).tolist() == (np.array([4, 9]) + rng.laplace(0.0, 1 / 1.5, 2)).tolist()
+
+
+def test_without_totals_the_parts_are_lower_limits():
+    found = reconstruct(oracle_at([0, 2, 2, 7, 3], 0.5))
+    assert found.method == "partition"
+    assert found.guess.tolist() == [0, 1, 1, 3, 2]
+    assert not found.known.any()
+
+
+def test_with_the_support_known_the_small_parts_are_their_counts():
+    # θ = α = 3, so all z ≤ 2α = 6 leave the counts 0..k − 6 apart (Theorem 5.12).
+    counts = np.array([*range(11), 40, 40, 25])
+    hits = 0
+    for k in range(200):
+        oracle = ThresholdOracle(counts, np.random.default_rng(k), epsilon1=1.0, threshold=3)
+        found = reconstruct_supported(oracle, 10, delta=0.05)
+        claimed = np.flatnonzero(found.known)
+        hits += set(claimed) == set(range(5)) and found.guess[:5].tolist() == list(range(5))
+    assert hits >= binom.isf(1 - 1e-9, 200, 0.95)
+
+
+CONTRADICTIONS = (
+    "always", "never", "coin", "coin a question", "drift", "drawn anew", "people leave", "below 3 suppressed",
+    "z too high", "z too low",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("answers", CONTRADICTIONS)
+def test_with_the_support_known_nothing_is_claimed_unless_one_threshold_explains_the_answers(answers):
+    rng = np.random.default_rng(3)
+    counts = rng.permutation([*range(21), *rng.integers(0, 30, 40)])
+    fewer = counts - (rng.random(61) < 0.3) * (counts > 0)
+    thresholds, asked, kept = rng.choice([0.5, 3.5, 5.5], 100), itertools.count(), {}
+    system = {
+        "always": lambda signs, number: True,
+        "never": lambda signs, number: False,
+        "coin": lambda signs, number: rng.random() < 0.5,
+        "coin a question": lambda signs, number: kept.setdefault(signs.tobytes(), rng.random() < 0.5),
+        "drift": lambda signs, number: signs @ counts >= 1.5 + number / 1000,
+        "drawn anew": lambda signs, number: signs @ counts >= thresholds[number // 200],
+        "people leave": lambda signs, number: signs @ (counts if number < 2000 else fewer) >= 3.5,
+        "below 3 suppressed": lambda signs, number: signs @ np.where(counts < 3, 0, counts) >= 2.5,
+        "z too high": lambda signs, number: signs @ counts >= 8.5,
+        "z too low": lambda signs, number: signs @ counts >= -1.5,
+    }[answers]
+    noise = Noise(epsilon1=1.0, threshold=3)
+    found = reconstruct_supported(queries_of(lambda signs: system(signs, next(asked)), 61, noise=noise), 20)
+    assert not found.known.any()
+    assert found.confidence == 0
+    assert reconstruct_supported(queries_of(lambda signs: signs @ counts >= 3.5, 61, noise=noise), 20).known.sum() > 30
+
+
+def test_with_the_support_known_single_copies_of_noisy_answers_claim_nothing():
+    for seed in range(5):
+        oracle = ThresholdOracle(
+            np.repeat(np.arange(41), 4), np.random.default_rng(seed), epsilon1=1.0, epsilon2=2.0, threshold=3
+        )
+        assert not reconstruct_supported(oracle, 40).known.any()
+
+
+@pytest.mark.parametrize("z", [0.0, 0.4, 5.9, 6.0])
+def test_with_the_support_known_a_system_of_ones_own_is_read(z):
+    counts = np.array([*range(11), 4, 4])
+    noise = Noise(epsilon1=1.0, threshold=3)
+    found = reconstruct_supported(queries_of(lambda signs: signs @ counts >= z, 13, noise=noise), 10)
+    assert found.known.tolist() == [*[True] * 5, *[False] * 6, True, True]
+    assert found.guess[found.known].tolist() == counts[found.known].tolist()
+
+
+@pytest.mark.parametrize(("epsilon2", "distance", "queries"), [(0.5, 0.25, 1), (0.05, 0.5, 10_000), (3.0, 0.1, 7)])
+def test_copies_for_beta_are_the_fewest_that_do(epsilon2, distance, queries):
+    beta = 0.01
+    t = copies_for(beta, queries, epsilon2=epsilon2, distance=distance)
+    wrong = np.exp(-epsilon2 * distance) / 2  # of one copy: below z by the distance, and answered ⊤
+    assert t % 2 == 1
+    assert binom.sf(t // 2, t, wrong) <= beta / queries
+    assert t == 1 or binom.sf((t - 2) // 2, t - 2, wrong) > beta / queries
+
+
+def test_the_threshold_of_the_smallest_deltas():
+    assert attack_threshold(1.0, 1e-320) == math.ceil(320 * math.log(10))
+
+
+@pytest.mark.parametrize("z", [-9.5, 0.3, 9.5])
+@pytest.mark.parametrize("change", [lambda x: x, lambda x: x + 5, lambda x: 2 * x + 1])
+def test_counts_without_a_cell_of_one_are_read(z, change):
+    counts = change(SMALL)
+    found = adaptive_attack(oracle_at(counts, z, totals=10.0), np.random.default_rng(1))
+    assert found.method == "weighing"
+    assert found.known.all()
+    assert found.factor == 1
+    assert found.guess.tolist() == counts.tolist()
+    assert found.confidence > 0.999
+
+
+def test_real_data_without_ones_are_read_in_few_queries(data_folder):
+    counts = read_column(data_folder / "medical_cost.csv")
+    counts = np.where(counts == 1, 0, counts)
+    rng = np.random.default_rng(2)
+    found = adaptive_attack(ThresholdOracle(counts, rng, epsilon1=0.45, epsilon_totals=0.05), np.random.default_rng(3))
+    assert np.array_equal(found.guess, counts)
+    assert found.queries < 12 * len(counts)
+
+
+@pytest.mark.campaign
+@given(
+    small_histograms
+    | st.builds(
+        lambda x, shift: [n + shift for n in (2, 2, 3, 4, 4, 5, 6, 9, *x)], small_histograms, st.integers(0, 3)
+    ),
+    st.floats(-15, 15),
+    st.integers(0, 1000),
+)
+@settings(max_examples=33, deadline=None)
+def test_what_is_claimed_of_any_histogram_is_right_up_to_a_factor(counts, z, seed):
+    oracle, counts = oracle_at(counts, z), np.array(counts)
+    found = adaptive_attack(oracle, np.random.default_rng(seed))
+    assert found.guess.shape == counts.shape
+    assert found.queries == oracle.queries
+    check_claims(found, counts)
+
+
+SIXTEENS = np.concatenate([16 * np.random.default_rng(1).poisson(3, 150), [17, 35, 59, 101], np.zeros(400, np.int64)])
+#: Histograms of which answers leave a ratio open, thresholds and seeds.
+OPEN = [
+    # Cells that lie between two whole numbers of the others' unit.
+    (SIXTEENS, -0.3, 1),
+    # Two counts whose ratio sums of cells alike must tell.
+    *(([*cells, 0, 0], z, seed) for cells, z in (([3] * 8 + [7], 4.6), ([9] * 5 + [17] * 3, 0.7),
+      ([5] * 3 + [13] * 3, -1.1)) for seed in range(4)),
+    *((SIXTEENS, z, 1) for z in (-5.82, -2.24, 5.26)),
+    # A solution in units of a twelfth explained 60 answers, and all of 40 fresh ones.
+    ([3, 3, 4, 5, 5, 6, 7, 10], -2.5, 181),
+    # In units of 2 and of 10 people the last count is nearly 100.
+    *((np.repeat(counts, [106, 109, 97, 105, 95]), -1.2, seed) for seed in range(2)
+      for counts in ([0, 6, 10, 48, 199], [0, 30, 50, 240, 1001])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counts", "z", "seed"), [*OPEN[:5], *(pytest.param(*case, marks=pytest.mark.campaign) for case in OPEN[5:])]
+)
+def test_what_the_answers_leave_open_is_not_claimed(counts, z, seed):
+    found = adaptive_attack(oracle_at(counts, z), np.random.default_rng(seed))
+    check_claims(found, np.array(counts))
+    assert counts is not SIXTEENS or found.confidence < 0.999  # a single such cell need not show
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(6))
+def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
+    # 17 times 3 for 40 times 7 passed 64 fresh sums of 60 cells; of seed 5 where a unit of nearly all is looked for.
+    rng = np.random.default_rng(seed)
+    counts = rng.choice([0, 7, 40], 120, p=[0.5, 0.3, 0.2])
+    check_claims(adaptive_attack(oracle_at(counts, -1.16), rng), counts)
+
+
+def test_a_common_divisor_is_known_from_a_total_alone():
+    found = adaptive_attack(oracle_at(3 * SMALL, 4.5), np.random.default_rng(1))
+    assert found.factor is None
+    assert found.guess.tolist() == SMALL.tolist()
+    sold = adaptive_attack(oracle_at(3 * SMALL, 4.5, totals=1.0), np.random.default_rng(1))
+    assert sold.factor == 3
+    assert sold.guess.tolist() == (3 * SMALL).tolist()
+
+
+@pytest.mark.campaign
+def test_counts_that_no_sum_of_the_first_cells_tells_apart_are_read():
+    """Nearly all of these are even: where the first 24 are, nothing lies between 1,159 and 1,160 in their sums."""
+    counts = nile.load_pandas().data["volume"].to_numpy().astype(int)
+    rng = np.random.default_rng([37, 1])
+    found = adaptive_attack(ThresholdOracle(counts, rng, epsilon1=0.9, epsilon_totals=0.1), rng)
+    assert found.known.mean() >= 0.98  # 0.79 of these draws without a second look
+    assert np.array_equal(found.guess[found.known], counts[found.known])
+
+
+def claimed(low, *, noise, total=None, threshold=None, negated=False):
+    """What is claimed of counts in a unit, with a total of the oracle's, or a threshold of so many units."""
+    low, oracle = np.array(low), Queries(None, len(low), noise)
+    relative = RelativeCounts(low=low, high=low, likeliest=low * 1.0, fresh_sums=64, threshold=threshold)
+    if total is not None:
+        oracle.totals = lambda parts: np.array([total])
+    return attack._claim_relative(oracle, relative, negated)
+
+
+@pytest.mark.parametrize(
+    ("low", "total", "factor", "guess"),
+    [
+        ([30, 45, 60, 150], 19.2, 1, [2, 3, 4, 10]),  # a unit finer than people
+        ([30, 45, 60, 150], 38.4, 2, [4, 6, 8, 20]),
+        ([30, 45, 60, 151], 286.0, 1, [30, 45, 60, 151]),
+        ([30, 45, 60, 151], 340.0, None, None),  # neither once nor twice their sum
+        ([30, 45, 60, 151], 20.0, None, None),  # fewer people than units, and no common divisor
+    ],
+)
+def test_a_total_tells_the_factor_or_contradicts_the_counts(low, total, factor, guess):
+    found = claimed(low, total=total, noise=Noise(epsilon_totals=1.0))
+    assert found.factor == factor
+    assert guess is None or (found.known.all() and found.guess.tolist() == guess)
+
+
+@pytest.mark.parametrize(
+    ("said", "factor", "at_most"),
+    [
+        # z lies in (4, 5] units. At most ln(20)/ε₁ = 6 with 95 %: no two people a unit.
+        ({"epsilon1": 0.5, "threshold": 5}, 1, None),
+        ({"epsilon1": 0.1, "threshold": 11}, None, np.log(20) / 0.1 / 10),
+        # z above 20, of noise of scale 2: once in 20,000 times. ε₁ or θ is not what was said.
+        ({"epsilon1": 0.5, "threshold": 21}, None, None),
+        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0}, 1, None),
+        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0, "negated": True}, None, None),
+    ],
+)
+def test_the_threshold_limits_the_factor_unless_no_noise_explains_it(said, factor, at_most):
+    found = limited(**said)
+    assert (found.factor, found.factor_at_most) == (factor, at_most and pytest.approx(at_most))
+
+
+def limited(epsilon1, threshold, theta=0.0, negated=False):
+    return claimed(SMALL, threshold=threshold, negated=negated, noise=Noise(epsilon1=epsilon1, threshold=theta))
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_the_limit_of_the_factor_covers_the_true_one_as_often_as_it_says(factor):
+    # |z| is what counts: queries are asked negated where z is not positive. For (z)/factor in (T − 1, T].
+    rng, epsilon1, runs = np.random.default_rng(11), 0.3, 20_000
+    missed = 0
+    thresholds = np.ceil(np.abs(rng.laplace(0.0, 1 / epsilon1, runs)) / factor).astype(int)
+    for threshold, number in zip(*np.unique(thresholds, return_counts=True), strict=True):
+        said = limited(epsilon1, int(threshold))
+        missed += number * (said.factor == 1 or (said.factor_at_most or np.inf) < factor)
+    assert missed <= binom.isf(1e-9, runs, 0.05)
+    assert missed > 0.01 * runs  # and says something
+
+
+def test_a_unit_is_one_of_nearly_all_cells():
+    for counts, unit in (([16] * 30 + [17, 35], 16), ([16, 17, 35], 1), ([2] * 500 + [3] * 12, 1), ([0] * 4, 1)):
+        assert prevailing_unit(np.array(counts)) == unit
+    low = np.array([4, 8, 12, 4, 8, 5, 0])
+    found = in_largest_unit(low, low, 64, 9)
+    assert found.known.tolist() == [True] * 5 + [False, True]
+    assert (found.low[5], found.high[5], found.likeliest[5], found.threshold) == (1, 2, 1.25, None)
+    found = in_largest_unit(np.array([6, 0, 9, 4, 11]), np.array([6, 0, 9, OPEN_LIMIT, 12]), 40, 7)
+    assert (found.low.tolist(), found.high.tolist(), found.threshold) == ([2, 0, 3, 1, 3], [2, 0, 3, OPEN_LIMIT, 4], 3)
+    assert found.known.tolist() == [True, True, True, False, False]  # 11 or 12 may be 11
+
+
+def test_cells_that_the_answers_do_not_tell_apart_are_one_total():
+    low = np.concatenate([SMALL, np.zeros(500, np.int64)])
+    high = low + (np.arange(len(low)) >= len(SMALL))
+    relative = RelativeCounts(low=low, high=high, likeliest=low * 1.0, fresh_sums=64, threshold=None)
+    oracle, bought = oracle_at(low, 0.5), []
+
+    def totals(parts):
+        bought.append(parts)
+        noise = np.random.default_rng(3).laplace(0.0, 20.0, parts.max() + 1)
+        return np.bincount(parts, weights=low) + noise
+
+    oracle.totals, oracle._totals = totals, totals
+    oracle.noise = Noise(epsilon_totals=0.05)
+    found = attack._claim_relative(oracle, relative, False)
+    assert len(bought) == 1  # a budget is spent once
+    assert bought[0].max() == 1
+    assert np.array_equal(found.guess, low)
+
+
+def test_only_a_factor_that_is_claimed_makes_counts_right():
+    guess, truth = np.array([10, 10, 20, 5]), np.array([16, 16, 32, 8])
+    said = {"guess": guess, "known": np.ones(4, bool), "confidence": 0.9, "method": "weighing", "queries": 1}
+    assert Reconstruction(**said, factor=None).right_claims(truth).sum() == 0  # 1.6 is no whole number
+    assert Reconstruction(**said, factor=None).right_claims(np.array([20, 20, 40, 11])).sum() == 3
+    assert Reconstruction(**said, factor=None, factor_at_most=1.5).right_claims(2 * guess).sum() == 0
+
+
+def test_a_cell_that_outweighs_all_others_is_not_claimed():
+    counts = np.append(SMALL, 100_000)
+    found = adaptive_attack(oracle_at(counts, 3.5, totals=100.0), np.random.default_rng(1))
+    assert found.known.tolist() == [True] * len(SMALL) + [False]
+    assert found.guess.tolist() == counts.tolist()  # the last one by a total of its own
+
+
+@pytest.mark.parametrize("counts", [[0, 7, 40], [3, 5, 24, 100]])
+def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
+    rng = np.random.default_rng(2)
+    assert not adaptive_attack(oracle_at(rng.choice(counts, 200), 2.3), rng).known.any()
+    assert not adaptive_attack(oracle_at(rng.integers(0, 60, 30), 2.3), rng).known.any()
+
+
+def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
+    nothing = RelativeCounts(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, fresh_sums=0, threshold=None)
+    monkeypatch.setattr(attack, "find_relative_counts", lambda comparison, rng: nothing)
+    found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
+    assert found.method == "partition and totals"
+    assert found.guess.tolist() == SMALL.tolist()
+    assert not found.known.any()
+    unsold = adaptive_attack(oracle_at(SMALL, 0.5), np.random.default_rng(1))
+    assert not unsold.known.any()
+    assert not unsold.guess.any()
+
+
+def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
+    # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
+    comparison = Comparison(oracle_at(SMALL, 3.5))
+    rng = np.random.default_rng(4)
+    bisection = Bisection(comparison, find_base_sum(comparison, rng))
+    bisection.gap = 4 - int(bisection.base.signs @ SMALL)
+    bisection.low[:] = bisection.high[:] = SMALL
+    everything = np.arange(len(SMALL))
+    assert bisection.test(everything, rng) >= 24
+    wrong = int(bisection.base.above[0])
+    bisection.low[wrong] = bisection.high[wrong] = SMALL[wrong] + 1
+    assert bisection.test(everything, rng) == 0
+
+
+def test_a_threshold_beyond_all_cells_gives_nothing_away():
+    found = find_relative_counts(Comparison(oracle_at([1, 2, 3], 100.0)), np.random.default_rng(0))
+    assert found.fresh_sums == 0
+    assert not found.known.any()
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_reference_sums_have_the_value_that_they_say(data):
+    counts = np.array(data.draw(st.lists(st.integers(0, 30), min_size=3, max_size=25)))
+    signs = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(counts), max_size=len(counts))), np.int8)
+    known = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
+    reference, rng = ReferenceSums(signs, known, counts), np.random.default_rng(data.draw(st.integers(0, 99)))
+    first = data.draw(st.integers(-200, 200))
+    last = first + data.draw(st.integers(0, 50))
+    found = reference.between(first, last, first, rng)
+    made, w = reference.nearest(first) if found is None else found
+    assert np.abs(made).max() <= 1
+    assert int(counts @ made) == int(counts @ signs) + w
+    assert not np.any(made[~known | (signs == 1)] != signs[~known | (signs == 1)])
+    if found is not None:
+        assert first <= w <= last
+    elif len(counts[known & (signs == 0) & (counts > 0)]) <= 9:  # then all signed sums are at hand
+        sums = {0}
+        for value in counts[known & (signs == 0)]:
+            sums = {s + d * int(value) for s in sums for d in (-1, 0, 1)}
+        assert not sums & set(range(first, last + 1))
+
+
+def test_random_sums_have_the_value_that_they_say():
+    rng, base = np.random.default_rng(5), np.zeros(len(SMALL), np.int8)
+    base[:7] = 1
+    for target in (-3, 0, 4):
+        signs = random_sum(base, np.ones(len(SMALL), bool), SMALL, np.arange(len(SMALL)), target, rng)
+        assert int(signs @ SMALL) == int(base @ SMALL) + target
+        assert np.abs(signs).max() == 1
+
+
+LIGHT = [0, 0, 2, 2, 2, 3, 3, 4, 5, 7, 9, 12] * 6
+#: Counts, the ε of a query's noise and the threshold, and queries a cell at most.
+NOISY = [
+    *((LIGHT, epsilon2, z, np.inf) for epsilon2, z in ((0.5, 9.2), (0.5, -3.0), (1.0, 0.1), (2.5, 4.2))),
+    *((LIGHT, epsilon2, z, 57_600) for epsilon2, z in ((5.0, 3.0), (50.0, 4.9999), (1000.0, 7.5), (1e9, 2.0))),
+    (np.random.default_rng(7).integers(300, 900, 60).tolist(), 0.5, 2.3, np.inf),
+]
+
+
+@pytest.mark.parametrize(("counts", "epsilon2", "z", "most"), NOISY)
+def test_query_noise_is_read_through(counts, epsilon2, z, most):
+    oracle = oracle_at(counts, z, epsilon2=epsilon2, totals=10.0)
+    found = adaptive_attack(oracle, np.random.default_rng(6))
+    assert found.known.all()
+    assert found.guess.tolist() == counts
+    assert oracle.queries < most * len(counts)
+
+
+@pytest.mark.parametrize("epsilon2", [0.5, 1.45])
+@pytest.mark.parametrize("share", [0.0, 0.45, 0.5, 1.0])
+def test_answers_that_do_not_depend_on_the_question_claim_nothing(epsilon2, share):
+    class Coin(Queries):
+        def ask_all(self, questions, copies=1):
+            return self._tossed(len(questions), copies)
+
+        def ask_changes(self, changes, copies=1):
+            return [self._tossed(len(cells), copies) for _, cells, _ in changes]
+
+        def _tossed(self, number, copies):
+            self.queries += number * copies
+            return rng.binomial(copies, share, number)
+
+    rng = np.random.default_rng(1)
+    oracle = Coin(None, 30, Noise(epsilon2=epsilon2))
+    assert not adaptive_attack(oracle, rng).known.any()
+    assert oracle.queries < 100_000_000  # 2 cuts, at most 6,300 copies of each question
+
+
+def test_an_oracle_may_sell_totals():
+    class System:
+        def ask_all(self, questions):
+            return [bool(signs @ SMALL >= 0.5) for signs in questions]
+
+        def totals(self, parts):
+            return np.bincount(parts, weights=SMALL)
+
+    oracle = queries_of(System(), len(SMALL))
+    assert reconstruct(oracle).guess.tolist() == SMALL.tolist()
+    assert oracle.queries == len(SMALL) ** 2
+
+
+def test_the_generic_way_of_asking_is_that_of_the_simulation():
+    counts = np.array([3, 0, 5, 2, 2])
+    fast = oracle_at(counts, 1.5)
+    slow = queries_of(lambda signs: signs @ counts >= 1.5, len(counts))
+    signs = np.array([1, 0, -1, 0, 0], np.int8)
+    for one, other in zip(fast.larger(), slow.larger(), strict=True):
+        assert one.tolist() == other.tolist()
+    cells = np.array([1, 3])
+    fast_answers, slow_answers = (oracle.ask_changes([(signs, cells, 1)]) for oracle in (fast, slow))
+    assert np.array_equal(fast_answers, slow_answers)
+    assert fast.ask(signs, 7) == slow.ask(signs, 7)
+    assert fast.queries == slow.queries == 25 + 2 + 7
+    with pytest.raises(ValueError, match="sensitivity"):
+        slow.ask_changes([(np.ones(5, np.int8), cells, 1)])
+
+
+@pytest.mark.parametrize(("epsilon2", "copies"), [(1e-9, None), (1e-300, None), (5e-324, 3)])
+def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(epsilon2, copies):
+    oracle = oracle_at([1, 2, 3], 0.5, epsilon2=epsilon2)
+    with pytest.raises(InvalidParameter, match=f"epsilon2={epsilon2:g}"):
+        adaptive_attack(oracle, np.random.default_rng(0), copies=copies)
+    assert oracle.queries == 0
