@@ -6,6 +6,7 @@ import secrets
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from math import comb
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -24,6 +25,7 @@ from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process, refutation
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
+from dpwitness.health.findings import useful_runs
 from dpwitness.health.refutation import _in_time, check_pass, check_refutation
 from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
@@ -32,6 +34,9 @@ from dpwitness.mechanisms.libraries import opendp
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation
+from dpwitness.problem import Effort, Statement
+from dpwitness.problem import prepare as prepared
+from dpwitness.results.text import at_most
 from running import confirm, prepare, soon
 
 PAIR = dpw.pairs(([0.0], [1.0]))
@@ -110,31 +115,29 @@ def test_runs_that_depend_on_each_other_accuse_nobody(name):
         assert isinstance(verdict, dpw.NotRefuted)
 
 
-OPEN = ("flag 0.5", "whole", "rounded", "continuous", "beside noise", "seeded calls")
+ROWS_SHOW = ("flag 0.5", "whole", "rounded", "continuous", "beside noise", "seeded calls")
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name):
-    function, limits = DEPENDENT[name], {"neighbours": PAIR, "seed": 1}
+@pytest.mark.parametrize(
+    ("name", "more", "told"),
+    [
+        *((name, {}, r"are not independent: .* draw fresh noise for every run") for name in ROWS_SHOW),
+        # The threshold of a call moves all of its answers; no two rows are equal for it.
+        pytest.param(
+            "threshold", {"search_runs": 50_000, "runs": 400_000}, "of one call's runs and in",
+            marks=pytest.mark.campaign,
+        ),
+    ],
+)  # fmt: skip
+def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name, more, told):
+    function, limits = DEPENDENT[name], {"neighbours": PAIR, "seed": 1, **more}
     for refuse in (
         lambda: dpw.check(function, claim=1.0, **limits),
         lambda: dpw.bound(function, epsilon=1.0, **limits),
-        lambda: dpw.curve(function, epsilon=[1.0], claims=[1.0], **limits),
+        lambda: dpw.curve(function, epsilon=[1.0], claims=[0.0 if more else 1.0], **limits),
     ):
-        with pytest.raises(DependentRuns, match=r"are not independent: .* draw fresh noise for every run"):
+        with pytest.raises(DependentRuns, match=told):
             refuse()
-
-
-@pytest.mark.campaign
-def test_what_single_rows_cannot_show_is_refused_after_the_runs():
-    """The threshold of a call moves all of its answers; no two rows are equal for it."""
-    limits = {"neighbours": PAIR, "seed": 1, "search_runs": 50_000}
-    with pytest.raises(DependentRuns, match="of one call's runs and in"):
-        dpw.check(threshold, claim=1.0, **limits, runs=400_000)
-    with pytest.raises(DependentRuns, match="of one call's runs and in"):
-        dpw.bound(threshold, epsilon=1.0, **limits, runs=400_000)
-    with pytest.raises(DependentRuns, match="of one call's runs and in"):
-        dpw.curve(threshold, epsilon=[1.0], claims=[0.0], **limits, runs=400_000)
 
 
 @pytest.mark.parametrize("runs", [16_384, 0])
@@ -238,11 +241,15 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
-@pytest.mark.parametrize("name", soon(["kept", "cached", "offset"], 1))
+@pytest.mark.parametrize("name", soon(["kept", "cached", "offset", "listed"], 1))
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
-    limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
+    given = [0.0]  # it does not go to the new process
+    more = {"parameters": {"memory": given}} if name == "listed" else {}
+    outcome = None if name == "offset" else float  # plain Python: what is compiled remembers nothing
+    limits = {"neighbours": PAIR, "outcome": outcome, "seed": 1, "search_runs": 2_000, **more}
     with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):
         dpw.check(getattr(remembered, name), claim=1.0, **limits)
+    assert given == [0.0]  # so a second check finds the same
 
 
 @pytest.mark.campaign
@@ -262,15 +269,6 @@ def reads_another_module(data):
 def test_constants_of_other_modules_count_and_our_own_do_not():
     assert constants(reads_another_module) is not None
     assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
-
-
-@pytest.mark.campaign
-def test_what_a_list_remembers_does_not_go_to_the_new_process():
-    given = [0.0]
-    limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000, "parameters": {"memory": given}}
-    with pytest.raises(DependentRuns, match="listed remembers its noise or a setting"):
-        dpw.check(remembered.listed, claim=1.0, **limits)
-    assert given == [0.0]  # so a second check finds the same
 
 
 @pytest.mark.campaign
@@ -298,11 +296,6 @@ def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release
     assert isinstance(verdict, dpw.Violation)
 
 
-def float_of(name):
-    """Plain Python where numba would compile it: what is compiled remembers nothing."""
-    return None if name == "offset" else float
-
-
 @pytest.mark.campaign
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
@@ -319,7 +312,7 @@ def seeds_itself(rng, data):
     return data[0] + np.random.default_rng(666).laplace()
 
 
-def compiled_without_noise(rng, data):
+def without_noise(rng, data):
     return 2 * data[0]
 
 
@@ -339,13 +332,20 @@ SAME_NOISE = "it adds no noise, or draws the same noise in every run"
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("function", [seeds_itself, seeds_itself_in_each_call, compiled_without_noise])
-def test_a_pass_names_the_same_noise_in_every_run(function, seed):
+@pytest.mark.parametrize(
+    ("function", "counts", "same"),
+    [
+        *((function, Counts(n11=20), True) for function in (seeds_itself, seeds_itself_in_each_call, without_noise)),
+        # Noise of few values is not called the same.
+        *((function, Counts(n01=10, n00=10), False) for function in (coin, slow_coin, remembered.noisy)),
+    ],
+)
+def test_a_pass_names_the_same_noise_in_every_run(function, counts, same):
     shards = Shards()
-    shards.add((Counts(n11=20),))
-    (note,) = check_pass(job(function, seed)[1], PAIR.given[0], [POSITIVE], shards)
-    assert SAME_NOISE in note
+    shards.add((counts,))
+    for seed in range(3 if same else 1):
+        notes = check_pass(job(function, seed + (not same))[1], PAIR.given[0], [POSITIVE], shards)
+        assert [SAME_NOISE in note for note in notes] == [True] * same
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -370,16 +370,17 @@ def test_the_same_noise_in_every_run_is_seen_where_further_calls_take_too_long(m
         check_refutation(job(remembered.response, outcome=float)[1], pair, [POSITIVE], shards)
 
 
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-@pytest.mark.parametrize("function", [coin, slow_coin, remembered.noisy])
-def test_a_pass_of_noise_of_few_values_does_not_call_it_the_same(function):
-    shards = Shards()
-    shards.add((Counts(n01=10, n00=10),))
-    assert check_pass(job(function)[1], PAIR.given[0], [POSITIVE], shards) == ()
-
-
-def processes_that_agree(monkeypatch, but, number=21):
-    """New processes of `remembered.response` return what it returns here, except for one, by its place."""
+@pytest.mark.parametrize(
+    ("but", "number", "told"),
+    [
+        (7, 21, r"on D the event happened in \d+ of \d+ runs, and in .* in a new"),  # drawn alike by all but one
+        (None, 1, "1 of 21 new processes answered"),  # no further one answers: nobody is accused
+        (None, 20, None),  # one fails, which tells nothing
+        (None, 21, None),
+    ],
+)
+def test_what_all_new_processes_return_alike_is_a_violation(monkeypatch, but, number, told):
+    """Each returns what is returned here, except for one, by its place."""
     monkeypatch.setattr(remembered, "RESPONSES", {False: False, True: True})
 
     def ask(question, further):
@@ -396,32 +397,13 @@ def processes_that_agree(monkeypatch, but, number=21):
 
     monkeypatch.setattr(new_process, "ask", ask)
     limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 500, "runs": 500}
-    return lambda: dpw.check(remembered.response, claim=1.0, **limits)
-
-
-def test_kept_noise_of_few_values_that_is_drawn_alike_again_is_found_by_further_processes(monkeypatch):
-    check = processes_that_agree(monkeypatch, but=7)
-    with pytest.raises(DependentRuns, match=r"on D the event happened in \d+ of \d+ runs, and in .* in a new"):
-        check()
-
-
-def test_what_many_processes_return_alike_is_a_violation(monkeypatch):
-    verdict = processes_that_agree(monkeypatch, but=None)()
+    if told is not None:
+        with pytest.raises(DependentRuns, match=told):
+            dpw.check(remembered.response, claim=1.0, **limits)
+        return
+    verdict = dpw.check(remembered.response, claim=1.0, **limits)
     assert isinstance(verdict, dpw.Violation)
-    assert all("in 21 new processes too: it adds no noise" in note for note in verdict.notes)
-
-
-def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
-    check = processes_that_agree(monkeypatch, but=None, number=1)
-    with pytest.raises(DependentRuns, match=r"or remembers it: 1 of 21 new processes answered in time"):
-        check()
-
-
-def test_of_further_processes_those_that_answer_alike_are_counted(monkeypatch):
-    """One fails, which tells nothing."""
-    verdict = processes_that_agree(monkeypatch, but=None, number=20)()
-    assert isinstance(verdict, dpw.Violation)
-    assert all("in 20 new processes too: it adds no noise" in note for note in verdict.notes)
+    assert all(f"in {number} new processes too: it adds no noise" in note for note in verdict.notes)
 
 
 @pytest.mark.campaign
@@ -449,17 +431,13 @@ def test_the_first_call_of_a_further_process_does_not_count():
 
 
 @pytest.mark.campaign
-def test_a_further_process_that_fails_or_hangs_tells_nothing():
-    few = replace(FEW, seconds=1.0)
-    assert len(new_process.ask(requested(remembered.fails_in_forks, events=[POSITIVE]), few)) == 1
-    assert len(new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), few)) == 1
-
-
-@pytest.mark.campaign
-def test_further_processes_that_hang_are_left_before_the_result_is_due():
-    _, ready = job(remembered.hangs_in_forks, outcome=float)
-    further = _in_time(replace(FEW, seconds=np.inf), replace(ready, due=time.monotonic() + 3.0))
-    assert len(new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), further)) == 1
+@pytest.mark.parametrize("function", [remembered.fails_in_forks, remembered.hangs_in_forks])
+def test_a_further_process_that_fails_or_hangs_tells_nothing(function):
+    """And is left before the result is due."""
+    _, ready = job(function, outcome=float)
+    due = _in_time(replace(FEW, seconds=np.inf), replace(ready, due=time.monotonic() + 3.0))
+    for further in (replace(FEW, seconds=1.0), due):
+        assert len(new_process.ask(requested(function, events=[POSITIVE]), further)) == 1
 
 
 def test_a_violation_of_fresh_noise_needs_no_note():
@@ -534,28 +512,38 @@ def marked(data):
 marked.noise = 0.3
 
 
+GENERATOR = np.random.default_rng(3)
+
+
+def draws_from_its_own(data):
+    return data[0] + GENERATOR.laplace()
+
+
 @pytest.mark.parametrize(
-    ("function", "may"),
+    ("function", "noise", "generator"),
     [
-        (remembered.hidden[0], False),
-        (lambda data: np.sum(data) + len(data), False),
-        (sum, False),
-        (of_no_module("def f(data): return data[0]", "f"), False),
-        (remembered.seeded, False),
-        (draws_globally, True),  # a real number, as a default
-        (SlowAndSeeded.__call__, False),
-        (holds_a_list, True),
-        (reads_a_number, True),
-        (calls_another, True),
-        (marked, True),
-        ([0.5].count, True),
-        (remembered.cached, True),
-        (remembered.kept, True),
-        (new_process.Place, True),
+        (remembered.hidden[0], False, False),
+        (lambda data: np.sum(data) + len(data), False, False),
+        (sum, False, False),
+        (of_no_module("def f(data): return data[0]", "f"), False, False),
+        (remembered.seeded, False, False),
+        (draws_globally, True, False),  # a real number, as a default
+        (SlowAndSeeded.__call__, False, False),
+        (holds_a_list, True, False),
+        (reads_a_number, True, False),
+        (calls_another, True, False),
+        (marked, True, False),
+        ([0.5].count, True, None),
+        (remembered.cached, True, None),
+        (remembered.kept, True, True),
+        (new_process.Place, True, None),
+        (draws_from_its_own, True, True),
+        (GENERATOR.laplace, True, True),
     ],
 )
-def test_what_may_remember_its_noise(function, may):
-    assert memory.may_remember(function) is may
+def test_what_may_remember_its_noise_and_what_may_hold_a_generator(function, noise, generator):
+    assert memory.may_remember(function) is noise
+    assert generator is None or memory.may_hold_generator(function) is generator
 
 
 def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_name(monkeypatch):
@@ -567,28 +555,6 @@ def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_na
     assert memory.may_remember(own.kept)
     assert memory.may_hold_generator(own.kept)
     assert not memory.may_remember(time)
-
-
-GENERATOR = np.random.default_rng(3)
-
-
-def draws_from_its_own(data):
-    return data[0] + GENERATOR.laplace()
-
-
-@pytest.mark.parametrize(
-    ("function", "may"),
-    [
-        (draws_globally, False),
-        (reads_a_number, False),  # a number that may be noise, and no generator
-        (draws_from_its_own, True),
-        (holds_a_list, False),
-        (remembered.kept, True),
-        (GENERATOR.laplace, True),
-    ],
-)
-def test_what_may_hold_a_generator(function, may):
-    assert memory.may_hold_generator(function) is may
 
 
 def test_an_opendp_measurement_remembers_nothing_unless_a_function_of_the_users_may_be_in_it(monkeypatch):
@@ -671,26 +637,42 @@ def test_an_input_that_is_used_is_not_called_ignored():
     assert before_search.input_ignored(*job(rarely, neighbours=hidden)) is None
 
 
-def test_events_that_tell_nothing_apart_are_noted():
-    assert findings.notes_on_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
-    assert findings.notes_on_counts(Counts(n11=5)) == (
-        "the event happened in every run on both inputs: it says nothing",
-    )
-    assert findings.notes_on_counts(Counts(n11=5, n01=1)) == findings.notes_on_counts(Counts()) == ()
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (Counts(n00=5), "the event never happened on either input: it says nothing"),
+        (Counts(n11=5), "the event happened in every run on both inputs: it says nothing"),
+        (Counts(n11=5, n01=1), None),
+        (Counts(n10=5), None),
+        (Counts(), None),
+    ],
+)
+def test_an_event_that_tells_nothing_apart_is_noted(counts, told):
+    assert findings.notes_on_counts(counts) == (() if told is None else (told,))
 
 
-def test_a_relation_of_equal_inputs_is_refused_by_check():
-    class Same(Relation):
-        noun = "value"
+class Same(Relation):
+    """Pairs of a zero and these numbers."""
 
-        def candidates(self, data=None, *, centre=0.0, scale=1.0):
-            yield Pair(np.zeros(1), np.zeros(1))
+    noun = "value"
 
-        def variations(self, pair, *, scale=1.0):
-            return iter(())
+    def __init__(self, *others):
+        self.others = others
 
-    with pytest.raises(InvalidNeighbours, match="both inputs of every pair are"):
-        dpw.check(coin, claim=1.0, neighbours=Same())
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield from (Pair(np.zeros(1), np.array([other])) for other in self.others)
+
+    def variations(self, pair, *, scale=1.0):
+        return iter(())
+
+
+@pytest.mark.parametrize(("others", "refused"), [((0.0, 0.0), True), ((0.0, 1.0), False), ((1.0, 0.0), False)])
+def test_a_relation_is_refused_where_both_inputs_of_every_pair_are_equal(others, refused):
+    finding = before_search.identical_inputs(job(coin, neighbours=Same(*others))[0])
+    assert (finding and finding.name) == ("identical_inputs" if refused else None)
+    if refused:
+        with pytest.raises(InvalidNeighbours, match="both inputs of every pair"):
+            dpw.check(coin, claim=1.0, neighbours=Same(*others))
 
 
 def test_compiled_code_is_not_asked_but_its_constants_are_noted():
@@ -759,43 +741,88 @@ def test_an_input_that_decides_how_many_values_are_returned_is_used(width, ignor
     assert (before_search.input_ignored(asked, replace(ready, mechanism=slow)) is not None) is ignored
 
 
-def test_a_pair_of_equal_inputs_among_others_is_no_reason_to_refuse():
-    class Same(Relation):
-        noun = "value"
-
-        def __init__(self, *others):
-            self.others = others
-
-        def candidates(self, data=None, *, centre=0.0, scale=1.0):
-            yield from (Pair(np.zeros(1), np.array([other])) for other in self.others)
-
-        def variations(self, pair, *, scale=1.0):
-            return iter(())
-
-    def finding(*others):
-        return before_search.identical_inputs(job(coin, neighbours=Same(*others))[0])
-
-    assert finding(0.0, 0.0).name == "identical_inputs"
-    assert finding(0.0, 1.0) is finding(1.0, 0.0) is None
-
-
 def test_a_note_on_an_ignored_input_needs_every_pair_to_give_the_same():
     mechanism, same, other = job(coin)[1].mechanism, np.zeros((5, 1)), np.ones((5, 1))
     assert len(before_search.ignored_throughout(mechanism, [(same, same), (other, other)])) == 1
     assert before_search.ignored_throughout(mechanism, [(same, same), (same, other)]) == ()
 
 
-def test_the_time_that_is_needed_is_that_of_runs_on_both_inputs():
-    asked, ready = job(slow_coin, outcome=float)
-    needed = runs_needed(asked.claim, 1e-6)
-    for seconds, too_slow in ((2.01, False), (1.99, True)):
-        ready.mechanism.cost = replace(ready.mechanism.cost, seconds_per_run=1.0)
-        found = before_search.time_needed(asked, replace(ready, max_time=seconds * needed), 1e-6)
+def with_cost(seconds, max_time, claim=1.0):
+    """A job whose mechanism is said to take so many seconds a run."""
+    statement = Statement(mechanism=slow_coin, claim=claim, neighbours=PAIR, outcome=float)
+    asked, ready = prepared(statement, Effort(seed=1, workers=1, max_time=max_time))
+    ready.mechanism.cost = replace(ready.mechanism.cost, seconds_per_run=seconds)
+    return asked, ready
+
+
+def test_too_slow_for_alpha_is_told_before_the_runs():
+    needed = runs_needed(dpw.PureDP(1.0), 1e-6)
+    asked, ready = with_cost(2.0, max_time=60.0)
+    found = before_search.time_needed(asked, ready, 1e-6)
+    assert found.name == "too_slow"
+    advised = at_most(1.3 * 4 * useful_runs(asked.claim, 1e-6))
+    for said in (f"needs {needed} runs on each input", f"{4 * needed} s with 1 core", f"max_time={advised} "):
+        assert said in found.text
+    told = []
+    before_search.report_time_needed(asked, replace(ready, progress=lambda *report: told.append(report)), 1e-6)
+    assert told == [("search", 0, needed, found.text)]
+
+
+def test_the_time_that_is_needed_is_that_of_runs_on_both_inputs_and_never_zero():
+    needed = 2 * runs_needed(dpw.PureDP(1.0), 1e-6)
+    for share, alpha, too_slow in ((1.01, 1e-6, True), (0.99, 1e-6, False), (1.01, 0.5, False)):
+        found = before_search.time_needed(*with_cost(share * 60.0 / needed, max_time=60.0), alpha)
         assert (found is not None) is too_slow
+    found = before_search.time_needed(*with_cost(1e-6, max_time=1e-9), 1e-6)
+    advised = at_most(1.3 * 2e-6 * useful_runs(dpw.PureDP(1.0), 1e-6))
+    assert f"{1e-6 * needed:.4g} s with 1 core" in found.text
+    assert f"max_time={advised} " in found.text
 
 
-def test_an_event_that_happens_on_d_alone_says_something():
-    assert findings.notes_on_counts(Counts(n10=5)) == ()
+def slow(weight):
+    """A mechanism that numba does not see, and that takes its time."""
+
+    def slow(rng, data):
+        time.sleep(0.021)
+        return weight * data[0] + rng.laplace()
+
+    return slow
+
+
+def test_a_check_without_the_time_says_so_before_and_after_its_runs():
+    told = []
+    effort = {"max_time": 0.4, "workers": 1, "seed": 1, "progress": lambda *report: told.append(report)}
+    verdict = dpw.check(slow(1), claim=1.0, neighbours=PAIR, outcome=float, **effort)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert told[0][3].startswith("slow takes ")
+    assert any("at least" in note and "are needed" in note for note in verdict.notes)
+
+
+IGNORES = "both inputs gave the same values in every run"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("weight", [0, 9])
+def test_a_slow_mechanism_that_ignores_its_input_is_noted_after_its_runs(weight):
+    limits = {"claim": 1.0, "neighbours": PAIR, "alpha": 0.1, "runs": 30, "seed": 1, "workers": 1, "outcome": float}
+    verdict = dpw.check(slow(weight), **limits)
+    assert any(IGNORES in note for note in verdict.notes) == (weight == 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "ignored"),
+    [
+        (lambda data: np.random.normal(), True),  # noqa: NPY002  # the global generator is the subject
+        (lambda data: random.gauss(0, 1), True),
+        (lambda data: data[0] + random.gauss(0, 1), False),
+        (lambda data: random.SystemRandom().gauss(0, 1), False),  # no seed repeats it: nothing can be said
+    ],
+)
+def test_functions_of_the_global_generators_that_ignore_their_input(function, ignored):
+    asked, ready = job(partial(function))
+    assert not asked.mechanism.reproducible
+    assert (before_search.input_ignored(asked, ready) is not None) == ignored
+    assert not asked.mechanism.draws_globally
 
 
 def in_this_process(outcomes, counts, side=0):
@@ -884,15 +911,12 @@ def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(
         monkeypatch.setattr(new_process, "_ask_processes", lambda *_, told=told: told)
         assert new_process.same_constants(remembered.compiled_coin) is same
 
-
-def test_compiled_constants_that_cannot_be_compared_accuse_nobody(monkeypatch):
     def cannot(*_):
         raise new_process.CannotLoad("no process")
 
-    monkeypatch.setattr(new_process, "_ask_processes", cannot)
-    _, ready = job(remembered.compiled_coin)
-    (note,) = check_refutation(ready, PAIR.given[0], [POSITIVE], Shards())
-    assert note == "the numbers that it uses were not compared with those of a new process: no process"
+    monkeypatch.setattr(new_process, "_ask_processes", cannot)  # then nobody is accused
+    (note,) = check_refutation(job(remembered.compiled_coin)[1], PAIR.given[0], [POSITIVE], Shards())
+    assert note.endswith("no process")
 
 
 def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
@@ -907,13 +931,6 @@ def test_a_new_process_says_how_many_runs_it_counted_hits_in():
     for one in new_process.answer(question, replace(FEW, runs=2_048, runs_seconds=60.0)):
         assert one["runs"] == 2_048
         assert one["hits"] == (2_048,)
-
-
-def test_dependent_runs_are_an_error_of_the_mechanism():
-    from dpwitness.errors import MechanismError
-
-    assert issubclass(DependentRuns, MechanismError)
-    assert issubclass(DependentRuns, DPWitnessError)
 
 
 def test_an_outcome_is_named_by_what_it_is():
