@@ -99,38 +99,19 @@ def test_a_leak_by_rounding_is_said_beside_the_verdict(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", SOUND)
-def test_what_leaks_nothing_by_rounding_is_not_accused(mechanism):
-    for seed in range(2):
-        verdict = dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW)
-        assert verdict.floating_point is None
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("mechanism", SOUND)
-def test_what_leaks_nothing_by_rounding_is_not_accused_with_many_seeds(mechanism):
-    for seed in range(max(scaled(200), 20)):
+@pytest.mark.parametrize("seeds", soon([2, max(scaled(200), 20)], 1))
+def test_what_leaks_nothing_by_rounding_is_not_accused(mechanism, seeds):
+    for seed in range(seeds):
         assert dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW).floating_point is None
 
 
-def accused(seeds, epsilon):
-    """By how many seeds the bits accuse the bundled snapping mechanism, whose grid is 2 at ε = 1 and 1/2 at ε = 3."""
+@pytest.mark.parametrize(("epsilon", "seeds"), soon([(3.0, 2), (1.0, 2), (3.0, 200), (1.0, 200)], 1))
+def test_bits_do_not_accuse_the_bundled_snapping_mechanism(epsilon, seeds):
+    """Its grid is 2 at ε = 1 and 1/2 at ε = 3."""
     effort = Effort(runs=10_000, workers=1)
     problem, runner = prepare(Statement(mechanism="snapping_mechanism", epsilon=epsilon), effort)
-    runners = (replace(runner, seed=seed) for seed in range(seeds))
-    return sum(
-        leak_of_bits(problem, own, effort, drawn_for_bits(problem, own), effort.runs) is not None for own in runners
-    )
-
-
-@pytest.mark.parametrize("epsilon", soon([3.0, 1.0], 1))
-def test_bits_do_not_accuse_the_bundled_snapping_mechanism(epsilon):
-    assert accused(2, epsilon) == 0
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_bits_do_not_accuse_the_bundled_snapping_mechanism_with_two_hundred_seeds(epsilon):
-    assert accused(200, epsilon) == 0
+    for own in (replace(runner, seed=seed) for seed in range(seeds)):
+        assert leak_of_bits(problem, own, effort, drawn_for_bits(problem, own), effort.runs) is None
 
 
 @pytest.mark.campaign
@@ -319,18 +300,14 @@ def test_what_real_arithmetic_shows_too_is_left_to_it():
     assert best_bits([(pair, x, np.round(2.0**30 * y) / 2**30)], PureDP(1.0)) is not None
 
 
-def interrupted_at(stage):
-    def progress(at, *_):
-        if at == stage:
+def test_a_check_that_was_interrupted_looks_at_no_bits_afterwards(monkeypatch):
+    def progress(stage, *_):
+        if stage == "confirm":
             raise KeyboardInterrupt
 
-    return progress
-
-
-def test_a_check_that_was_interrupted_looks_at_no_bits_afterwards(monkeypatch):
     monkeypatch.setattr(check_module, "_promises_most", lambda *_: True)
     monkeypatch.setattr(check_module, "leak_of_bits", lambda *_: pytest.fail("it went on"))
-    verdict = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, progress=interrupted_at("confirm"), **FEW)
+    verdict = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, progress=progress, **FEW)
     assert verdict.ended == "interrupted"
 
 

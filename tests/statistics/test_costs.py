@@ -72,38 +72,32 @@ def test_how_many_entries_an_input_has(data, size):
     assert entries(data) == size
 
 
-def test_inputs_of_one_size_are_never_timed(monkeypatch, counting):
-    asked = timed_as(monkeypatch, counting, lambda n: 1 / 0)
-    costs = Costs(runner(counting))
-    assert [costs.of(of_records(n)) for n in (10, 10, 9, 11)] == [1.0] * 4
-    assert not asked
+def refusing(n):
+    if n == 1000:
+        raise InvalidOutcome("no such inputs")
+    return 1e-6
 
 
-def test_costs_are_powers_of_two_of_the_first_pairs(monkeypatch, counting):
-    seconds = {10: 4e-6, 1: 1.9e-6, 100: 7.9e-6, 1000: 70e-6}
-    asked = timed_as(monkeypatch, counting, seconds.get)
-    costs = Costs(runner(counting))
-    # Less than twice as much is the same price; 17.5 times is sixteen times.
-    assert [costs.of(of_records(n)) for n in (10, 1, 100, 1000, 900)] == [1.0, 0.5, 1.0, 16.0, 16.0]
-    assert asked == [10, 1, 100, 1000]
+@pytest.mark.parametrize(
+    ("seconds", "max_time", "sizes", "costs", "timed"),
+    [
+        (lambda n: 1 / 0, math.inf, (10, 10, 9, 11), [1.0] * 4, []),  # inputs of one size are never timed
+        # Powers of two of the first pair's: less than twice as much is the same price; 17.5 times is sixteen times.
+        ({10: 4e-6, 1: 1.9e-6, 100: 7.9e-6, 1000: 70e-6}.get, math.inf, (10, 1, 100, 1000, 900),
+         [1.0, 0.5, 1.0, 16.0, 16.0], [10, 1, 100, 1000]),
+        (lambda n: 1e-6 * n, 1e-9, (10, 1000, 100_000), [1.0, 1.0, 1.0], [10]),  # where timing takes too long
+        (refusing, math.inf, (10, 1000), [1.0, 1.0], [10, 1000]),
+    ],
+)  # fmt: skip
+def test_what_pairs_cost(monkeypatch, counting, seconds, max_time, sizes, costs, timed):
+    asked = timed_as(monkeypatch, counting, seconds)
+    given = runner(counting)
+    found = Costs(given if max_time == math.inf else replace(given, max_time=max_time))
+    assert [found.of(of_records(n)) for n in sizes] == costs
+    assert asked == timed
 
 
-def test_where_timing_takes_too_long_other_pairs_cost_the_same(monkeypatch, counting):
-    asked = timed_as(monkeypatch, counting, lambda n: 1e-6 * n)
-    costs = Costs(replace(runner(counting), max_time=1e-9))
-    assert [costs.of(of_records(n)) for n in (10, 1000, 100_000)] == [1.0, 1.0, 1.0]
-    assert asked == [10]
-
-
-def test_a_pair_that_is_refused_costs_as_the_first_one_and_one_that_hangs_most(monkeypatch, counting):
-    def seconds(n):
-        if n == 1000:
-            raise InvalidOutcome("no such inputs")
-        return 1e-6
-
-    timed_as(monkeypatch, counting, seconds)
-    costs = Costs(runner(counting))
-    assert (costs.of(of_records(10)), costs.of(of_records(1000))) == (1.0, 1.0)
+def test_a_pair_that_hangs_costs_most(counting):
     assert Costs(runner(counting), _seconds=1e-6)._class_of(math.inf) == UNENDED_COST
 
 

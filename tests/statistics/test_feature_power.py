@@ -113,22 +113,18 @@ def found(outcome, keep, seed):
 
 #: What no learner of entries finds; of the others boxes and learned scores show a part.
 NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "place of largest", "residue", "grid"}
-#: Long outcomes take a second each, in the other learners, and so does plain Python.
-SLOW = {"count", "first place", "shared noise 1", "length", "order", "equal"}
-ALL = [*MECHANISMS.items(), ("length", "length")]
-SOON = [pytest.param(*case, id=case[0], marks=[pytest.mark.campaign] * (case[0] in SLOW)) for case in ALL]
+CASES = [*MECHANISMS.items(), ("length", "length")]
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("name", "outcome"), SOON)
+@pytest.mark.parametrize(("name", "outcome"), CASES, ids=[name for name, _ in CASES])
 def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_refuted(name, outcome, monkeypatch):
-    verdict = found(outcome, LEAK, 1)
-    assert isinstance(verdict, dpw.Violation)
-    assert isinstance(found(outcome, PRIVATE, 1), dpw.NotRefuted)
+    for seed in range(max(scaled(20), 3)):
+        assert isinstance(verdict := found(outcome, LEAK, seed), dpw.Violation), seed
+        assert isinstance(found(outcome, PRIVATE, seed), dpw.NotRefuted), seed
+        assert seed != 1 or name not in NEED_FEATURES or isinstance(verdict.witness.event, FeatureEvent)
     if name in NEED_FEATURES:
-        assert isinstance(verdict.witness.event, FeatureEvent)
-        kinds = Statistics | Scans
-        plain = [learner for learner in selection.LEARNERS if not isinstance(learner, kinds)]
+        plain = [learner for learner in selection.LEARNERS if not isinstance(learner, Statistics | Scans)]
         monkeypatch.setattr(selection, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
 
@@ -153,8 +149,9 @@ def test_low_bits_of_a_float_are_looked_at_where_asked_for(monkeypatch):
     verdict = dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS)
     assert isinstance(verdict, dpw.Violation)
     assert "multiple of 2^−5" in str(verdict.witness.description)
-    assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=1, **SETTINGS), dpw.Violation)
-    assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=1, **SETTINGS), dpw.NotRefuted)
+    for seed in range(max(scaled(20), 3)):
+        assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
+        assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
 
 
 @pytest.mark.campaign
@@ -169,23 +166,6 @@ def test_the_one_pair_of_many_that_a_feature_tells_apart_is_found():
     relation = dpw.pairs(*((row.tolist(), [0.0] * 24) for row in inputs))
     verdict = dpw.check(mechanism, neighbours=relation, seed=1, claim=1.0, search_runs=24_000, runs=8_000)
     assert isinstance(verdict, dpw.Violation)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("name", "outcome"), ALL, ids=[name for name, _ in ALL])
-def test_each_leak_is_found_and_no_twin_refuted_with_many_seeds(name, outcome):
-    for seed in range(max(scaled(20), 3)):
-        assert isinstance(found(outcome, LEAK, seed), dpw.Violation), seed
-        assert isinstance(found(outcome, PRIVATE, seed), dpw.NotRefuted), seed
-
-
-@pytest.mark.campaign
-def test_low_bits_with_many_seeds(monkeypatch):
-    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
-    register_learner(Statistics(bit_families))
-    for seed in range(max(scaled(20), 3)):
-        assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
-        assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
 
 
 BOUND = BoundAt(planned=20_000_000, log_threshold=math.log(10))
@@ -224,8 +204,12 @@ def best_shown(outcomes, seed, runs):
     return max(shown, key=lambda item: item[0])
 
 
-#: Runs that are searched, and what is shown at least: six times what one answer shows, or more than any sum does.
-WEAK = {"together": (together, 20_000, 0.03), "running sums": (running_sums, 40_000, 0.6)}
+#: Runs that are searched, and what is shown at least: five times what one answer shows, or more than any sum does.
+WEAK = {
+    "together": (together, 20_000, 0.03),
+    "running sums": (running_sums, 40_000, 0.6),
+    "apart": (apart, 20_000, 0.025),
+}
 
 
 @pytest.mark.campaign
@@ -234,15 +218,8 @@ def test_what_all_entries_together_show_is_learned(name):
     outcomes, runs, least = WEAK[name]
     shown, event = best_shown(outcomes, 1, runs)
     assert shown > least
-    assert isinstance(event, FeatureEvent | ScoreThreshold)
-
-
-@pytest.mark.campaign
-def test_weak_entries_are_summed_not_left_out():
-    shown, event = best_shown(apart, 1, 20_000)
-    assert shown > 0.025  # one answer shows .005
-    assert isinstance(event, ScoreThreshold)
-    assert len(event.coordinates) == 20
+    assert isinstance(event, ScoreThreshold if name == "apart" else FeatureEvent | ScoreThreshold)
+    assert name != "apart" or len(event.coordinates) == 20  # weak entries are summed, not left out
 
 
 def test_a_weak_score_of_noise_alone_is_seldom_tried():
