@@ -48,6 +48,11 @@ def confirm(mechanism, pair, events, *, seed, runs, coupled=True, **where):
     return runner(mechanism, seed, **where).confirm(pair, events, runs, coupled=coupled)
 
 
+def last(iterator):
+    *_, item = iterator
+    return item
+
+
 def ordered(tasks, workers, deadline=None):
     return Threads(workers).ordered(tasks, Deadline(deadline) if isinstance(deadline, int | float) else deadline)
 

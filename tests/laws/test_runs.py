@@ -1,3 +1,5 @@
+"""Runs: their streams, shards and counts, the deadline, and the threads that make them."""
+
 import itertools
 import math
 import os
@@ -30,7 +32,6 @@ from dpwitness.events import (
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import SLOW_RUN_SECONDS, Cost, Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -39,34 +40,14 @@ from dpwitness.runs import OVERRUN_SECONDS, Role, Runner, default_workers, gener
 from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
-from running import confirm, ordered, runner, sample
+from running import confirm, last, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
 EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
 
 
-CELLS = ("n10", "n11", "n01", "n00")
-
-
 def svt(epsilon=0.7):
     return as_mechanism(load("svt"), PAIR.data, epsilon=epsilon)
-
-
-def last(iterator):
-    *_, item = iterator
-    return item
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("coupled", [True, False])
-def test_the_same_seed_gives_the_same_counts_for_any_number_of_workers(coupled):
-    totals = {
-        workers: last(confirm(svt(), PAIR, EVENTS, seed=5, runs=100_001, workers=workers, coupled=coupled))
-        for workers in (1, 2, 7)
-    }
-    assert totals[1] == totals[2] == totals[7]
-    assert totals[1][0].runs == 100_001
-    assert totals[1] != last(confirm(svt(), PAIR, EVENTS, seed=6, runs=100_001, coupled=coupled))
 
 
 def coins_of_any_number(rng, data):
@@ -91,14 +72,18 @@ def coins_of_any_number(rng, data):
 def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event):
     pair = pairs(([0], [1])).given[0]
     mechanism = as_mechanism(coins_of_any_number, pair.data)
-    common = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
-    _, rows, _ = OutcomeRows(**common, width=8)(0)
-    here, there = (event.contains(side) for side in rows)
-    expected = [np.sum(here & ~there), np.sum(here & there), np.sum(~here & there), np.sum(~here & ~there)]
-    width = EventCells.width_for(mechanism, [event])
-    assert width == event.width + 1
-    assert EventCells(**common, width=width, events=(event,))(0)[0].tolist() == expected
-    assert last(confirm(mechanism, pair, [event], seed=3, runs=2_000))[0].n10 == expected[0]
+    runs = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
+    _, rows, _ = OutcomeRows(**runs, width=8)(0)
+    (counts,) = last(confirm(mechanism, pair, [event], seed=3, runs=2_000))
+    assert counts == cells_of(event, *rows)
+    assert EventCells.width_for(mechanism, [event]) == event.width + 1
+
+
+def cells_of(event, x, y):
+    """The counts of rows of D and D′."""
+    here, there = event.contains(x), event.contains(y)
+    cells = {"n10": here & ~there, "n11": here & there, "n01": ~here & there, "n00": ~here & ~there}
+    return Counts(**{name: int(np.sum(rows)) for name, rows in cells.items()})
 
 
 def events_of_every_kind(rng):
@@ -141,14 +126,6 @@ def test_compiled_runs_refuse_a_generator_that_is_no_sfc64():
         svt().fill_pair(runs, np.random.default_rng(0), np.empty((2, 2, 10)))
 
 
-def test_search_and_confirm_draw_from_streams_of_their_own():
-    left, _ = sample(svt(), PAIR, 1_000, seed=5, key=(0,))
-    again, _ = sample(svt(), PAIR, 1_000, seed=5, key=(0,))
-    other, _ = sample(svt(), PAIR, 1_000, seed=5, key=(1,))
-    assert np.array_equal(left, again, equal_nan=True)
-    assert not np.array_equal(left, other, equal_nan=True)
-
-
 def test_no_role_is_another_or_another_with_a_number_behind_it():
     """Numbers of pairs, rounds and shards stay below 2²⁰: keys that begin alike must go on with a larger one."""
     values = {name: role.value for name, role in Role.__members__.items()}
@@ -184,72 +161,66 @@ def test_no_confirm_run_repeats_a_search_run(monkeypatch):
     assert not set(drawn["confirm"]) & {*drawn["search"], *drawn["after"]}
 
 
-def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """The seeds, roles and keys of the streams that are asked for."""
+    found = []
 
     def recorded(seed, *key):
-        asked.append((seed, *key))
+        found.append((seed, *key))
         return generator(seed, *key)
 
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
-    mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
+    return found
+
+
+def flat(asked):
+    return [(seed, *role.value, *key) for seed, role, *key in asked]
+
+
+def test_each_role_and_shard_has_a_stream_of_its_own(asked):
+    mechanism = svt()
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
     runner(mechanism, seed=5).tallies(PAIR, EVENTS[:1], runs, Role.COMPARISON, 1)
     last(confirm(mechanism, PAIR, EVENTS, seed=5, runs=runs))
     assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.COMPARISON] * 3 + [Role.CONFIRM] * 3
-    assert len(set(asked)) == 9
     states = {str(generator(*key).bit_generator.state) for key in asked}
-    assert len(states) == 9
+    assert len(set(asked)) == len(states) == 9
 
 
-def test_a_check_draws_no_stream_twice(monkeypatch):
+def test_a_check_draws_no_stream_twice(asked):
     """Pairs, rounds, the runs that choose among finalists, those that estimate the winner, and evidence.
 
     But for what last bits show, another verdict with evidence of its own, which may share draws with the first.
     """
-    asked = []
-
-    def recorded(seed, *key):
-        asked.append((seed, *key))
-        return generator(seed, *key)
-
-    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     few = {"seed": 5, "search_runs": 40_000, "runs": 100_000, "bits": False}
     verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, **few)
     assert verdict.counts.runs > 0
     assert {Role.SEARCH, Role.COMPARISON, Role.CONFIRM} <= {key[1] for key in asked}
-    asked = [(seed, *role.value, *key) for seed, role, *key in asked]
-    assert len(set(asked)) == len(asked)
+    assert len(set(flat(asked))) == len(asked)
 
 
-def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
+def test_a_check_in_epochs_draws_no_stream_twice(asked):
     """Runs that came again would be bet on by who has seen them.
 
     Epochs of several pairs, of one that is left out, of variations that come later, and confirm runs.
     """
-    asked = []
-
-    def recorded(seed, *key):
-        asked.append((seed, *key))
-        return generator(seed, *key)
 
     def noisy(rng, data):
         if data[0] >= 10:
             raise ValueError("too large")
         return data[0] + rng.laplace()
 
-    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300, "bits": False, "workers": 1}
     verdict = dpwitness.check(noisy, claim=1.0, outcome=float, **few)
-    evidence = [(role, (seed, *role.value, *key)) for seed, role, *key in asked if role.evidence]
-    drawn = Counter(role for role, _ in evidence)
+    evidence = [key for key in asked if key[1].evidence]
+    drawn = Counter(role for _, role, *_ in evidence)
     assert drawn[Role.EPOCH] > 30
     assert drawn[Role.CONFIRM] > 0
     assert (verdict.epoch_runs, verdict.counts.runs) == (150, 150)
-    assert len({key for _, key in evidence}) == len(evidence)
-    pairs_of = {key[2] for role, key in evidence if role is Role.EPOCH}
-    assert len(pairs_of) > 3  # of which one raised, and some are variations
+    assert len(set(flat(evidence))) == len(evidence)
+    assert len({key[2] for key in evidence if key[1] is Role.EPOCH}) > 3  # pairs: one raised, and some are variations
 
 
 def test_rows_of_several_rounds_are_kept_together():
@@ -293,69 +264,59 @@ def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, run
 
 
 class Widening(Recorded):
-    """Returns three numbers a run, whatever its width was thought to be."""
+    """Returns one number a run, and three from the run `late` on, whatever its width was thought to be."""
+
+    def __init__(self, width, shard, late=0):
+        super().__init__(width)
+        self.shard, self.late = shard, late
 
     def fill_pair(self, runs, rng, rows):
         self.blocks.append((runs.start, rows.shape[2]))
-        rows[:] = rng.random((2, rows.shape[1], 3))[:, :, : rows.shape[2]]
-        return 3
+        length = 1 if runs.start < self.late else 3
+        drawn = rng.random((2, rows.shape[1], 3))
+        drawn[:, :, length:] = math.nan
+        rows[:] = drawn[:, :, : rows.shape[2]]
+        return length
 
 
-def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
-    pair, events = pairs(([0.0], [1.0])).given[0], [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
-    narrow, wide = Widening(1), Widening(3)
-    found = [last(confirm(made, pair, events, seed=1, runs=1_000)) for made in (narrow, wide)]
-    assert found[0] == found[1]
-    assert [made.blocks for made in (narrow, wide)] == [[(0, 1), (0, 3)], [(0, 3)]]
-    long = Widening(1)
-    long.shard = BLOCK_NUMBERS + 2  # two blocks: the second begins with the width that the first one needed
-    halves, none = last(confirm(long, pair, events, seed=1, runs=long.shard))
-    assert long.blocks == [(0, 1), (0, 3), (BLOCK_NUMBERS // 2 + 1, 3)]
+THIRD = -(-(2 * BLOCK_NUMBERS + 1) // 3)
+
+
+@pytest.mark.parametrize(
+    ("runs", "late", "blocks"),
+    [
+        (1_000, 0, [(0, 1), (0, 3)]),
+        # The second of two blocks begins with the width that the first one needed.
+        (BLOCK_NUMBERS + 2, 0, [(0, 1), (0, 3), (BLOCK_NUMBERS // 2 + 1, 3)]),
+        # The last of three blocks, of one run less, is too narrow.
+        (2 * BLOCK_NUMBERS + 1, BLOCK_NUMBERS, [(0, 1), (THIRD, 1), (2 * THIRD, 1), (2 * THIRD, 3)]),
+    ],
+)
+def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws(runs, late, blocks):
+    narrow, wide = Widening(1, runs, late), Widening(3, runs, late)
+    events = [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
+    (halves, none), other = (last(confirm(made, PAIR, events, seed=1, runs=runs)) for made in (narrow, wide))
+    assert narrow.blocks == blocks
     assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
-    assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
-
-
-def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
-    runs = 2 * BLOCK_NUMBERS + 1  # three blocks of width 1, the last of one run less
-
-    class Late(Widening):
-        shard = runs
-
-        def fill_pair(self, runs, rng, rows):
-            if runs.start > BLOCK_NUMBERS:
-                return super().fill_pair(runs, rng, rows)
-            self.blocks.append((runs.start, rows.shape[2]))
-            rows[:] = 1.0
-            return 1
-
-    made = Late(1)
-    (counts,) = last(confirm(made, PAIR, [Interval(coordinate=0, low=0.0)], seed=1, runs=runs))
-    height = -(-runs // 3)
-    assert made.blocks == [(0, 1), (height, 1), (2 * height, 1), (2 * height, 3)]
-    assert runs - 2 * height < height
-    assert counts == Counts(n11=runs)
+    assert none == Counts(n00=runs)
+    assert len(wide.blocks) > 1 or other == (halves, none)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_samples_and_tallies_hold_every_shard(shards):
     mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
     mechanism.shard = 5
-    pair = pairs(([0.0], [1.0])).given[0]
-    n = 5 * shards - 2
-    left, right = sample(mechanism, pair, n, seed=5, key=(4,))
-    assert left.shape == right.shape == (n, 1)
-    assert len(np.unique(left)) == n
+    pair, n = pairs(([0.0], [1.0])).given[0], 5 * shards - 2
+    both = np.stack(sample(mechanism, pair, n, seed=5, key=(4,)))
+    assert both.shape == (2, n, 1)
+    assert len(np.unique(both[0])) == n
     for k in range(shards):
-        rows = np.empty((2, min(5, n - 5 * k), 1))
-        mechanism.fill_pair(
-            PairedRuns.d_first(pair, rows.shape[1], coupled=True), generator(5, Role.SEARCH, 4, k), rows
-        )
-        assert np.array_equal(rows, [left[5 * k : 5 * k + 5], right[5 * k : 5 * k + 5]])
+        own = both[:, 5 * k : 5 * k + 5]
+        runs = PairedRuns.d_first(pair, own.shape[1], coupled=True)
+        assert np.array_equal(mechanism.pair_outcomes(runs, generator(5, Role.SEARCH, 4, k)), own)
     event = Interval(coordinate=0, low=0.5, high=1.5)
-    a, b = event.contains(left), event.contains(right)
-    expected = [np.sum(a & ~b), np.sum(a & b), np.sum(~a & b), np.sum(~a & ~b)]
-    (tally,) = runner(mechanism, seed=5).tallies(pair, [event], n, Role.SEARCH, 4)
-    assert tally == Tally(**dict(zip(CELLS, expected, strict=True)))
+    tally, cells = runner(mechanism, seed=5).tally(pair, event, n, Role.SEARCH, 4), cells_of(event, *both)
+    assert tally == Tally(n10=cells.n10, n11=cells.n11, n01=cells.n01, n00=cells.n00)
 
 
 @pytest.mark.parametrize("coupled", [True, False])
@@ -389,16 +350,6 @@ def test_coupled_runs_are_independent_of_each_other():
     assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
 
 
-def test_the_counter_of_a_generator_moves_on_with_its_draws():
-    rng = generator(1, Role.SEARCH, 2)
-    state = sfc64_state(rng)
-    before = int(state[3])
-    rng.integers(0, 2**63, 5)
-    assert int(state[3]) == before + 5
-    with pytest.raises(TypeError, match="SFC64"):
-        sfc64_state(np.random.default_rng(0))
-
-
 def test_an_output_longer_than_the_first_guess_is_kept_whole():
     def growing(rng, value):
         answers = np.zeros(1 + int(3 * rng.random()))
@@ -414,20 +365,6 @@ def test_an_output_longer_than_the_first_guess_is_kept_whole():
     fresh = as_mechanism(growing, pair.data)
     (only_one,) = last(confirm(fresh, pair, [OutcomeSet([[1.0]])], seed=1, runs=3_000))
     assert abs(only_one.hits / 3_000 - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
-
-
-def test_a_mechanism_that_raises_is_named_with_run_and_input():
-    def fragile(rng, value):
-        if rng.random() < 0.001:
-            raise ValueError("too far out")
-        return 1.0
-
-    pair = pairs((4, 5)).given[0]
-    mechanism = as_mechanism(fragile, pair.data)
-    with pytest.raises(
-        MechanismRaised, match=r"fragile raised ValueError \(too far out\) on run \d+, on the input [45]"
-    ):
-        last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, runs=100_000, workers=2))
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -450,25 +387,16 @@ def test_the_run_that_raises_is_the_one_whose_draws_do(side):
         last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, runs=mechanism.shard))
 
 
-def test_compiled_code_lets_other_threads_go_on():
-    mechanism = svt()
-    assert mechanism.threads
-    assert mechanism._fill.targetoptions["nogil"]
-
-
 def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
-    def slow(value):
-        time.sleep(30)
-        return value
-
-    def quick(rng, value):
-        return value
-
-    pair = pairs((0, 1)).given[0]
-    mechanism = as_mechanism(quick, pair.data)
-    mechanism.fill_pair = lambda *_, **__: slow(0)
-    with pytest.raises(MechanismTimeout, match="quick did not finish its first 50 runs in time"):
-        last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, runs=50, deadline=time.monotonic() + 0.2))
+    mechanism, free = Recorded(1), threading.Event()
+    mechanism.fill_pair = lambda *_, **__: free.wait(30)
+    try:
+        with pytest.raises(MechanismTimeout, match="first 50 runs"):
+            last(confirm(mechanism, PAIR, EVENTS, seed=1, runs=50, deadline=time.monotonic() + 0.1))
+        with pytest.raises(MechanismTimeout, match="search"):
+            runner(mechanism, deadline=time.monotonic() + 0.1).tally(PAIR, EVENTS[0], 50, Role.SEARCH)
+    finally:
+        free.set()
 
 
 def one_by_one(rng, data):
@@ -497,7 +425,7 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
     mechanism = as_mechanism(function, 1.0, errors=errors)
     mechanism.shard = 200
     THREADS.clear()
-    with pytest.raises(MechanismTimeout, match="did not finish its first 200 runs in time"):
+    with pytest.raises(MechanismTimeout, match="first 200 runs"):
         last(confirm(mechanism, Pair(1.0, 0.0), EVENTS[1:], seed=1, runs=200, deadline=time.monotonic() + 0.05))
     assert 1 <= len(THREADS) <= calls  # of 400 runs
     assert not any(thread.is_alive() for thread in THREADS)
@@ -506,19 +434,9 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
 def test_a_tally_that_finishes_some_shards_in_time_is_taken_where_that_is_enough():
     late = SimpleNamespace(map=lambda *_: iter([np.array([[3, 1, 2, 4]]), None]))
     made = Runner(mechanism=Recorded(1), seed=1, pool=late)
-    assert made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH, partial_too=True)[0].n10 == 3
-    with pytest.raises(MechanismTimeout, match="did not finish the search in time"):
-        made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
-
-
-def test_a_tally_that_finishes_no_shard_in_time_says_so():
-    mechanism, free = Recorded(1), threading.Event()
-    mechanism.fill_pair = lambda *_, **__: free.wait(30)
-    try:
-        with pytest.raises(MechanismTimeout, match="did not finish the search in time: give more time, or fewer runs"):
-            runner(mechanism, deadline=time.monotonic() + 0.1).tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
-    finally:
-        free.set()
+    assert made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH, partial_too=True).n10 == 3
+    with pytest.raises(MechanismTimeout, match="search"):
+        made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
 
 
 def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypatch):
@@ -640,30 +558,16 @@ def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
         np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
 
 
-@pytest.mark.parametrize(("max_time", "seconds", "shards"), [(60.0, 1e-6, 8), (60.0, 2e-6, 4), (1.0, 2e-6, 1)])
-def test_large_inputs_make_a_shard_no_longer_than_a_small_part_of_the_time(monkeypatch, max_time, seconds, shards):
-    """16 times 65,536 runs where 60 s / 32 are enough for them: for 8 times as many at 1 µs a run."""
-    mechanism = as_mechanism(lambda data: float(len(data)), [0.5, 0.5], outcome=float)
-    mechanism.cost = Cost(seconds_per_run=seconds)
-    mechanism.shard = mechanism.cost.shard
-    monkeypatch.setattr(mechanism, "shard_of", lambda pair: 16 * mechanism.shard)
-    running = replace(runner(mechanism), max_time=max_time)
-    assert running._shard_size(Pair([0.5], [])) == shards * 65_536
-
-
 def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
     for seconds in (1e-7, 2e-6, 4e-6, 3e-5, 6e-5, 5e-4, 1e-3, 3.9e-3, 8e-3, 1e-2, SLOW_RUN_SECONDS):
         assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33
         assert 2 * seconds * Cost(seconds_per_run=seconds, compiled=True).shard < 0.33
 
 
-def test_a_tally_of_rows_has_d_first():
+def test_tallies_and_tables_of_cells_have_d_first():
     x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
     tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
     assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)
-
-
-def test_the_table_of_cells_has_d_first():
     cells = cuts_around(Interval(coordinate=0, low=1.0), sample_of(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])))
     cells = replace(cells, edges=np.array([1.0, 2.0]))
     tally = tally_of_rows(cells, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
