@@ -4,13 +4,13 @@ import json
 import math
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from datetime import date
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +31,9 @@ from dpwitness.errors import (
     MechanismRaised,
     MechanismTimeout,
 )
-from dpwitness.events import Interval
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import child
 from dpwitness.mechanisms import command as programs
-from dpwitness.mechanisms import mechanism as mechanisms
 from dpwitness.mechanisms.child import Unreadable
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
@@ -44,31 +42,11 @@ from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role
-from dpwitness.runs.executors import Processes
-from elsewhere import Elsewhere, away
+from programs import PYTHON, SERVER, served
 from running import runner
 
-#: Without the site: it starts in a third of the time.
-PYTHON = [sys.executable, "-S", "-E"]
-#: Reads requests; BODY runs for each of their runs, and may use what stands before.
-SERVER = """
-import json, os, random, signal, sys, time
-calls = 0
-for line in sys.stdin:
-    request = json.loads(line)
-    data, rng = request["input"], random.Random(request["seed"])
-    for run in range(request["runs"]):
-        calls += 1
-        {body}
-    sys.stdout.flush()
-"""
 LAPLACE = "print(data[0] + {scale} * (rng.expovariate(1) - rng.expovariate(1)))"
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
-
-
-def served(body, **more):
-    """A program that does this for each run."""
-    return dpw.command([*PYTHON, "-c", SERVER.format(body=body)], **more)
 
 
 def said(body, n=4, data=(0.0,), seed=0, **more):
@@ -78,10 +56,6 @@ def said(body, n=4, data=(0.0,), seed=0, **more):
     rows = np.empty((n, 16))
     length = mechanism.fill(list(data), np.random.default_rng(seed), rows, 0)
     return rows[:, :length]
-
-
-def row(value):
-    return FlatRow(OutputTraits()).write(value)
 
 
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
@@ -95,59 +69,10 @@ def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
     assert not dpw.check(served(LAPLACE.format(scale=1)), **CHECKED).refuted
 
 
-@pytest.mark.campaign
-def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
-    # How long the program waited for a core is not known here, and a seed repeats runs of one measured cost.
-    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
-    first, again = (dpw.check(served(LAPLACE.format(scale=1), seeded=True), **CHECKED) for _ in range(2))
-    assert first.counts == again.counts
-    assert first.reproducible
-
-
-def seeded_mechanism():
-    """A program whose draws follow from the seed, in shards of 32 runs."""
-    mechanism = CommandMechanism(Signature.of(served(LAPLACE.format(scale=1), seeded=True), {}))
-    mechanism.shard = 32
-    return mechanism
-
-
-def test_two_workers_count_what_one_counts():
-    event, place = [Interval(coordinate=0, low=0.5)], Elsewhere(workers=2)
-    there = away(seeded_mechanism(), place).confirm(PAIR, event, 200)
-    here = runner(seeded_mechanism()).confirm(PAIR, event, 200)
-    assert list(there) == list(here)
-    assert len(place.portions) > 1
-
-
-@pytest.mark.campaign
-def test_two_processes_of_a_check_count_what_one_counts(monkeypatch, tmp_path):
-    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
-    monkeypatch.setattr(Processes, "eager", True)  # else they come for checks of some seconds alone
-    counts, started = [], []
-    for workers in (1, 2):
-        place = tmp_path / str(workers)
-        body = f"calls > 1 or open({str(place)!r}, 'a').write('x'); {LAPLACE.format(scale=1)}"
-        counts.append(dpw.check(served(body, seeded=True), **{**CHECKED, "workers": workers}).counts)
-        started.append(len(place.read_text()))
-    assert counts[0] == counts[1]
-    assert counts[0].runs == CHECKED["runs"]
-    assert started[0] == 1 < started[1]
-
-
-def test_without_the_word_that_it_is_seeded_no_seed_repeats_a_program():
-    """Several processes would seem to draw the same noise."""
-    assert not np.array_equal(said("print(rng.random())"), said("print(rng.random())"))
-    assert np.array_equal(said("print(rng.random())", seeded=True), said("print(rng.random())", seeded=True))
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-def test_sides_share_seeds_where_each_request_is_for_one_run(batch):
-    mechanism = CommandMechanism(Signature.of(served("print(rng.random())", seeded=True, batch=batch), {}))
-    rows = np.empty((2, 8, 1))
-    mechanism.fill_pair(PairedRuns.d_first(PAIR, 8, coupled=True), np.random.default_rng(1), rows)
-    assert len(np.unique(rows)) == (8 if batch == 1 else 16)
-    mechanism.fill_pair(PairedRuns.d_first(PAIR, 8, coupled=False), np.random.default_rng(1), rows)
-    assert len(np.unique(rows)) == 16
+def test_sides_share_no_seeds_where_a_request_is_for_several_runs():
+    mechanism = CommandMechanism(Signature.of(served("print(rng.random())", seeded=True, batch=3), {}))
+    runs = PairedRuns.d_first(PAIR, 8, coupled=True)
+    assert len(np.unique(mechanism.pair_outcomes(runs, np.random.default_rng(1)))) == 16
 
 
 def test_the_sides_of_every_run_follow_each_other_in_a_random_order():
@@ -182,17 +107,16 @@ def test_long_inputs_are_sent_once_for_several_runs():
     assert said(body, n=6, batch=4)[:, 0].tolist() == [4.0] * 4 + [2.0] * 2
 
 
+#: What is written in a line, besides what `json.dumps` writes.
 OUTCOMES = {
-    "1": 1, "-0": -0.0, "[0, -0]": [0.0, -0.0], "-0.5e-3": -0.5e-3, "true": True, "null": None, "NaN": math.nan,
-    "-Infinity": -math.inf, '"a"': "a", "[1, 2.5, null]": [1, 2.5, None], '"\\u00e9"': "é", ' 3\t': 3,
-    '"\\ud800"': "\ud800", "1e999": math.inf, str(2**80): 2**80,
+    "-0": -0.0, "[0, -0]": [0.0, -0.0], "-0.5e-3": -0.5e-3, "-Infinity": -math.inf, '"\\u00e9"': "é", ' 3\t': 3,
+    "1e999": math.inf, "3\r": 3, '"\\ud800"': "\ud800",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("written", OUTCOMES)
-@pytest.mark.parametrize("end", ["", "\r"])
-def test_outcomes_of_any_kind(written, end):
-    assert said(f"print({written + end!r})")[0].tolist() == pytest.approx(row(OUTCOMES[written]), nan_ok=True, abs=0)
+def test_outcomes_in_any_form_of_json(written):
+    assert said(f"print({written!r})")[0].tolist() == FlatRow(OutputTraits()).write(OUTCOMES[written])
 
 
 def test_numbers_and_other_values_in_turn():
@@ -228,65 +152,49 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    assert json.loads(programs.request_line(served("print(1)").write_input(value), 2, 7)) == {
-        "input": sent,
-        "runs": 2,
-        "seed": 7,
-    }
+    line = programs.request_line(served("print(1)").write_input(value), 2, 7)
+    assert json.loads(line) == {"input": sent, "runs": 2, "seed": 7}
 
 
 def test_nan_is_sent():
     assert served("print(1)").write_input([math.nan]) == b"[NaN]"
 
 
+ITSELF = []
+ITSELF.append(ITSELF)
+
+
 @pytest.mark.parametrize(
     "value",
     [b"ab", {1, 2}, 1j, [object()], {(1, 2): 3}, pd.DataFrame([[1, 2]], columns=["a", "a"]), np.array([1j]),
-     np.array(1, "g"), pa.table([[1], [2]], ["a", "a"])],
+     np.array(1, "g"), pa.table([[1], [2]], ["a", "a"]), ITSELF],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_json_has_no_form_of_is_refused(value):
-    with pytest.raises(InvalidNeighbours, match=r"cannot be sent to .* as JSON \(.*\): give numbers"):
+    with pytest.raises(InvalidNeighbours, match=r"cannot be sent"):
         served("print(1)")(value)
 
 
-def test_an_input_that_holds_itself_is_refused():
-    itself = []
-    itself.append(itself)
-    with pytest.raises(InvalidNeighbours, match="cannot be sent"):
-        served("print(1)").write_input(itself)
-
-
-#: What a program does for a run, the error, and what it says.
+#: What a program does for a run, the error, and what is told of it.
 HOSTILE = {
-    "exits": ("sys.exit('the last word')", MechanismCrashed, r"ended with exit code 1 \(the last word\) after 0 of 4"),
-    "exits later": ("print(1, flush=True) if calls < 3 else sys.exit(3)", MechanismCrashed,
-                    r"ended with exit code 3 after 2 of 4 answers"),
-    "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", MechanismCrashed, "ended with signal 9 after 0 of 4"),
-    "closes": ("os.close(0), os.close(1), time.sleep(60)", MechanismCrashed, "ended by closing its pipes"),
-    "raises": ("1 / 0", MechanismCrashed, "ended with exit code 1 .*ZeroDivisionError: division by zero"),
-    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 answers, then no answer for 0\.5 s, and was ended.*flush"),
-    "hangs later": ("print(1, flush=True) if calls < 3 else time.sleep(60)", MechanismTimeout, "2 of 4 answers, then"),
+    "exits": ("sys.exit('the last word')", MechanismCrashed, r"exit code 1 \(the last word\) after 0 of 4"),
+    "exits later": ("print(1, flush=True) if calls < 3 else sys.exit(3)", MechanismCrashed, "code 3 after 2 of 4"),
+    "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", MechanismCrashed, "signal 9 after 0 of 4"),
+    "closes": ("os.close(0), os.close(1), time.sleep(60)", MechanismCrashed, "pipes"),
+    "raises": ("1 / 0", MechanismCrashed, "exit code 1 .*ZeroDivisionError"),
+    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 answers, .* 0\.5 s"),
     "drips": ("[(sys.stdout.write('1'), sys.stdout.flush(), time.sleep(0.1)) for _ in range(600)]", MechanismTimeout,
-              "0 of 4 answers, then no answer"),
+              "0 of 4 answers"),
     # What is too much comes with the last line that was asked for, in one write: a later one may come after the read.
-    "writes too much": ("print(1); calls == 4 and print(22)", MechanismCrashed, "4 lines asked for, as '22'"),
-    "writes a part too much": ("print(1); calls == 4 and print(22, end='')", MechanismCrashed, "asked for, as '22'"),
-    "writes nothing": ("pass", MechanismTimeout, "0 of 4 answers"),
+    "writes too much": ("print(1); calls == 4 and print(22)", MechanismCrashed, "4 lines .*'22'"),
+    "writes a part too much": ("print(1); calls == 4 and print(22, end='')", MechanismCrashed, "4 lines .*'22'"),
     "never ends a line": ("while True: sys.stdout.write('9' * 65536)", MechanismCrashed,
-                          "more than 268,435,456 bytes for 4 answers, the last of them beginning with '999"),
-    "never ends": ("while True: print(7)", MechanismCrashed,
-                   "more than the 4 lines asked for, as '7|wrote '7.* before it"),
-    "prints words": ("print('ready') if calls == 2 else print(1)", InvalidOutcome,
-                     "wrote 'ready', which is not JSON, on run 11"),
-    "prints nan": ("print('nan')", InvalidOutcome, "wrote 'nan', which is not JSON, on run 10"),
-    "leaves a line empty": ("print()", InvalidOutcome, "wrote '', which is not JSON, on run 10"),
-    "two on a line": ("print('1, 2')", InvalidOutcome, "wrote '1, 2', which is not JSON"),
-    "a list on two lines": ("print('[1' if calls % 2 else '2, 3]')", InvalidOutcome, r"wrote '\[1', which is not JSON"),
-    "no UTF-8": ("sys.stdout.buffer.write(b'\"\\xff\"\\n')", InvalidOutcome, "which is not UTF-8, on run 10"),
-    "deep": ("print('[' * 500 + ']' * 500)", InvalidOutcome, "which is not read: lists are nested deeper than"),
-    "a number of many digits": ("print('-' + '9' * 5000)", InvalidOutcome,
-                                "which is not read: an integer has 5,000 digits, give it as a text, on run 10"),
+                          "268,435,456 bytes for 4 answers, .*'999"),
+    "never ends": ("while True: print(7)", MechanismCrashed, "4 lines .*'7|wrote '7.* before it"),
+    "prints words": ("print('ready') if calls == 2 else print(1)", InvalidOutcome, "wrote 'ready'.* on run 11"),
+    "no UTF-8": ("sys.stdout.buffer.write(b'\"\\xff\"\\n')", InvalidOutcome, "UTF-8.* on run 10"),
+    "deep": ("print('[' * 500 + ']' * 500)", InvalidOutcome, "nested"),
+    "a number of many digits": ("print('-' + '9' * 5000)", InvalidOutcome, "5,000 digits.* on run 10"),
     "controls a terminal": ("sys.exit('\\x1b[2J\\x07')", MechanismCrashed, r"code 1 \(\[2J\) after"),
 }  # fmt: skip
 
@@ -307,27 +215,29 @@ def test_each_failure_is_one_clear_line(what):
 def test_what_is_written_before_it_is_asked_for_is_no_outcome():
     program = dpw.command([*PYTHON, "-c", "import time; print(7, flush=True); time.sleep(60)"])
     with program.child() as child:
-        while not _readable(child):
+        while not select.select([child._output], [], [], 0)[0]:
             time.sleep(0.01)
         with pytest.raises(MechanismCrashed, match="wrote '7' before it was asked"):
             child.ask(b"{}\n", 1, 5.0)
 
 
-def _readable(child):
-    import select
+@pytest.mark.parametrize("argv", [["yes", "0"], ["sh", "-c", "exit 3"]])
+def test_programs_that_are_no_servers(argv):
+    with pytest.raises(MechanismCrashed):
+        dpw.check(dpw.command(argv), **CHECKED)
 
-    return select.select([child._output], [], [], 0)[0]
+
+def test_a_program_that_answers_with_its_input_is_refuted():
+    assert dpw.check(dpw.command(["cat"]), **{**CHECKED, "runs": 500}).refuted
 
 
-@pytest.mark.parametrize("line", ["yes 0", "cat", "sh -c 'exit 3'"])
-def test_programs_that_are_no_servers(line):
-    """`cat` answers with the request itself, which tells the inputs apart."""
-    program = dpw.command(line.split(" ", 2) if line.startswith("sh") else line.split())
-    if line == "cat":
-        assert dpw.check(program, **{**CHECKED, "runs": 500}).refuted
-    else:
-        with pytest.raises(MechanismCrashed, match=r"more than|before it was asked|ended with exit code"):
-            dpw.check(program, **CHECKED)
+def ends(place):
+    """Wait until the process whose number is in a file is gone."""
+    for _ in range(200):
+        if not _runs(int(place.read_text())):
+            return
+        time.sleep(0.05)
+    pytest.fail("it still runs")
 
 
 @pytest.mark.parametrize("behind", ["wait", "exit 3", "echo 1.5"])
@@ -341,12 +251,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path, behind):
         with pytest.raises(error, match=message):
             program([0.0])
     del program
-    left = int((tmp_path / "pid").read_text())
-    for _ in range(200):
-        if not _runs(left):
-            return
-        time.sleep(0.05)
-    pytest.fail("it still runs")
+    ends(tmp_path / "pid")
 
 
 def _runs(pid):
@@ -367,11 +272,8 @@ def test_a_program_that_ended_between_requests_is_started_again():
     assert program([0.0]) != first
 
 
-def test_reported_errors_end_a_check_or_are_outcomes():
-    body = "print(json.dumps({'error': 'no records'} if calls % 3 == 0 else 0.5))"
-    with pytest.raises(MechanismRaised, match=r"raised ReportedError \(no records\) on run 2, on the input \[0"):
-        said(body)
-    rows = said(body, n=6, errors="outcome")
+def test_an_error_is_reported_in_one_form_and_between_other_outcomes():
+    rows = said("print(json.dumps({'error': 'no records'} if calls % 3 == 0 else 0.5))", n=6, errors="outcome")
     assert sorted(rows[:, 0]) == [exception_code("no records")] * 2 + [0.5] * 4
     assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
 
@@ -404,29 +306,24 @@ def test_at_the_deadline_of_a_check_the_program_is_ended(tmp_path):
     mechanism = as_mechanism(served(body), [0.0])
     with pytest.raises(MechanismTimeout, match="in time"):
         dpw.check(mechanism, **{**CHECKED, "search_runs": 64}, max_time=0.5)
-    left = int((tmp_path / "pid").read_text())
-    for _ in range(200):
-        if not _runs(left):
-            return
-        time.sleep(0.05)
-    pytest.fail("it still runs")
+    ends(tmp_path / "pid")
 
 
 @pytest.mark.parametrize(
-    ("argv", "more", "message"),
+    ("argv", "more", "told"),
     [
-        ([], {}, "must be a program"),
-        ("./release --epsilon 1", {}, "must be a list"),
-        (["no-such-program"], {}, "'no-such-program' cannot be run: give the path"),
-        (["cat", 1], {}, "must be text"),
-        (["cat", "a\0"], {}, "must be a program"),
+        ([], {}, r"argv=\[\]"),
+        ("./release --epsilon 1", {}, "argv=.*release"),
+        (["no-such-program"], {}, "'no-such-program'"),
+        (["cat", 1], {}, "argv="),
+        (["cat", "a\0"], {}, "argv="),
         (["cat"], {"batch": 0}, "batch=0"),
         (["cat"], {"max_time": 0}, "max_time=0"),
         (["cat"], {"seeded": "yes"}, "seeded='yes'"),
     ],
 )
-def test_what_is_no_command(argv, more, message):
-    with pytest.raises(InvalidParameter, match=message):
+def test_what_is_no_command(argv, more, told):
+    with pytest.raises(InvalidParameter, match=told):
         dpw.command(argv, **more)
 
 
@@ -445,21 +342,17 @@ def test_the_working_folder_is_that_of_the_beginning(tmp_path, monkeypatch):
     assert program([0.0]) == 3
 
 
-#: A line of arguments of `check`, and what is wrong with it.
+#: Arguments of `check`, and what the line of the error names.
 LINES = {
-    "no target": ([], "give TARGET, or --command PROGRAM"),
-    "both": (["svt", "--command", "cat"], "--command is the whole mechanism, arguments included: leave out TARGET"),
-    "another interpreter": (["--command", "cat", "--python", "python3"], "leave out --python"),
-    "parameters": (["--command", "cat", "--set", "a=1"], "leave out --set"),
-    "seeded": (["svt", "--seeded"], "--seeded needs --command PROGRAM"),
-    "quotes": (["--command", "cat '"], "No closing quotation"),
+    "no target": ([], "TARGET.* --command"),
+    "both": (["svt", "--command", "cat"], "--command .*TARGET"),
+    "another interpreter": (["--command", "cat", "--python", "python3"], "--python"),
+    "parameters": (["--command", "cat", "--set", "a=1"], "--set"),
+    "seeded": (["svt", "--seeded"], "--seeded"),
+    "quotes": (["--command", "cat '"], "quotation"),
     "nothing": (["--command", ""], "must be a program"),
-    "no program": (["--command", "./no-such"], "'./no-such' cannot be run"),
-    "a batch": (["--command", "cat", "--batch", "0"], "batch=0"),
-    "ends": (["--command", "sh -c 'echo so >&2; exit 3'"], r"ended with exit code 3 \(so\) after 0 of"),
-    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"(no answer for|within) 0\.5 s, and was ended"),
-    "babbles": (["--command", "yes"], "'y"),
-    "no JSON": (["--command", "sh -c 'while read -r x; do echo so; done'"], "wrote 'so', which is not JSON, on run 0"),
+    "ends": (["--command", "sh -c 'echo so >&2; exit 3'"], r"exit code 3 \(so\)"),
+    "no JSON": (["--command", "sh -c 'while read -r x; do echo so; done'"], "wrote 'so'.* on run 0"),
 }
 
 
@@ -476,52 +369,21 @@ def test_on_the_command_line_it_is_one_line_and_exit_code_2(what, capsys):
 
 
 @pytest.mark.campaign
-def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypatch):
+def test_a_program_is_checked_saved_and_replayed_on_the_command_line(tmp_path, capsys, monkeypatch):
     (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
     monkeypatch.chdir(tmp_path)
     line = f"{sys.executable} -S leaky.py"
-    common = ["--seed", "1", "--workers", "1", "--quiet", "--json"]
+    common = ["--seed", "1", "--workers", "1", "--quiet"]
     given = ["--epsilon", "1", "--pair", "[0.0]", "[1.0]", "--runs", "2000", "--save", "result.json", *common]
-    assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
-    capsys.readouterr()
-    again = ["--seed", "2", "--workers", "1", "--quiet"]
-    assert cli.main(["replay", "result.json", "--command", line, *again]) == 1
-    assert "is not 1-DP" in capsys.readouterr().out
-    assert cli.main(["replay", "result.json", *again]) == 2
-    assert "--command PROGRAM" in capsys.readouterr().err
-    assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
-
-
-@pytest.mark.campaign
-def test_the_line_that_repeats_a_check_has_the_program(tmp_path, capsys, monkeypatch):
-    (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
-    monkeypatch.chdir(tmp_path)
-    line = f"{sys.executable} -S leaky.py"
-    given = ["--epsilon", "1", "--pair", "[0.0]", "[1.0]", "--runs", "2000", "--seed", "1", "--workers", "1", "--quiet"]
     assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert f"VIOLATED: {line} is not 1-DP" in told
     assert f"reproduce: dpwitness check --command '{line}' --seeded --batch 2 --epsilon 1.0 --runs 2000" in told
-
-
-@pytest.mark.campaign
-@pytest.mark.usefixtures("loaded")
-def test_in_a_test_of_pytest(pytester, monkeypatch):
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark -p no:xdist")
-    pytester.makepyfile(
-        leaky=SERVER.format(body=LAPLACE.format(scale=0.1)),
-        test_program=f"""
-        import dpwitness as dpw
-
-        def test_release(assert_private):
-            release = dpw.command({[*PYTHON, "leaky.py"]!r}, seeded=True)
-            assert_private(release, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), runs=20_000)
-        """,
-    )
-    done = pytester.runpytest("-p", "no:cacheprovider")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*leaky.py* is not 1-DP*"])
+    assert cli.main(["replay", "result.json", "--command", line, *common, "--seed", "2"]) == 1
+    assert "is not 1-DP" in capsys.readouterr().out
+    assert cli.main(["replay", "result.json", *common]) == 2
+    assert "--command PROGRAM" in capsys.readouterr().err
+    assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"1,2", b"[1", b"2]", b"1 2", b"nul", b"1\r2", b"--1"])

@@ -15,7 +15,7 @@ from dpwitness.errors import SlowMechanism
 from dpwitness.evidence import growth_rate
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import as_finite_numbers
@@ -28,9 +28,9 @@ def stream(seed=1):
     return np.random.Generator(np.random.SFC64(seed))
 
 
-def both_sides(function, n=2_000, *, coupled=True, kind=PythonMechanism):
-    runs = PairedRuns.d_first(PAIR, n, coupled=coupled)
-    return kind(Signature.of(function, {})).pair_outcomes(runs, stream())[:, :, 0]
+def both_sides(function, n=2_000):
+    runs = PairedRuns.d_first(PAIR, n, coupled=True)
+    return PythonMechanism(Signature.of(function, {})).pair_outcomes(runs, stream())[:, :, 0]
 
 
 def draws_more_on_one_side(rng, data):
@@ -49,28 +49,13 @@ def test_children_of_the_generator_are_others_in_every_batch():
     assert len(set(drawn.tolist())) == 400
 
 
-def test_both_sides_of_a_run_draw_the_same_and_no_two_runs_do():
-    x, y = both_sides(lambda rng, data: rng.random())
-    assert np.array_equal(x, y)
-    assert len(set(x.tolist())) == len(x)
-    assert kstest(x, "uniform").pvalue > 1e-6
-    x, y = both_sides(lambda rng, data: rng.random(), coupled=False)
-    assert len({*x.tolist(), *y.tolist()}) == 2 * len(x)
-
-
-def test_runs_stay_independent_where_one_side_draws_more():
+def test_draws_are_uniform_and_runs_independent_where_one_side_draws_more():
     x, y = both_sides(draws_more_on_one_side)
     for side in (x, y):
         assert len(set(side.tolist())) == len(side)
         assert kstest(side, "uniform").pvalue > 1e-6
         assert abs(np.corrcoef(side[:-1], side[1:])[0, 1]) < 4 / np.sqrt(len(side))
     assert not set(x[1:].tolist()) & set(y[:-1].tolist())
-
-
-def test_rows_of_one_call_are_coupled_too():
-    x, y = both_sides(lambda rng, data, size: data[0] + rng.random(size), kind=VectorisedMechanism)
-    assert y == pytest.approx(x + 1)
-    assert len(set(x.tolist())) == len(x)
 
 
 def test_a_coupled_run_begins_from_bits_of_its_own_whatever_the_run_before_it_left():

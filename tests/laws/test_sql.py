@@ -4,7 +4,6 @@ import sqlite3
 import threading
 from contextlib import closing
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +14,7 @@ from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.sql import SqlMechanism, quoted, rows_of
+from dpwitness.neighbours import Pair
 
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
 
@@ -105,26 +105,21 @@ def test_names_are_quoted_and_values_are_parameters():
 
 
 @pytest.mark.parametrize(
-    ("connection", "query", "table", "message"),
+    ("connection", "query", "table", "told"),
     [
-        (connected, "SELECT 1", "", "'' must be the name"),
+        (connected, "SELECT 1", "", "''"),
         (connected, "SELECT 1", (), "must be the name"),
         (connected, "SELECT 1", "a\0b", "must be the name"),
         (connected, "SELECT 1", 3, "3 must be the name"),
-        (connected, 7, "t", "query=7 must be a text, or a function"),
-        (connected, " ", "t", "query=' ' must be a text, or a function"),
-        ("people.db", "SELECT 1", "t", "connection='people.db' must be a function without parameters that makes a"),
+        (connected, 7, "t", "query=7"),
+        (connected, " ", "t", "query=' '"),
+        ("people.db", "SELECT 1", "t", "connection='people.db'"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_one_line(connection, query, table, message):
-    with pytest.raises(InvalidParameter, match=message) as caught:
+def test_what_makes_no_sense_is_said_in_one_line(connection, query, table, told):
+    with pytest.raises(InvalidParameter, match=told) as caught:
         dpw.sql(connection, query, table=table)
     assert "\n" not in str(caught.value)
-
-
-def test_a_connection_is_refused_where_a_function_that_makes_one_is_needed():
-    with closing(connected()) as connection, pytest.raises(InvalidParameter, match="must be a function without"):
-        dpw.sql(connection, "SELECT 1", table="t")
 
 
 def test_nothing_stays_in_the_users_own_database(tmp_path):
@@ -144,21 +139,20 @@ def test_nothing_stays_in_the_users_own_database(tmp_path):
     assert connection.execute("SELECT * FROM people").fetchall() == [(1, 2)]
 
 
-def test_connections_that_cannot_be_used_are_refused():
-    with pytest.raises(InvalidParameter, match="is in autocommit mode, in which nothing is rolled back"):
-        dpw.sql(lambda: connected(isolation_level=None), "SELECT 1", table="people")([])
-    with pytest.raises(InvalidParameter, match="which is not a connection"):
-        dpw.sql(lambda: 3, "SELECT 1", table="people")([])
-    with pytest.raises(InvalidParameter, match=r"raised ZeroDivisionError: division by zero"):
-        dpw.sql(lambda: 1 / 0, "SELECT 1", table="people")([])
-    with pytest.raises(
-        MechanismError, match=r"table \"none\" cannot be read \(OperationalError: no such table: none\)"
-    ):
-        dpw.sql(connected, "SELECT 1", table="none")([])
-
-
-def counted(connection):
-    return connection.execute("SELECT count(*) FROM people").fetchone()[0]
+@pytest.mark.parametrize(
+    ("connection", "table", "told"),
+    [
+        (lambda: connected(isolation_level=None), "people", "autocommit"),
+        (lambda: 3, "people", "3"),
+        (lambda: 1 / 0, "people", "ZeroDivisionError"),
+        (connected, "none", "no such table: none"),
+    ],
+)
+def test_connections_that_cannot_be_used_are_refused(connection, table, told):
+    with pytest.raises(InvalidParameter if table == "people" else MechanismError, match=told):
+        dpw.sql(connection, "SELECT 1", table=table)([])
+    with closing(connected()) as made, pytest.raises(InvalidParameter, match="connection="):
+        dpw.sql(made, "SELECT 1", table=table)
 
 
 def commits(connection):
@@ -168,21 +162,13 @@ def commits(connection):
 
 @pytest.mark.parametrize("query", [commits, "COMMIT"])
 @pytest.mark.parametrize("errors", ["raise", "outcome"])
-def test_a_query_that_commits_is_refused(query, errors):
-    with pytest.raises(MechanismError, match='table "people" holds 3 rows after the rollback'):
+def test_a_query_that_commits_is_refused(tmp_path, query, errors):
+    with pytest.raises(MechanismError, match='table "people" holds 3 rows'):
         as_mechanism(dpw.sql(connected, query, table="people"), PEOPLE, errors=errors)
-
-
-@pytest.mark.parametrize("query", [commits, "COMMIT"])
-def test_a_check_of_a_query_that_commits_says_so(tmp_path, query):
-    def connected():
-        connection = sqlite3.connect(tmp_path / "given.db", check_same_thread=False)
-        connection.execute("CREATE TABLE IF NOT EXISTS numbers (x)")
-        return connection
-
-    given = {"neighbours": dpw.records(dpw.numbers(0, 1), form="list"), "claim": 1.0, "workers": 1, "seed": 1}
-    with pytest.raises(MechanismError, match=r"rows after the rollback: .* commits"):
-        dpw.check(dpw.sql(connected, query, table="numbers"), **given)
+    function = dpw.sql(lambda: connected(tmp_path / "given.db"), query, table="people")
+    given = {"neighbours": [(PEOPLE, PEOPLE[:2])], "claim": 1.0, "workers": 1, "seed": 1, "errors": errors}
+    with pytest.raises(MechanismError, match='table "people" holds'):
+        dpw.check(function, **given)
 
 
 @pytest.mark.parametrize(
@@ -200,35 +186,16 @@ def test_what_a_run_changes_the_next_one_does_not_see(changes):
 
 
 def test_a_function_of_the_connection_is_a_query():
+    def counted(connection):
+        return connection.execute("SELECT count(*) FROM people").fetchone()[0]
+
     assert dpw.sql(connected, counted, table="people")(PEOPLE) == 3
 
 
 def test_a_result_without_end_is_refused():
     endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
-    with pytest.raises(InvalidOutcome, match="gave more than 10000 rows, which are taken for a result without end"):
+    with pytest.raises(InvalidOutcome, match="10000 rows"):
         memory(endless)([])
-
-
-def failing(value):
-    raise ValueError(f"no noise for {value}")
-
-
-def noisy():
-    connection = connected()
-    connection.create_function("noise", 1, lambda scale: float(np.random.laplace(0.0, scale)))  # noqa: NPY002
-    connection.create_function("failing", 1, failing)
-    return connection
-
-
-def runs(mechanism, data, neighbour, n=5, seed=1, *, coupled=True):
-    rng = np.random.Generator(np.random.SFC64(seed))
-    return mechanism.pair_outcomes(PairedRuns.d_first(dpw.pairs((data, neighbour)).given[0], n, coupled=coupled), rng)
-
-
-def test_each_run_draws_noise_of_its_own():
-    mechanism = as_mechanism(dpw.sql(noisy, "SELECT count(*) + noise(2.0) FROM people", table="people"), PEOPLE)
-    assert not mechanism.reproducible
-    assert len(np.unique(runs(mechanism, PEOPLE, PEOPLE[:1]))) == 10
 
 
 def test_rows_are_inserted_and_rolled_back_for_each_run():
@@ -241,24 +208,12 @@ def test_rows_are_inserted_and_rolled_back_for_each_run():
 
     mechanism = as_mechanism(dpw.sql(watched, "SELECT max(x) FROM people", table="people"), PEOPLE)
     statements.clear()
-    runs(mechanism, PEOPLE, PEOPLE[:1], 100)
+    runs = PairedRuns.d_first(Pair(PEOPLE, PEOPLE[:1]), 100, coupled=True)
+    mechanism.pair_outcomes(runs, np.random.Generator(np.random.SFC64(1)))
     assert sum("INSERT" in one for one in statements) == 400  # three rows, and one
     assert sum(one == "SELECT max(x) FROM people" for one in statements) == 200
     assert sum(one == "ROLLBACK" for one in statements) == 200
     assert not any("COMMIT" in one for one in statements)
-
-
-def test_errors_of_a_query_are_one_line_or_outcomes():
-    function = dpw.sql(noisy, "SELECT failing(1) FROM people", table="people")
-    with pytest.raises(MechanismRaised, match=r"raised OperationalError \(user-defined function .* on run 0") as caught:
-        as_mechanism(function, PEOPLE, neighbour=[])
-    assert "\n" not in str(caught.value)
-    mechanism = as_mechanism(function, PEOPLE, neighbour=[], errors="outcome")
-    rows = runs(mechanism, PEOPLE, [])
-    assert mechanism.label(rows[0, 0, 0]) == "raises OperationalError"
-    assert np.all(np.isnan(rows[1]))  # no row, so that nothing is called
-    with pytest.raises(MechanismRaised, match=r"raised OperationalError \(no such column: y\)"):
-        as_mechanism(memory("SELECT y FROM people"), PEOPLE)
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -271,17 +226,8 @@ def test_a_lost_connection_is_no_outcome(raises):
 
     function = dpw.sql(connected, closes, table="people")
     mechanism = SqlMechanism(Signature.of(function, {}), errors="outcome")
-    with pytest.raises(MechanismError, match=r"^closes: the rollback failed \(ProgrammingError: Cannot operate on a "):
+    with pytest.raises(MechanismError, match=r"^closes: .*ProgrammingError"):
         mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((4, 1)), 0)
-
-
-def test_another_process_makes_its_own_connection():
-    function = memory("SELECT count(*) FROM people")
-    assert function(PEOPLE) == 3
-    sent = cloudpickle.loads(cloudpickle.dumps(function))
-    assert sent(PEOPLE) == 3
-    assert sent.__name__ == function.__name__
-    assert sent._connection is not function._connection
 
 
 def test_a_run_that_hangs_is_interrupted():
@@ -297,7 +243,7 @@ def test_a_run_that_hangs_is_interrupted():
     failed = []
 
     def hang():
-        with pytest.raises(MechanismRaised, match=r"raised OperationalError \(interrupted\)"):
+        with pytest.raises(MechanismRaised, match="interrupted"):
             mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((1, 1)), 0)
         failed.append(True)
 
