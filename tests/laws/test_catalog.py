@@ -1,3 +1,5 @@
+"""Names of mechanisms: files, modules and registered targets."""
+
 import os
 import sys
 from importlib.metadata import EntryPoint
@@ -27,36 +29,39 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("name", [":f", "mod:", ":", "mine.py:", "a:b:", "mine.py::f"])
-def test_half_a_name_is_refused(name):
-    with pytest.raises(UnknownTarget, match=r"must be path/file\.py:FUNCTION or package\.module:OBJECT"):
-        load(name)
-
-
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "told"),
     [
-        ("..:f", "is not the name of a module: give a file"),
-        (".relative:f", "is not the name of a module: give a file"),
-        ("a..b:f", "is not the name of a module: give a file"),
+        *((name, "must be path/file") for name in (":f", "mod:", ":", "mine.py:", "a:b:", "mine.py::f")),
+        *((name, "not the name of a module") for name in ("..:f", ".relative:f", "a..b:f")),
         ("a\0b:f", "cannot be loaded"),
         ("a\0b.py:f", "there is no file|cannot read"),
-        (f"{'n' * 300}.py:f", "cannot read .*File name too long"),
+        (f"{'n' * 300}.py:f", "File name too long"),
         (".py:f", "there is no file"),
         ("os:path..join", "has no"),
-        ("os:sep", "os:sep is a str: give the name of a function"),
+        ("os:sep", "os:sep is a str"),
     ],
 )
-def test_odd_names_are_refused(name, message):
-    with pytest.raises(UnknownTarget, match=message):
+def test_odd_names_are_refused(name, told):
+    with pytest.raises(UnknownTarget, match=told):
         load(name)
 
 
-@pytest.mark.parametrize("line", ["raise ValueError('no luck')", "import no_such_module_xyz", "def f(:", "1 / 0"])
-def test_code_that_raises_while_it_is_imported(folder, line):
-    (folder / "raises_on_import.py").write_text(line + "\n")
+#: By text: what is told of a file that raises while it is imported, or when a name is looked up.
+RAISING = {
+    "raise ValueError('no luck')": "ValueError: no luck",
+    "import no_such_module_xyz": "No module",
+    "def f(:": "Syntax",
+    "1 / 0": "division",
+    "class Panic(BaseException): pass\nraise Panic('no luck')": "Panic: no luck",  # as a library in Rust raises
+}
+
+
+@pytest.mark.parametrize("text", RAISING)
+def test_code_that_raises_while_it_is_imported(folder, text):
+    (folder / "raises_on_import.py").write_text(f"{text}\n")
     for name in ("raises_on_import:f", "raises_on_import.py:f"):
-        with pytest.raises(UnknownTarget, match=r"raises_on_import.*(ValueError: no luck|No module|Syntax|division)"):
+        with pytest.raises(UnknownTarget, match=f"raises_on_import.*{RAISING[text]}"):
             load(name)
         assert "raises_on_import" not in sys.modules
         assert "_dpwitness_file_raises_on_import" not in sys.modules
@@ -64,23 +69,15 @@ def test_code_that_raises_while_it_is_imported(folder, line):
 
 def test_names_that_raise_when_they_are_looked_up(folder):
     (folder / "odd_module.py").write_text("def __getattr__(name):\n    raise ValueError('no luck')\n")
-    with pytest.raises(UnknownTarget, match="odd_module:f cannot be loaded: ValueError: no luck"):
+    with pytest.raises(UnknownTarget, match=r"odd_module:f.* ValueError: no luck"):
         load("odd_module:f")
 
 
-def test_a_panic_while_it_is_imported(folder):
-    """As a library in Rust raises: no `Exception`."""
-    (folder / "panics.py").write_text("class Panic(BaseException): pass\nraise Panic('no luck')\n")
-    for name in ("panics:f", "panics.py:f"):
-        with pytest.raises(UnknownTarget, match=r"panics.*: Panic: no luck"):
-            load(name)
-
-
-@pytest.mark.parametrize("where", ["file", "module"])
-def test_code_that_leaves_while_it_is_imported(folder, where):
+@pytest.mark.parametrize("name", ["leaves.py:f", "leaves:f"])
+def test_code_that_leaves_while_it_is_imported(folder, name):
     (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     with pytest.raises(SystemExit):
-        load("leaves.py:f" if where == "file" else "leaves:f")
+        load(name)
     assert "_dpwitness_file_leaves" not in sys.modules
 
 
@@ -100,33 +97,21 @@ def test_a_file_finds_its_neighbours_when_it_runs(folder, tmp_path_factory):
     assert load(f"{elsewhere}/mine.py:noisy")(None, None) == 8
 
 
-@pytest.fixture
-def broken(folder, monkeypatch):
-    """One target whose package cannot be imported, and one whose package leaves."""
+def test_one_broken_target_hides_no_other(folder, monkeypatch, capsys):
+    """One cannot be imported, one leaves, and one is no entry point."""
     (folder / "broken_package.py").write_text("import no_such_module_xyz\n")
     (folder / "leaving_package.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.syspath_prepend(folder)
+    places = {"broken": "broken_package:f", "leaving": "leaving_package:f", "odd": "this is no entry point"}
+    theirs = [EntryPoint(f"{name}_target", place, catalog.TARGET_GROUP) for name, place in places.items()]
     ours = catalog.entry_points(group=catalog.TARGET_GROUP)
-    theirs = [
-        EntryPoint("broken_target", "broken_package:f", catalog.TARGET_GROUP),
-        EntryPoint("leaving_target", "leaving_package:f", catalog.TARGET_GROUP),
-        EntryPoint("odd_target", "this is no entry point", catalog.TARGET_GROUP),
-    ]
     monkeypatch.setattr(catalog, "entry_points", lambda group: [*ours, *theirs])
-
-
-def test_one_broken_target_hides_no_other(broken, capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr()
     assert "isvt3" in printed.out
     assert "svt_single_noise" in printed.out  # behind the broken ones in the alphabet
-    warnings = printed.err.splitlines()
-    assert len(warnings) == 3
-    for line, name in zip(warnings, ("broken_target", "leaving_target", "odd_target"), strict=True):
+    for line, name in zip(printed.err.splitlines(), places, strict=True):
         assert line.startswith("dpwitness: warning: target ")
-        assert name in line
-
-
-def test_a_broken_target_says_whose_it_is(broken):
-    with pytest.raises(UnknownTarget, match=r"target 'broken_target' \(broken_package:f\) cannot be loaded: Module"):
+        assert f"{name}_target" in line
+    with pytest.raises(UnknownTarget, match=r"'broken_target' \(broken_package:f\)"):
         load_registered("broken_target")

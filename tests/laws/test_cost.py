@@ -108,16 +108,10 @@ def test_an_exception_without_a_text_is_told_by_its_class():
 
 
 def test_shards_follow_from_the_cost():
-    assert Cost(**FAST).shard == Cost(batched=True).shard == 16_384
-    times = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-    assert [Cost(**FAST, seconds_per_run=s).shard for s in times] == [16_384, 4_096, 256, 16, 2]
-    assert [Cost(batched=True, seconds_per_run=s).shard for s in times] == [16_384, 4_096, 256, 16, 2]
-    assert [Cost(seconds_per_run=s).shard for s in times] == [65_536, 4_096, 256, 16, 2]
-    assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2
-
-
-def test_a_call_that_makes_many_runs_makes_fewer_of_wide_outcomes():
-    """16,384 runs of 10,000 cells were 1.3 gigabytes for each array."""
+    """16,384 runs a call of 10,000 cells were 1.3 gigabytes for each array."""
+    times = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+    for kind, most in (({"compiled": True}, 16_384), ({"batched": True}, 16_384), ({}, 65_536)):
+        assert [Cost(**kind, seconds_per_run=s).shard for s in times] == [most, 4_096, 256, 16, 2, 2]
     for width, shard in ((1, 16_384), (64, 16_384), (65, 4_096), (1_024, 4_096), (10_000, 256), (10**6, 2)):
         assert Cost(batched=True, width=width).shard == shard
         assert Cost(**FAST, width=width).shard == 16_384  # its rows are counted in blocks
