@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import os
 import pickle
 import signal
@@ -12,7 +13,6 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,6 @@ from dpwitness.errors import (
     UnknownTarget,
 )
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms import mechanism as mechanisms
 from dpwitness.mechanisms import server
 from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
@@ -57,13 +56,21 @@ import time
 CALLS = []
 ANSWERS = 4
 
+drawn = lambda rng, data: rng.random()
+kept = functools.lru_cache(maxsize=None)(lambda data: data[0])
+spawned = lambda rng, data: rng.spawn(1)[0].random()
+kind = lambda rng, data: [type(rng).__name__, type(data).__name__]
+given = lambda data, which=None: data
+paths = lambda data: sys.path
+many = lambda data, size: [data[0] + random.random() for _ in range(size)]
+unknown = lambda data: object()
+fit = lambda data: Model()
+frame = lambda data: data.assign(b=1)
+
 def noisy(rng, data, epsilon, scale=1.0, kept=len):
     """Laplace noise, with or without NumPy."""
     assert kept is len
     return data[0] + scale / epsilon * (rng.choice([-1, 1]) * -__import__("math").log(1 - rng.random()))
-
-def drawn(rng, data):
-    return rng.random()
 
 def looking_at_the_input(function):
     @functools.wraps(function)
@@ -76,33 +83,9 @@ def looking_at_the_input(function):
 def wrapped(rng, data, scale=2.0):
     return data[0] * scale
 
-@functools.lru_cache(maxsize=None)
-def kept(data):
-    return data[0]
-
-def spawned(rng, data):
-    return rng.spawn(1)[0].random()
-
-def kind(rng, data):
-    return [type(rng).__name__, type(data).__name__]
-
-def given(data, which=None):
-    return data
-
-def spoils(data):
-    data.append(len(data))
-    return data
-
-def overwrites(data):
-    data[0] += 1
-    return data[0]
-
 def flags_of(data):
     arrays = [item[0] if isinstance(item, list) else item for item in data]
     return [[a.flags.writeable, str(a.dtype)] for a in arrays]
-
-def paths(data):
-    return sys.path
 
 def starts_another(data):
     if os.fork():
@@ -125,12 +108,6 @@ def raises(data):
         raise KeyError("no such record")
     return 0.5
 
-class Panic(BaseException):
-    pass
-
-def panics(data):
-    raise Panic("no luck")
-
 def leaves(data):
     sys.exit("enough")
 
@@ -151,12 +128,6 @@ def hangs(data):
     time.sleep(60 if data[0] else 0)
     return random.random()
 
-def many(data, size):
-    return [data[0] + random.random() for _ in range(size)]
-
-def unknown(data):
-    return object()
-
 class Model:
     def __init__(self):
         self.coef_, self.intercept_ = [1.0, 2.0], 3.0
@@ -164,17 +135,11 @@ class Model:
     def __repr__(self):
         return "<a model\\n    of two lines>"
 
-def fit(data):
-    return Model()
-
 HANDED_OUT = [0.0, [1.0]]
 
 def handed_out(data):
     HANDED_OUT[1][0] = random.random()
     return HANDED_OUT
-
-def frame(data):
-    return data.assign(b=1)
 '''
 
 
@@ -207,28 +172,16 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
 
 
 @pytest.mark.campaign
-def test_it_is_checked_as_any_other_function(at, monkeypatch):
+def test_it_is_checked_as_any_other_function(at):
     """Laplace noise of scale 1 / ε."""
-    # How long the other process waited for a core is not known here, and a seed repeats runs of one measured cost.
-    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
-    settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400}
+    settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400, "runs": 1_000}
     noisy = at("noisy", sys.executable)
-    passed = dpw.check(noisy, **settings, runs=1_000)
+    passed = dpw.check(noisy, **settings)
     assert isinstance(passed, dpw.NotRefuted)
     assert passed.reproducible
     assert passed.mechanism == "noisy"
     assert json.loads(json.dumps(passed.to_json()))["parameters"] == {"epsilon": 1.0, "scale": 1.0, "kept": "its own"}
-    again = dpw.check(pickle.loads(pickle.dumps(noisy)), **settings, runs=1_000)
-    assert again.counts == passed.counts
-    wrong = dpw.check(noisy, **settings, parameters={"scale": 0.2}, runs=1_000)
-    assert isinstance(wrong, dpw.Violation)
-
-
-@pytest.mark.campaign
-def test_without_numpy_the_generator_is_the_standard_librarys(at):
-    rows = rows_of(at("kind"))
-    assert rows[0].tolist() == row(["Random", "list"])
-    assert rows_of(at("kind", sys.executable))[0].tolist() == row(["Generator", "ndarray"])
+    assert isinstance(dpw.check(noisy, **settings, parameters={"scale": 0.2}), dpw.Violation)
 
 
 def test_one_object_handed_out_again_and_again(at):
@@ -237,87 +190,58 @@ def test_one_object_handed_out_again_and_again(at):
     assert len(np.unique(rows, axis=0)) == 8
 
 
-@pytest.mark.parametrize("bare", [False, True])
-def test_the_same_seed_gives_the_same_runs(at, bare):
-    drawn = at("drawn", None if bare else sys.executable)
-    first, second = rows_of(drawn, n=8, seed=1), rows_of(drawn, n=8, seed=1)
-    assert np.array_equal(first, second)
-    assert len(np.unique(first)) == 8
-    assert not np.array_equal(first, rows_of(drawn, n=8, seed=2))
-
-
-def here(there, name):
-    return load_code(f"{there / 'there.py'}:{name}")
-
-
 def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
     """Coupled runs, of which each begins from random words of its own, the same on both sides."""
-    both = []
-    for kind, made in ((RemoteMechanism, at("drawn", sys.executable)), (PythonMechanism, here(there, "drawn"))):
-        rows = np.empty((2, 8, 1))
-        runs = PairedRuns.d_first(Pair(DATA, DATA + 1), rows.shape[1], coupled=True)
-        kind(Signature.of(made, {})).fill_pair(runs, np.random.default_rng(3), rows)
-        both.append(rows)
-    assert np.array_equal(both[0], both[1])
-    assert np.array_equal(both[0][0], both[0][1])
-    assert len(np.unique(both[0])) == 8
+    runs = PairedRuns.d_first(Pair(DATA, DATA + 1), 8, coupled=True)
+    here = PythonMechanism(Signature.of(load_code(f"{there / 'there.py'}:drawn"), {}))
+    afar = RemoteMechanism(Signature.of(at("drawn", sys.executable), {}))
+    x, y = (mechanism.pair_outcomes(runs, np.random.default_rng(3)) for mechanism in (here, afar))
+    assert np.array_equal(x, y)
+    assert np.array_equal(x[0], x[1])
+    assert len(np.unique(x)) == 8
 
 
-def test_a_seed_repeats_what_children_of_the_generator_draw(at):
+@pytest.mark.parametrize("name", ["spawned", "hangs"])
+def test_a_seed_repeats_what_children_of_the_generator_and_global_generators_draw(at, name):
     """Though the same process has made runs before."""
-    mechanism = RemoteMechanism(Signature.of(at("spawned", sys.executable), {}))
-    rows = np.empty((3, 4, 1))
-    for seed, own in zip((1, 2, 1), rows, strict=True):
-        mechanism.fill(DATA, np.random.Generator(np.random.SFC64(seed)), own, 0)
-    assert np.array_equal(rows[0], rows[2])
-    assert len(np.unique(rows)) == 8
-
-
-def test_generators_of_the_other_interpreter_are_seeded(at):
-    mechanism = RemoteMechanism(Signature.of(at("hangs"), {}))
-    mechanism.draws_globally = True
-    rows = np.empty((2, 6, 1))
-    for row in rows:
-        mechanism.fill(np.array([0]), np.random.default_rng(1), row, 0)
-    assert np.array_equal(rows[0], rows[1])
-    assert len(np.unique(rows)) == 6
-
-
-@pytest.mark.parametrize(("name", "data", "expected"), [("wrapped", [1.5], 3.0), ("kept", (1.5,), 1.5)])
-def test_wrappers_are_called_as_here(at, name, data, expected):
-    assert np.unique(rows_of(at(name), data)).tolist() == [expected]
-
-
-@pytest.mark.parametrize("size", [3, 8_192, 8_193, 10_000])
-def test_arrays_are_written_to_as_here(at, size):
-    """Each run has its own copy, of whatever length."""
-    mechanism = RemoteMechanism(Signature.of(at("overwrites", sys.executable), {}), errors="outcome")
-    rows = np.empty((3, 1))
-    mechanism.fill(np.zeros(size), np.random.default_rng(0), rows, 0)
-    assert rows[:, 0].tolist() == [1.0] * 3
-
-
-def test_arrays_within_others_are_written_to_and_have_types_as_here(at):
-    given = (np.zeros((3, 2)), [np.zeros(20_000)], np.zeros((2, 3), "f4"))
-    told = at("flags_of", sys.executable)(given)
-    assert told == [[True, "float64"], [True, "float64"], [True, "float32"]]
+    mechanism = RemoteMechanism(Signature.of(at(name, sys.executable), {}))
+    mechanism.draws_globally = name == "hangs"
+    first, other, again = (mechanism.outcomes(np.array([0]), np.random.default_rng(seed), 6) for seed in (1, 2, 1))
+    assert np.array_equal(first, again)
+    assert len(np.unique([first, other])) == 12
 
 
 def row(value):
     return Row(None, OutputTraits()).write(value)
 
 
-VALUES = {
-    "numbers": [1, 2.5, -(2**80), True, None, float("nan"), -0.0],
-    "texts": ["a", b"b"],
-    "containers": {"a": [(1, 2)], 3: frozenset({"x"})},
-    "whole": 3,
-    "nothing": None,
-}
+@pytest.mark.parametrize(
+    ("name", "python", "data", "expected"),
+    [
+        ("wrapped", None, [1.5], [3.0]),
+        ("kept", None, (1.5,), [1.5]),
+        ("loud", None, [1.5], row("x")),  # what is printed is no outcome
+        ("kind", None, np.array([1, 2]), row(["Random", "list"])),
+        ("kind", sys.executable, np.array([1, 2]), row(["Generator", "ndarray"])),
+        ("flags_of", sys.executable, [np.zeros((3, 2)), [np.zeros(20_000)]], row([[True, "float64"]] * 2)),
+        ("flags_of", sys.executable, (np.zeros((2, 3), "f4"),), row([[True, "float32"]])),
+    ],
+)
+def test_functions_are_called_as_here(at, name, python, data, expected):
+    """Wrapped or not, with arrays that may be written to, of their types, where there is NumPy."""
+    assert np.unique(rows_of(at(name, python), data), axis=0).tolist() == [expected]
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_inputs_and_outcomes_of_any_kind_pass_unchanged(at, value):
+def test_outcomes_are_summarised_here(at):
+    assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
+
+
+#: JSON has no form of these.
+VALUES = [[math.nan, -0.0], b"b", {"a": [(1, 2)], 3: frozenset({"x"})}, (), None]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_inputs_parameters_and_outcomes_of_any_type_pass_unchanged(at, value):
     function = at("given")
     assert row(function(value)) == row(value)
     assert type(function(value)) is type(value)
@@ -335,65 +259,30 @@ def test_arrays_pass_with_and_without_numpy(at, array, bare):
 
 @pytest.mark.campaign
 def test_tables_pass(at):
-    frame = pd.DataFrame({"a": [1, 2], "t": ["x", "y"]}, index=["r", "s"])
-    passed = at("frame", sys.executable)(frame)
-    assert passed.to_dict() == {**frame.to_dict(), "b": {"r": 1, "s": 1}}
-    counted = pd.DataFrame({"a": range(5)})
-    for rows in (counted[::2], counted[2:], counted):
-        assert at("frame", sys.executable)(rows)["a"].to_dict() == rows["a"].to_dict()
-    assert row(there_and_back(counted.rename_axis("id"))) != row(there_and_back(counted))
-    assert there_and_back(counted["a"]).to_dict() == counted["a"].to_dict()
-
-
-def test_each_run_has_an_input_of_its_own(at):
-    assert np.unique(rows_of(at("spoils"), [5], n=3), axis=0).tolist() == [row([5, 1])]
-
-
-def test_tables_of_arrow_are_refused(at):
-    with pytest.raises(InvalidParameter, match=r"holds a table of Arrow, which cannot be sent"):
-        at("given")(pa.table({"a": [1]}))
+    table = pd.DataFrame({"a": range(5), "t": list("vwxyz")}, index=list("abcde"))
+    for rows in (table[::2], table[2:], table):
+        assert at("frame", sys.executable)(rows).equals(rows.assign(b=1))
 
 
 def test_this_package_is_not_on_the_path_of_the_function(at):
     assert not any("dpwitness" in folder for folder in at("paths", sys.executable)(0))
 
 
-def test_what_is_printed_is_no_outcome(at):
-    assert rows_of(at("loud")).tolist() == [row("x")] * 4
-
-
-def test_an_exception_is_told_with_its_run_and_its_traceback(at):
+def test_the_traceback_of_an_exception_is_told(at):
     mechanism = RemoteMechanism(Signature.of(at("raises"), {}))
-    with pytest.raises(
-        MechanismRaised, match=r"raises raised KeyError \('no such record'\) on run 12, on the input \[1"
-    ) as caught:
+    with pytest.raises(MechanismRaised, match="on run 12, on the input") as caught:
         mechanism.fill(DATA, np.random.default_rng(0), np.empty((4, 2)), 10)
     assert "there.py" in caught.value.__cause__.__notes__[0]
 
 
-def test_an_exception_of_any_class_is_told_with_its_run_and_its_input(at):
-    """Also one that is no `Exception`; and it can be an outcome."""
+def test_an_exception_of_any_class_is_told_or_an_outcome(at):
+    """Also one that is no `Exception`."""
     mechanism = RemoteMechanism(Signature.of(at("stops"), {}))
     runs = replace(PairedRuns.d_first(Pair([1], [-1]), 4, coupled=False), start=10)
-    with pytest.raises(
-        MechanismRaised, match=r"^stops raised Stop \(no further\) on run 11, on the input \[-1\]: it r"
-    ):
+    with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 11, on the input \[-1\]"):
         mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 4, 1)))
     rows = rows_of(at("stops"), [-1], n=9, errors="outcome")
     assert rows[-1, 0] == exception_code("Stop")
-
-
-def test_floats_are_summarised_here(at):
-    assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
-
-
-def test_exceptions_can_be_outcomes(at):
-    rows = rows_of(at("raises"), n=9, errors="outcome")
-    assert sorted(rows[:, 0]) == [exception_code("KeyError")] * 3 + [0.5] * 6
-
-
-def test_what_is_no_exception_can_be_an_outcome(at):
-    assert rows_of(at("panics"), errors="outcome").tolist() == [[exception_code("Panic")]] * 4
 
 
 def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(at):
@@ -408,18 +297,16 @@ def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(a
 
 def test_a_function_that_ends_its_interpreter_is_named(at):
     for errors in ("raise", "outcome"):
-        with pytest.raises(MechanismCrashed, match=r"^leaves called sys\.exit\('enough'\): take that out"):
+        with pytest.raises(MechanismCrashed, match=r"^leaves .*sys\.exit\('enough'\)"):
             rows_of(at("leaves"), errors=errors)
-    with pytest.raises(MechanismCrashed, match=r"dies on runs from 0 on: it ended with exit code 3 \(the last word\)"):
+    with pytest.raises(MechanismCrashed, match=r"^dies .*exit code 3 \(the last word\)"):
         rows_of(at("dies"))
 
 
 def test_what_takes_too_long_is_ended(at):
     function = at("hangs")
     function.max_time = 0.2  # of a run: a busy machine takes longer to start an interpreter
-    with pytest.raises(
-        MechanismTimeout, match=r"hangs on runs from 0 on: it did not answer within 0\.4 s, and was ended: give remote"
-    ):
+    with pytest.raises(MechanismTimeout, match=r"^hangs .*within 0\.4 s"):
         rows_of(function)
     function.max_time = 60.0
     assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
@@ -445,7 +332,7 @@ def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
         return begun(remote)
 
     monkeypatch.setattr(RemoteFunction, "child", late)
-    with pytest.raises(MechanismTimeout, match="the time was over before they began"):
+    with pytest.raises(MechanismTimeout):
         mechanism.fill(DATA, np.random.default_rng(0), np.empty((1, 1)), 0)
 
 
@@ -455,26 +342,21 @@ def test_a_new_process_is_a_new_interpreter(at):
     assert [counts.anew()([0]), counts([0])] == [1, 3]
 
 
-def test_a_module_is_found_in_the_folder_in_which_the_function_was_made(there, tmp_path, monkeypatch):
+def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(there, tmp_path, monkeypatch):
     monkeypatch.chdir(there)
     function = dpw.remote(there / "bare" / "bin" / "python", "there:counts")
     monkeypatch.chdir(tmp_path)
     assert function.anew()([0]) == 1
     assert pickle.loads(pickle.dumps(function))([0]) == 1
-
-
-def test_a_module_is_found_by_the_users_path_where_python_adds_no_folder_of_its_own(there, monkeypatch, tmp_path):
-    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # with it, Python adds no folder of its own
     monkeypatch.setenv("PYTHONPATH", str(there))
-    monkeypatch.chdir(tmp_path)
     assert dpw.remote(sys.executable, "there:counts")([0]) == 1
 
 
 def test_many_runs_a_call(at):
     mechanism = as_mechanism(at("many"), DATA)
     assert isinstance(mechanism, VectorisedMechanism)
-    rows = np.empty((6, 1))
-    mechanism.fill(DATA, np.random.default_rng(0), rows, 0)
+    rows = mechanism.outcomes(DATA, np.random.default_rng(0), 6)
     assert ((rows >= 1) & (rows < 2)).all()
     assert len(np.unique(rows)) == 6
 
@@ -483,42 +365,41 @@ def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
     with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
-    for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<.*>")):
-        with pytest.raises(
-            InvalidOutcome,
-            match=f"^{name} returned {shown}, and a value of the type .* cannot be sent .* outcome='coef_,",
-        ):
+    for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<object object .*>")):
+        with pytest.raises(InvalidOutcome, match=f"^{name} returned {shown}"):
             rows_of(at(name))
 
 
 @pytest.mark.parametrize(
-    ("python", "target", "error", "message"),
+    ("python", "target", "error", "told"),
     [
-        ("no-such-python", "there.py:noisy", InvalidParameter, "python='no-such-python' is not a program"),
-        ("false", "there.py:noisy", InvalidParameter, "must be a Python of 3.8 or later: .* ended with exit code 1"),
-        (sys.executable, "nowhere.py:noisy", UnknownTarget, "there is no file .*nowhere.py"),
-        (sys.executable, "there.py", UnknownTarget, "must be path/file.py:FUNCTION"),
-        (sys.executable, "there.py:nothing", UnknownTarget, "cannot be loaded by .*: AttributeError: .*'nothing'"),
-        (sys.executable, "broken.py:f", UnknownTarget, "cannot be loaded by .*: ZeroDivisionError"),
-        (sys.executable, "no_such_module:f", UnknownTarget, "cannot be loaded by .*: ModuleNotFoundError"),
-        (sys.executable, None, UnknownTarget, "None must be path/file.py:FUNCTION"),
+        ("no-such-python", "there.py:noisy", InvalidParameter, "no-such-python"),
+        ("false", "there.py:noisy", InvalidParameter, "exit code 1"),
+        (sys.executable, "nowhere.py:noisy", UnknownTarget, "nowhere.py"),
+        (sys.executable, "there.py", UnknownTarget, "target=.there.py"),
+        (sys.executable, "there.py:nothing", UnknownTarget, "AttributeError: .*'nothing'"),
+        (sys.executable, "broken.py:f", UnknownTarget, "ZeroDivisionError"),
+        (sys.executable, "no_such_module:f", UnknownTarget, "ModuleNotFoundError"),
+        (sys.executable, None, UnknownTarget, "target=None"),
     ],
 )
-def test_what_cannot_be_loaded_is_named(there, monkeypatch, python, target, error, message):
+def test_what_cannot_be_loaded_is_named(there, monkeypatch, python, target, error, told):
     monkeypatch.chdir(there)
     Path("broken.py").write_text("1 / 0\n")
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=told):
         dpw.remote(python, target)
 
 
-@pytest.mark.parametrize("limit", [0, -1, "long", float("nan")])
+@pytest.mark.parametrize("limit", [0, -1, "long", math.nan])
 def test_the_limit_is_checked(at, limit):
     with pytest.raises(InvalidParameter, match="max_time="):
         at("drawn", max_time=limit)
 
 
-def test_a_parameter_that_is_no_data_is_refused(at):
-    with pytest.raises(InvalidParameter, match=r"a parameter of given holds <object .*, which cannot be sent"):
+def test_what_cannot_be_sent_is_named(at):
+    with pytest.raises(InvalidParameter, match="table of Arrow"):
+        at("given")(pa.table({"a": [1]}))
+    with pytest.raises(InvalidParameter, match="parameter of given holds <object"):
         rows_of(at("given"), parameters={"which": object()})
 
 
@@ -673,33 +554,34 @@ print('{{"parameters": [["rng", "POSITIONAL_OR_KEYWORD", []], ["data", "POSITION
 for line in sys.stdin:
     print({answer!r}, flush=True)
 """
-ANSWERS = {
-    "no JSON": "so",
-    "too few": '{"outcomes": [[], []], "raises": []}',
-    "too many": '{"outcomes": [[1], [2], [3]], "raises": []}',
-    "no lists": '{"outcomes": [1, 2], "raises": []}',
-    "nothing known": '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
-    "no numbers": '{"outcomes": [[{"array": ["a"], "dtype": "int8"}], [1]], "raises": []}',
-    "objects": '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
-    "no run": '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
-    "no side": '{"raised": [0, 7, "KeyError", "", ""]}',
-    "no class": '{"raised": [0, 0, "a\\u0000", "", ""]}',
-    "a wrong form": '{"raised": 1}',
-    "another key": '{"other": 1}',
-    "no object": "[1]",
-    "deep": "[" * 500 + "]" * 500,
-}
+ANSWERS = [
+    "so", "[1]", "[" * 500 + "]" * 500, '{"other": 1}', '{"raised": 1}',
+    '{"outcomes": [[], []], "raises": []}',
+    '{"outcomes": [[1], [2], [3]], "raises": []}',
+    '{"outcomes": [1, 2], "raises": []}',
+    '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
+    '{"outcomes": [[{"array": ["a"], "dtype": "int8"}], [1]], "raises": []}',
+    '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
+    '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
+    '{"raised": [0, 7, "KeyError", "", ""]}',
+    '{"raised": [0, 0, "a\\u0000", "", ""]}',
+]  # fmt: skip
+
+
+def program(folder, text):
+    """A program of a text."""
+    file = folder / "liar"
+    file.write_text(text)
+    file.chmod(0o700)
+    return file
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_that_is_none_is_named(tmp_path, answer):
-    program = tmp_path / "liar"
-    program.write_text(LIES.format(python=sys.executable, answer=ANSWERS[answer]))
-    program.chmod(0o700)
-    mechanism = RemoteMechanism(Signature.of(dpw.remote(program, "mine:f"), {}))
-    runs = PairedRuns.d_first(Pair([0.0], [1.0]), 1, coupled=False)
-    with pytest.raises(MechanismCrashed, match=r"answered .*, which dpwitness cannot read|wrote .*, which is not"):
-        mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 1, 1)))
+    liar = program(tmp_path, LIES.format(python=sys.executable, answer=answer))
+    mechanism = RemoteMechanism(Signature.of(dpw.remote(liar, "mine:f"), {}))
+    with pytest.raises(MechanismCrashed, match=r"liar (answered|wrote)"):
+        mechanism.pair_outcomes(PairedRuns.d_first(Pair([0.0], [1.0]), 1, coupled=False), np.random.default_rng(0))
 
 
 TWICE = '["data", "POSITIONAL_OR_KEYWORD", []], ["data", "POSITIONAL_OR_KEYWORD", []]'
@@ -708,12 +590,9 @@ DISORDER = '["rng", "KEYWORD_ONLY", []], ["data", "POSITIONAL_ONLY", []]'
 
 @pytest.mark.parametrize("parameters", [TWICE, DISORDER, '["rng", "ANY", []]', '["1 x", "POSITIONAL_ONLY", []]', "1"])
 def test_parameters_of_no_function_are_refused(tmp_path, parameters):
-    program = tmp_path / "liar"
     answer = f'{{"parameters": [{parameters}]}}'
-    program.write_text(f"#!{sys.executable}\ninput()\nprint({answer!r}, flush=True)\n")
-    program.chmod(0o700)
-    with pytest.raises(InvalidParameter, match=r"must be a Python of 3\.8 or later: it answered"):
-        dpw.remote(program, "mine:f")
+    with pytest.raises(InvalidParameter, match="liar"):
+        dpw.remote(program(tmp_path, f"#!{sys.executable}\ninput()\nprint({answer!r}, flush=True)\n"), "mine:f")
 
 
 @pytest.mark.campaign
