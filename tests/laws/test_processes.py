@@ -83,8 +83,8 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     runs, place = 3 * mechanism.shard + 3, Elsewhere()
     there, here = away(mechanism, place, seed=5), runner(mechanism, 5)
     assert list(there.confirm(pair, EVENTS, runs)) == list(here.confirm(pair, EVENTS, runs))
-    tally = pair, EVENTS[0], runs, Role.COMPARISON, 1
-    assert there.tally(*tally) == here.tally(*tally)
+    tallies = pair, EVENTS, runs, Role.COMPARISON, 1
+    assert there.tallies(*tallies) == here.tallies(*tallies)
     samples = [running.sample(pair, runs, Role.SEARCH, 1) for running in (there, here)]
     assert np.array_equal(*samples, equal_nan=True)
     assert there.notes == ()

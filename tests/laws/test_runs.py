@@ -315,7 +315,7 @@ def test_samples_and_tallies_hold_every_shard(shards):
         runs = PairedRuns.d_first(pair, own.shape[1], coupled=True)
         assert np.array_equal(mechanism.pair_outcomes(runs, generator(5, Role.SEARCH, 4, k)), own)
     event = Interval(coordinate=0, low=0.5, high=1.5)
-    tally, cells = runner(mechanism, seed=5).tally(pair, event, n, Role.SEARCH, 4), cells_of(event, *both)
+    (tally,), cells = runner(mechanism, seed=5).tallies(pair, [event], n, Role.SEARCH, 4), cells_of(event, *both)
     assert tally == Tally(n10=cells.n10, n11=cells.n11, n01=cells.n01, n00=cells.n00)
 
 
@@ -394,7 +394,7 @@ def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
         with pytest.raises(MechanismTimeout, match="first 50 runs"):
             last(confirm(mechanism, PAIR, EVENTS, seed=1, runs=50, deadline=time.monotonic() + 0.1))
         with pytest.raises(MechanismTimeout, match="search"):
-            runner(mechanism, deadline=time.monotonic() + 0.1).tally(PAIR, EVENTS[0], 50, Role.SEARCH)
+            runner(mechanism, deadline=time.monotonic() + 0.1).tallies(PAIR, EVENTS[:1], 50, Role.SEARCH)
     finally:
         free.set()
 
@@ -434,9 +434,9 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
 def test_a_tally_that_finishes_some_shards_in_time_is_taken_where_that_is_enough():
     late = SimpleNamespace(map=lambda *_: iter([np.array([[3, 1, 2, 4]]), None]))
     made = Runner(mechanism=Recorded(1), seed=1, pool=late)
-    assert made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH, partial_too=True).n10 == 3
+    assert made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH, partial_too=True)[0].n10 == 3
     with pytest.raises(MechanismTimeout, match="search"):
-        made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
+        made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
 
 
 def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypatch):

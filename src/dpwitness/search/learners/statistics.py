@@ -126,7 +126,7 @@ def _many(sample: Sample) -> tuple[Rows, Integers]:
 def _in_many(sample: Sample, of: Feature | int) -> Scan:
     """The scan of a statistic, or of an entry by its column, in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
-    values = of.values(rows) if isinstance(of, Feature) else numbers(rows[:, of])
+    values = numbers(rows[:, of]) if isinstance(of, int) else of.values(rows)
     return scan(values, times, SHARES, paired=not sample.repeats)
 
 
