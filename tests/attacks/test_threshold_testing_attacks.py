@@ -22,6 +22,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     score,
 )
 from dpwitness.reconstruction.threshold_testing.comparison import (
+    REFERENCE_CELLS,
     Comparison,
     ReferenceSums,
     find_base_sum,
@@ -33,6 +34,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     queries_of,
 )
+from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
     OPEN_LIMIT,
     Bisection,
@@ -605,3 +607,23 @@ def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(ep
     with pytest.raises(InvalidParameter, match=f"epsilon2={epsilon2:g}"):
         adaptive_attack(oracle, np.random.default_rng(0), copies=copies)
     assert oracle.queries == 0
+
+
+def test_reference_cells_of_large_counts_are_found():
+    rng = np.random.default_rng(1)
+    counts = rng.integers(5_000, 200_000, 60)
+    comparison = Comparison(ThresholdOracle(counts, rng, epsilon1=0.5))
+    base = find_base_sum(comparison, rng)
+    found = find_reference_cells(comparison, base, base.above[:REFERENCE_CELLS], rng)
+    assert found is not None
+    np.testing.assert_array_equal(found[0], counts[base.above[:REFERENCE_CELLS]])
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_many_thousand_people_are_claimed_and_right(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(5_000, 900_000, 500)
+    found = adaptive_attack(ThresholdOracle(counts, rng, epsilon1=0.5, epsilon_totals=0.5), rng)
+    assert found.known.mean() >= 0.98
+    np.testing.assert_array_equal(found.guess[found.known], counts[found.known])
