@@ -22,7 +22,6 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     score,
 )
 from dpwitness.reconstruction.threshold_testing.comparison import (
-    REFERENCE_CELLS,
     Comparison,
     ReferenceSums,
     find_base_sum,
@@ -613,7 +612,7 @@ def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(ep
 def test_reference_cells_of_large_counts_are_right_where_they_are_found():
     """An attack tries three base sums, so one search of reference cells in three has to find them."""
     found = 0
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         counts = rng.integers(5_000, 900_000, 500)
         comparison = Comparison(ThresholdOracle(counts, rng, epsilon1=0.5))
