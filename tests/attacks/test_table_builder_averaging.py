@@ -276,18 +276,6 @@ def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
     assert parts.kinds == whole.kinds
 
 
-@pytest.mark.campaign
-def test_with_the_same_partitions_values_that_nobody_has_err_alike():
-    table = Table.from_counts([60 + i for i in range(9)] + [0] * 6)
-    errors = []
-    for seed in range(20):
-        for same in (True, False):
-            found, _ = attack(table, 2, seed, Plan(partitions=10, base_partitions=200, same_partitions=same))
-            errors.append((same, len(set(found.counts[9:]))))
-    assert {number for same, number in errors if same} == {1}
-    assert max(number for same, number in errors if not same) > 1
-
-
 @pytest.mark.parametrize(
     ("table", "least", "known"),
     [(Table.from_counts([60 + i for i in range(12)] + [0, 1, 3]), 0.6, 0.7), (crowd(sex=2, age=14), 0, 0.95)],

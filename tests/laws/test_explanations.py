@@ -562,3 +562,11 @@ def test_a_recorded_run_lets_its_input_go():
         assert recorded()() is None
     finally:
         gc.enable()
+
+
+def test_only_one_thread_records_at_a_time():
+    from dpwitness.mechanisms import recording
+
+    with recording._LOCK:
+        assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is None
+    assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is not None

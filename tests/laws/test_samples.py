@@ -77,6 +77,24 @@ def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
     assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
 
 
+@pytest.mark.parametrize("size", [2, 300])
+@pytest.mark.parametrize("thorough", [False, True])
+def test_infinite_entries_are_values_like_others(size, thorough):
+    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
+    rng = np.random.default_rng(4)
+    values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
+    values[rng.random(4000) < 0.3] = np.inf
+    values[rng.random(4000) < 0.2] = -np.inf
+    rows = values[:, None]
+    (column,) = _all_intervals(RowSample([(rows, rows)]), thorough)
+    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
+    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
+        event = Interval(coordinate=0, low=low, high=high)
+        assert p == q == event.contains(rows[:2000]).mean()
+    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+    assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
+
+
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 @pytest.mark.parametrize("numbers", ["atom", "continuous"])
 def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, numbers):
