@@ -460,7 +460,7 @@ def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, e
     assert ("too_slow" in names) is (ended == "time" and not enough)
 
 
-@pytest.mark.parametrize("claim", [PureDP(0.0), PureDP(1.0), ApproxDP(0.1, 1e-3), GaussianDP(1.0)])
+@pytest.mark.parametrize("claim", [PureDP(0.0), PureDP(1.0), PureDP(4.0), ApproxDP(0.1, 1e-3), GaussianDP(1.0)])
 def test_the_runs_and_the_time_that_are_advised_are_enough_for_a_pass(claim):
     n = useful_runs(claim, 1e-6)
     passed = replace(RESULTS["passed"], claim=claim, alpha=1e-6, ended="time", runs_made=n, seconds=60.0, epoch_runs=0)

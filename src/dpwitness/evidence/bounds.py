@@ -116,9 +116,7 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
     the runs exceed the claim by more than a standard error, the next runs may refute, so the check goes on. The reason
     depends on the counts alone and an e-value is valid at any stopping time, so the level is kept.
     """
-    # A mechanism that exactly meets the claim, such as randomised response, exceeds one standard error in one check of
-    # six; a mechanism beyond the claim by half of the detectable excess does in 99 of 100.
-    if log_e > 0 or bet.standard_errors(claim) > 1.0:
+    if may_refute(bet, claim, log_e):
         return ""
     if ratio is not None:
         share = bet.parts[0].share_shown(bet.counts, claim)
@@ -136,13 +134,22 @@ def why_excluded(bet: Bet, claim: Claim, log_e: float, *, alpha: float, witness:
     The runs are enough if they would have caught half of the excess over the claim that the `witness` shows; also if
     the event never happened on D, which at half of the witness's rate has a probability of at most `NEVER_SEEN`.
     """
-    if log_e > 0 or bet.standard_errors(claim) > 1.0:
+    if may_refute(bet, claim, log_e):
         return ""
     if not bet.counts.hits:
         expected = bet.counts.runs * witness.hits / (2 * max(witness.runs, 1))
         return "excluded" if expected >= -math.log(NEVER_SEEN) else ""
     least = half_of_excess(witness, claim)
     return "excluded" if least > claim.parameter and detects(bet, claim, least, alpha=alpha) else ""
+
+
+def may_refute(bet: Bet, claim: Claim, log_e: float) -> bool:
+    """Whether the next runs may refute: the whole e-value exceeds 1, or the runs the claim by a standard error.
+
+    A mechanism that exactly meets the claim, such as randomised response, exceeds one standard error in one check of
+    six; a mechanism beyond the claim by half of the detectable excess does in 99 of 100.
+    """
+    return log_e > 0 or bet.standard_errors(claim) > 1.0
 
 
 def half_of_excess(witness: Counts, claim: Claim) -> float:

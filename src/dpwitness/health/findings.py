@@ -17,6 +17,8 @@ from dpwitness.results.verdict import NotRefuted
 
 #: CHECK_SECONDS is the time in seconds that the runs of one health check may take.
 CHECK_SECONDS: Final = 1.0
+#: PASS_FACTOR is the factor on the runs of the clearest violation below which a pass that the time ended is `too_slow`.
+PASS_FACTOR: Final = 10
 #: OVERHEAD is the factor on the time of the runs that a check needs in all, with its search and its health checks.
 OVERHEAD: Final = 1.3
 #: FRESH_NOISE_ADVICE is the advice against runs that depend on each other.
@@ -70,13 +72,20 @@ def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
 def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
     """Return `too_slow`, `low_power` or both, for a pass with almost no power."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
-    made = verdict.runs_made or runs
-    needed, advised = 10 * runs_needed(claim, verdict.alpha), useful_runs(claim, verdict.alpha)
-    findings, advice = [], f"give runs={advised} or more"
+    made, needed = verdict.runs_made or runs, PASS_FACTOR * runs_needed(claim, verdict.alpha)
+    # The power is that of an event of probability 1/2: whether a correct mechanism passes must not depend on the event
+    # that its search found.
+    caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
+    too_slow, low_power = verdict.ended == "time" and made < needed, not caught <= _usefully_caught(claim)
+    if not (too_slow or low_power):
+        return []
+    advised = useful_runs(claim, verdict.alpha)  # up to a second: for a finding alone
+    advice = f"give runs={advised} or more"
     if verdict.ended == "time":
-        longer = at_most(OVERHEAD * verdict.seconds * max(needed, advised) / max(made, 1))
+        longer = at_most(OVERHEAD * verdict.seconds * advised / max(made, 1))
         advice = f"give max_time={longer} or more, or make it faster"
-    if verdict.ended == "time" and made < needed:
+    findings = []
+    if too_slow:
         findings.append(
             Finding(
                 name="too_slow",
@@ -84,10 +93,7 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
                 f"to see anything but the clearest violation: {advice}",
             )
         )
-    # The power is that of an event of probability 1/2: whether a correct mechanism passes must not depend on the event
-    # that its search found.
-    caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
-    if not caught <= _usefully_caught(claim):
+    if low_power:
         what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         findings.append(
             Finding(
@@ -100,8 +106,9 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
 
 
 def useful_runs(claim: Claim, alpha: float) -> int:
-    """The runs of a pass that has power, in epochs too, where half of the runs are of the last bet."""
-    return 2 * runs_to_detect(claim, _usefully_caught(claim), alpha=alpha)
+    """The runs of a pass without a finding, in epochs too, where half of the runs are of the last bet."""
+    detecting = 2 * runs_to_detect(claim, _usefully_caught(claim), alpha=alpha)
+    return max(PASS_FACTOR * runs_needed(claim, alpha), detecting)
 
 
 def _usefully_caught(claim: Claim) -> float:

@@ -18,6 +18,8 @@ from dpwitness.reconstruction.threshold_testing.oracle import Cells, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
 LEAST_DEVIATION: Final = 1e-7
+#: Random sums that tabulated sums complete: of 256 none is an even question at counts of 10⁵.
+PARTIAL_SUMS: Final = 1 << 12
 #: The largest count of the first cell, in the unit of all cells, that is tried: larger ones are within rounding errors.
 LARGEST_UNIT: Final = 1 << 20
 
@@ -32,7 +34,7 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     sums = codes @ values[completed]
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
-    partial = rng.integers(-1, 2, (4096 if len(free) else 1, len(free)), np.int8)
+    partial = rng.integers(-1, 2, (PARTIAL_SUMS if len(free) else 1, len(free)), np.int8)
     # Sums near 0 of nearly equal cells have about as many +1 as −1, and do not show counts that are all too large by
     # the same number. Sums of large cells minus small cells need more −1, and show them.
     against = rng.random(len(partial)) < 0.5

@@ -75,7 +75,7 @@ class Statistics(Learner):
         if not features:
             return
         entries = best_intervals(sample, objective, thorough=thorough)[:COMPARED_ENTRIES]
-        known = [sample.once(_in_many, item.interval.coordinate) for item in entries]
+        known = [sample.once(_of_entry_in_many, item.interval.coordinate) for item in entries]
         least = max((one.best(objective, 2.0).value for one in known), default=-math.inf)
         scans = [(sample.once(_in_many, feature), feature) for feature in features]
         # The best of many ranges is overestimated, so values are lowered by two standard errors.
@@ -123,11 +123,16 @@ def _many(sample: Sample) -> tuple[Rows, Integers]:
     return sample.some(LEARNING_RUNS)
 
 
-def _in_many(sample: Sample, of: Feature | int) -> Scan:
-    """The scan of a statistic, or of an entry by its column, in `LEARNING_RUNS` training runs."""
+def _in_many(sample: Sample, feature: Feature) -> Scan:
+    """The scan of a statistic in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
-    values = numbers(rows[:, of]) if isinstance(of, int) else of.values(rows)
-    return scan(values, times, SHARES, paired=not sample.repeats)
+    return scan(feature.values(rows), times, SHARES, paired=not sample.repeats)
+
+
+def _of_entry_in_many(sample: Sample, column: int) -> Scan:
+    """The scan of an entry, by its column, in `LEARNING_RUNS` training runs."""
+    rows, times = sample.once(_many)
+    return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
 
 def _table(sample: Sample, feature: Feature) -> Table:
