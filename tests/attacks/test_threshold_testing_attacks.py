@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     queries_of,
 )
-from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
+from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior, find_reference_cells
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
     OPEN_LIMIT,
     Bisection,
@@ -607,6 +608,24 @@ def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(ep
     with pytest.raises(InvalidParameter, match=f"epsilon2={epsilon2:g}"):
         adaptive_attack(oracle, np.random.default_rng(0), copies=copies)
     assert oracle.queries == 0
+
+
+def test_answers_that_contradict_each_other_leave_a_finite_posterior():
+    """Noise that is drawn once contradicts any counts; a covariance that is itself updated diverges at this seed."""
+    rng = np.random.default_rng(4)
+    counts = np.repeat([7, 0, 7, 0, 7, 40], [3, 3, 2, 3, 6, 7])
+    guess = np.array([6.0, 7, 4, 6, 2, 3, 6, 4, 2, 2, 3, 6, 6, 7, 7, 9, 10, 36, 38, 38, 39, 39, 40, 40])
+    posterior = Posterior(np.append(guess, 0.5) / 6, np.append(0.7 + 0.1 * guess, 0.6) / 6)
+    answers = SimpleNamespace(asked=np.zeros((0, len(counts)), np.int8), above=np.zeros(0, np.bool_))
+    noise = {}
+    for asked in range(0, 1640, 4):
+        signs = posterior.questions(rng, 4)
+        above = np.array([row @ counts + noise.setdefault(row.tobytes(), rng.normal()) >= 3 for row in signs])
+        answers.asked, answers.above = np.vstack([answers.asked, signs]), np.append(answers.above, above)
+        posterior.update(signs, above)
+        if asked % 16 == 0:
+            posterior.update_contradicted(answers)
+    assert np.abs(posterior.mean).max() < 100
 
 
 def test_reference_cells_of_large_counts_are_right_where_they_are_found():

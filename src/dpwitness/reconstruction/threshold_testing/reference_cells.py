@@ -7,6 +7,7 @@ filtering). As soon as whole numbers explain all answers, fresh sums next to the
 up to a common factor, which answers without query noise do not show.
 """
 
+from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -81,12 +82,21 @@ class Answers:
 
 
 class Posterior:
-    """The mean and covariance of counts and gap, cells + 1 numbers relative to the first count, which is exact."""
+    """The mean and covariance of counts and gap, cells + 1 numbers relative to the first count, which is exact.
+
+    `root` is a matrix R, shape (cells + 1, cells + 1), of which R Rᵀ is the covariance. Its updates are Potter's
+    (Battin, Astronautical Guidance, 1964): a covariance that is itself updated ceases to be positive.
+    """
 
     def __init__(self, mean: Floats, deviation: Floats) -> None:
-        self.mean, self.covariance = mean, np.diag(deviation**2)
-        self._widest = float(np.trace(self.covariance))
-        self.covariance[0, 0] = 0
+        self.mean, self.root = mean, np.diag(deviation)
+        self._widest = float(np.sum(self.root**2))
+        self.root[0, 0] = 0
+
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviation of each cell's count, shape (cells,)."""
+        return np.asarray(np.linalg.norm(self.root[:-1], axis=1))
 
     def questions(self, rng: np.random.Generator, number: int) -> Signs:
         """Signed sums that are each about as likely above the gap as below, shape (number, cells)."""
@@ -94,7 +104,7 @@ class Posterior:
         offset = np.abs(sums - self.mean[-1])
         best = np.argsort(offset, kind="stable")[: 4 * number + 28]
         rows = np.hstack([signs[best], -np.ones((len(best), 1))])
-        deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), LEAST_DEVIATION**2))
+        deviation = np.maximum(np.linalg.norm(rows @ self.root, axis=1), LEAST_DEVIATION)
         ratio = offset[best] / deviation
         even = ratio <= 0.15  # standard deviations: an even sum is above the gap with probability 44 to 56 %
         # Even sums come first, in descending order of their standard deviation.
@@ -105,16 +115,18 @@ class Posterior:
         """Condition on one answer after another, by the moments of the half-space that the answer leaves."""
         for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
             row = np.append(coefficients, -1.0)
-            towards = self.covariance @ row
-            variance = float(row @ towards)
-            if not variance > LEAST_DEVIATION**2:
+            direction = row @ self.root
+            deviation = float(np.linalg.norm(direction))
+            if deviation < LEAST_DEVIATION:
                 continue  # the sum is known up to rounding errors
-            deviation = np.sqrt(variance)
+            direction /= deviation
             # A mean on the wrong side counts as at most 6 standard deviations from the gap.
             a = max(side * float(row @ self.mean) / deviation, -6.0)
             ratio = float(np.exp(-a * a / 2 - log_ndtr(a))) / np.sqrt(2 * np.pi)
-            self.mean = self.mean + side * ratio * towards / deviation
-            self.covariance = self.covariance - np.outer(towards, towards) * (ratio * (ratio + a) / deviation**2)
+            towards = self.root @ direction
+            self.mean = self.mean + side * ratio * towards
+            left = max(1 - ratio * (ratio + a), 0.0)  # the share of the sum's variance that is left
+            self.root = self.root - np.outer(towards, direction) * (1 - np.sqrt(left))
 
     def update_contradicted(self, answers: Answers) -> None:
         """Widen the distribution and use again the answers that its mean contradicts, for at most 10 rounds.
@@ -126,26 +138,31 @@ class Posterior:
             wrong = np.flatnonzero((offset >= 0) != answers.above)
             if not len(wrong):
                 return
-            if np.trace(self.covariance) < self._widest:
-                self.covariance *= 1.5
+            if np.sum(self.root**2) < self._widest:
+                self.root *= np.sqrt(1.5)
             self.update(answers.asked[wrong], answers.above[wrong])
 
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
-        mean, deviation = self.mean[:-1], np.sqrt(np.maximum(np.diag(self.covariance)[:-1], 0))
-        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT))  # the number of tried units
-        units, misfit = np.arange(1.0, most + 1), np.zeros(most)
+        most = int(min(0.3 / max(float(np.median(self.deviation)), 1e-9), LARGEST_UNIT))  # the number of tried units
+        parts = (self._units(first, min(first + 16_384, most + 1)) for first in range(1, most + 1, 16_384))
+        for unit in islice(chain.from_iterable(parts), 20):
+            found = np.rint(unit * self.mean[:-1]).astype(np.int64)
+            if limits := answers.limits_of_gap(found):
+                return found, limits
+        return None
+
+    def _units(self, first: int, end: int) -> Floats:
+        """The numbers from `first` to below `end` of which the multiples of all means are about whole."""
+        mean, deviation = self.mean[:-1], self.deviation
+        units, misfit = np.arange(float(first), end), np.zeros(end - first)
         # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
         for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):
             scaled = units * mean[cell]
             misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
             kept = (misfit < min(9 + 3 * number, 3 * len(mean))) & (scaled > 0.5)
             units, misfit = units[kept], misfit[kept]
-        for unit in units[:20]:
-            found = np.rint(unit * mean).astype(np.int64)
-            if limits := answers.limits_of_gap(found):
-                return found, limits
-        return None
+        return units
 
 
 def find_reference_cells(
