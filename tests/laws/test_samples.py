@@ -5,10 +5,11 @@ import pytest
 
 from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
+from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.intervals import SINGLE_VALUES, _all_intervals, best_intervals
+from dpwitness.search.learners.intervals import best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
+from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
 from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
 
 EVENTS = [
@@ -35,24 +36,59 @@ def test_tables_and_rows_teach_the_same_event():
     assert turned.estimate.p == pytest.approx(0.3, abs=0.02)
 
 
-def intervals(values, thorough):
-    """The intervals that are tried in a column with these values on both sides."""
-    rows = np.asarray(values, np.float64)[:, None]
-    (column,) = _all_intervals(RowSample([(rows, rows)]), thorough)
-    return column
+def ranges_of(x, y, shares, paired=True):
+    """The scan of one column, from its values under D and under D′ in the same runs."""
+    return scan_of(np.append(x, y), np.repeat([[1, 0], [0, 1]], len(x), axis=1), shares, paired=paired)
 
 
-@pytest.mark.parametrize("thorough", [False, True])
-def test_a_continuous_column_has_no_single_values_and_few_values_are_taken_one_by_one(thorough):
+def intervals(values, shares):
+    return ranges_of(values, values, shares)
+
+
+@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
+def test_a_continuous_column_has_no_single_values_and_few_values_are_taken_one_by_one(shares):
     """Few cuts are not few values: the intervals between them were tried as single values, and a lucky one won."""
-    column = intervals(np.random.default_rng(1).normal(size=20_000), thorough)
+    column = intervals(np.random.default_rng(1).normal(size=20_000), shares)
     assert not np.any(np.isfinite(column.lows) & np.isfinite(column.highs))
     values = np.append(np.repeat(np.arange(SINGLE_VALUES - 1.0), 500), [99.0, 99.0])  # however rare
-    column = intervals(np.random.default_rng(2).permutation(values), thorough)
+    column = intervals(np.random.default_rng(2).permutation(values), shares)
     single = np.isfinite(column.lows) & np.isfinite(column.highs)
     assert column.lows[single].tolist() == list(range(SINGLE_VALUES - 1))  # 99 is what lies above 98
-    column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), thorough)
+    column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), shares)
     assert (0.0, LARGEST) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+
+
+POOLS = {
+    "continuous": np.random.default_rng(0).normal(size=600),
+    "few": np.arange(5.0),
+    "rounded": np.round(np.random.default_rng(0).normal(size=600), 1),
+    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST, -LARGEST, 0.0, NOT_A_NUMBER, NONE, 1.0]),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("runs", [1, 2, 40, 300])
+def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(pool, runs):
+    x, y = np.random.default_rng(runs).choice(POOLS[pool], (2, runs))
+    found = ranges_of(x, y, SHARES)
+    events = [Interval(coordinate=0, low=low, high=high) for low, high in zip(found.lows, found.highs, strict=True)]
+    a, b = (np.array([event.contains(side[:, None]) for event in events]).reshape(-1, runs) for side in (x, y))
+    assert np.allclose([found.p, found.q, found.both], [a.mean(1), b.mean(1), (a & b).mean(1)], rtol=0, atol=1e-12)
+    alone = ranges_of(x, y, SHARES, paired=False)
+    assert alone.both is None
+    assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
+    objective = GrowthAt(claim=ApproxDP(0.5))
+    numbers = np.unique([*x, *y])
+    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST)].tolist()
+    every = [Interval(coordinate=0, low=low) for low in numbers] + [Interval(coordinate=0, high=low) for low in numbers]
+    if pool == "few":
+        every += [Interval(coordinate=0, low=low, high=low + 1e-9) for low in numbers]
+    for event in every if len(numbers) <= SINGLE_VALUES else ():
+        p, q = event.contains(x[:, None]), event.contains(y[:, None])
+        both = np.array([(p & q).mean()])
+        for first, second in ((p, q), (q, p)):
+            value = objective(np.array([first.mean()]), np.array([second.mean()]), runs, 1.0, both)
+            assert found.best(objective, 1.0).value >= value - 1e-12
 
 
 @pytest.mark.parametrize("thorough", [False, True])
@@ -78,19 +114,18 @@ def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
 
 
 @pytest.mark.parametrize("size", [2, 300])
-@pytest.mark.parametrize("thorough", [False, True])
-def test_infinite_entries_are_values_like_others(size, thorough):
+@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
+def test_infinite_entries_are_values_like_others(size, shares):
     """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
     rng = np.random.default_rng(4)
     values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
     values[rng.random(4000) < 0.3] = np.inf
     values[rng.random(4000) < 0.2] = -np.inf
-    rows = values[:, None]
-    (column,) = _all_intervals(RowSample([(rows, rows)]), thorough)
+    column = intervals(values, shares)
     assert np.all((column.lows < column.highs) | (column.lows == np.inf))
     for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
         event = Interval(coordinate=0, low=low, high=high)
-        assert p == q == event.contains(rows[:2000]).mean()
+        assert p == q == event.contains(values[:, None]).mean()
     ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
     assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
 

@@ -19,9 +19,8 @@ from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
-from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import all_ranges, counts_of, ends_of
+from dpwitness.search.ranges import SHARES, all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 #: Standard errors by which values are lowered where events are compared: the best of forty is two higher by chance.

@@ -1,6 +1,7 @@
-"""Ranges of one statistic between rising edges, and their outsides, counted in paired runs by one table.
+"""Ranges of one entry or statistic: the scan for the best one, and tables of all ranges in paired runs.
 
-Cell k holds the values from edge k − 1 (included) to edge k (excluded); one more cell holds the runs without a value.
+Cell k of a table holds the values from edge k − 1 (included) to edge k (excluded); one more cell holds the runs without
+a value.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.events import LARGEST
+from dpwitness.events import LARGEST, Interval
 from dpwitness.events.counting import cells_between
+from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import SortedColumn, counted_columns
 
 
 @lru_cache(maxsize=64)
@@ -57,27 +60,34 @@ def counts_of(
     return hits, others, both
 
 
-#: The largest number of different values of a statistic for which each value is a range of its own.
+#: Shares of the values of a column at which it is cut: dense in the tails, which hold rare clear events.
+SHARES = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.01], np.arange(1, 64) / 64])
+SHARES = np.unique(np.concatenate([SHARES, 1 - SHARES]))
+#: Shares of the values of a column at which it is cut in a quick look.
+COARSE_SHARES = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
+#: The largest number of different values of a column for which each value is a range of its own.
 SINGLE_VALUES: Final = 64
+#: The least share of the runs of an input that return one value for which that value is a range of its own.
+ATOM_SHARE: Final = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best range of a statistic, its value by an objective, and whether D′ plays D."""
+    """The best range of a column, its value by an objective, and whether D and D′ are exchanged."""
 
     value: float
-    low: float
-    high: float
+    interval: Interval
     swapped: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Scan:
-    """Ranges of one statistic, and the shares of the runs of D, of D′ and of both in each; shapes (k,).
+    """Ranges of one column, and the shares of the `runs` runs of D, of D′ and of both in each; shapes (k,).
 
     `both` is None where outcomes are not paired by run; `few`: whether each value is one of the ranges.
     """
 
+    coordinate: int = 0
     lows: Floats
     highs: Floats
     p: Floats
@@ -88,58 +98,144 @@ class Scan:
 
     def best(self, objective: Objective, standard_errors: float) -> Best:
         """The range of the largest value in either direction; values are lowered by `standard_errors`."""
-        if not len(self.lows):
-            return Best(-np.inf, -np.inf, np.inf, False)
-        p, q = np.concatenate([self.p, self.q]), np.concatenate([self.q, self.p])
-        both = None if self.both is None else np.concatenate([self.both, self.both])
-        values = objective(p, q, self.runs, standard_errors, both)
-        swapped, k = divmod(int(values.argmax()), len(self.lows))
-        return Best(float(values.max()), float(self.lows[k]), float(self.highs[k]), bool(swapped))
+        return best_of([self], objective, standard_errors)[0]
 
     def proposals(self, objective: Objective, errors: Sequence[float]) -> list[Best]:
         """The best range for each number of standard errors in `errors`; each range once."""
         found = [self.best(objective, one) for one in errors]
-        return list({(one.low, one.high, one.swapped): one for one in found}.values())
+        return list({(one.interval, one.swapped): one for one in found}.values())
 
 
-def scan(values: Floats, times: Integers, shares: Floats, *, paired: bool) -> Scan:
-    """Count the ranges with one end of the values of k outcomes, and each value where they are few.
+def best_of(scans: Sequence[Scan], objective: Objective, standard_errors: float) -> list[Best]:
+    """The best range of each of some scans of equally many runs, in its better direction."""
+    if not scans:
+        return []
+    p, q = (np.concatenate([getattr(one, side) for one in scans]) for side in "pq")
+    both = None if scans[0].both is None else np.concatenate([one.both for one in scans if one.both is not None] * 2)
+    values = objective(np.append(p, q), np.append(q, p), scans[0].runs, standard_errors, both)
+    straight, swapped = np.split(values, 2)
+    better = np.maximum(straight, swapped)
+    found, start = [], 0
+    for one in scans:
+        if not len(one.lows):
+            found.append(Best(-np.inf, Interval(coordinate=one.coordinate), False))
+            continue
+        k = int(better[start : start + len(one.lows)].argmax())
+        interval = Interval(coordinate=one.coordinate, low=float(one.lows[k]), high=float(one.highs[k]))
+        found.append(Best(float(better[start + k]), interval, bool(swapped[start + k] > straight[start + k])))
+        start += len(one.lows)
+    return found
 
-    `values`: one of each outcome, NaN for no value; `times`: the counts of each outcome under D and D′, shape (2, k).
-    `paired`: whether the first half of the outcomes came under D and the others under D′ in the same runs. `shares`:
-    the shares of the runs at which many values are cut.
+
+def scan(
+    both: Sequence[SortedColumn], shares: Floats, runs: int, paired: Sequence[Floats] = (), coordinate: int = 0
+) -> Scan:
+    """Count the ranges of a column below and above every cut, and from single values to the next value.
+
+    `both`: the column of D and that of D′. The cuts are all values if few differ, else the values at `shares` of the
+    runs of each input; the single values are all values, else the frequent ones among the cuts. `paired`: the values
+    of D and of D′ in the same runs, NaN for no value, shape (2, runs). A range without the value +inf ends at the
+    largest finite number, since the end +inf means no end.
     """
-    runs = int(times[0].sum())
-    edges, few = _edges(values, times, shares)
-    n = len(edges) + 2
-    cells = cells_between(edges, values, n - 1)
-    places = np.arange(1, n - 1)
-    first, last = np.concatenate([0 * places, places]), np.concatenate([places, 0 * places + n - 1])
-    if few:
-        first, last = np.append(first, places), np.append(last, places + 1)
+    present = [column for column in both if len(column.values)]
+    values = _few_values(present)
+    cuts = _cuts(present, shares) if values is None else values
+    single = cuts[_frequent(both, cuts)] if values is None else cuts
+    following = _following(present, single)
+    # A single value without a value above it is the range above its cut.
+    infinite = any(column.values[-1] == np.inf for column in present)
+    proper = single < LARGEST if infinite else following < np.inf
+    single, following = single[proper], np.minimum(following[proper], LARGEST)
+    starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST)]  # codes of texts have no order
+    ends = np.clip(starts, -LARGEST, LARGEST)
+    edges = np.unique(np.concatenate([starts[starts > -np.inf], ends, single, following]))
+    above, below, left, right = (np.searchsorted(edges, some, "right") for some in (starts, ends, single, following))
+    infinity, end = np.full(len(starts), np.inf), len(edges) + 1
+    lows, first = np.concatenate([-infinity, starts, single]), np.concatenate([0 * above, above, left])
+    highs, last = np.concatenate([ends, infinity, following]), np.concatenate([below, 0 * above + end, right])
     if paired:
-        i, j = np.split(cells, 2)
-        table = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
-        hits, others, both = counts_of(table, first, last)
-        p, q, shared = hits / runs, others / runs, both / runs
+        x, y = (cells_between(edges, side, end) for side in paired)
+        table = np.bincount(x * (end + 1) + y, minlength=(end + 1) ** 2).reshape(end + 1, end + 1)
+        hits, others, shared = counts_of(table, first, last)
     else:
-        below = [np.append(0, np.cumsum(np.bincount(cells, weights=side, minlength=n))) for side in times]
-        p, q = ((side[last] - side[first]) / runs for side in below)
-        shared = None
-    starts, ends = ends_of(edges)
-    return Scan(starts[first], ends[last], p, q, shared, runs, few)
+        places = (np.searchsorted(column.values, edges) for column in both)
+        under = [np.concatenate([[0], c.cumulative[at], c.cumulative[-1:]]) for c, at in zip(both, places, strict=True)]
+        (hits, others), shared = (runs_under[last] - runs_under[first] for runs_under in under), None
+    return Scan(
+        coordinate=coordinate,
+        lows=lows,
+        highs=highs,
+        p=hits / runs,
+        q=others / runs,
+        both=None if shared is None else shared / runs,
+        runs=runs,
+        few=values is not None,
+    )
 
 
-def _edges(values: Floats, times: Integers, shares: Floats) -> tuple[Floats, bool]:
-    """All values and True where they are few; else the values at some shares of the runs of each input, and False."""
-    order = np.argsort(values)  # NaN goes last
-    ranked = values[order[: np.count_nonzero(~np.isnan(values))]]
-    different = ranked[np.append(True, ranked[1:] != ranked[:-1])] if len(ranked) else ranked
-    if len(different) <= SINGLE_VALUES:
-        return different, True
-    spots = []
-    for side in times:
-        cumulative = np.cumsum(side[order[: len(ranked)]])
-        if cumulative[-1]:
-            spots.append(ranked[np.searchsorted(cumulative, shares * (cumulative[-1] - 1), side="right")])
-    return np.unique(np.concatenate(spots)), False
+def scan_of(values: Floats, times: Integers, shares: Floats, *, paired: bool) -> Scan:
+    """The scan of the values of k outcomes, NaN for no value, whose counts under D and D′ have the shape (2, k).
+
+    `paired`: whether the first half of the outcomes came under D and the others under D′ in the same runs.
+    """
+    (first,), (second,) = counted_columns(values[None], times)
+    return scan((first, second), shares, int(times[0].sum()), np.split(values, 2) if paired else ())
+
+
+def _few_values(columns: Sequence[SortedColumn]) -> Floats | None:
+    """The different values of a column, sorted; None if there are more than `SINGLE_VALUES`."""
+    different = [np.empty(0)]
+    for values in (column.values for column in columns):
+        some = values[:: max(len(values) // (2 * SINGLE_VALUES), 1)]  # in most cases these show that many values differ
+        if np.count_nonzero(some[1:] != some[:-1]) >= SINGLE_VALUES:
+            return None
+        different.append(_different(values))
+    if max(map(len, different)) > SINGLE_VALUES:
+        return None
+    values = _different(np.sort(np.concatenate(different)))
+    return values if len(values) <= SINGLE_VALUES else None
+
+
+def _different(values: Floats) -> Floats:
+    """Each of sorted values once."""
+    first = np.empty(len(values), np.bool_)
+    first[:1] = True
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
+
+
+def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
+    """The quantiles of a column of many values, rising."""
+    # With the least value, which may be an atom that no share meets.
+    spots = [column.values[:1] for column in columns]
+    for values, cumulative in columns:
+        spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])
+    cuts = np.concatenate(spots)
+    cuts.sort()
+    cuts = _different(cuts)
+    if min(column.values[0] for column in columns) < LEAST_NUMBER:
+        ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
+        if any(first < last for first, last in ends):
+            cuts = np.union1d(cuts, [LEAST_NUMBER])  # between codes and numbers
+    return cuts
+
+
+def _frequent(columns: Sequence[SortedColumn], cuts: Floats) -> Booleans:
+    """Whether each cut is a frequent value, unlike a quantile of a continuous column, whose counts differ by chance."""
+    frequent = np.zeros(len(cuts), np.bool_)
+    for values, cumulative in columns:
+        first, last = (np.searchsorted(values, cuts, side) for side in ("left", "right"))
+        frequent |= cumulative[last] - cumulative[first] >= max(ATOM_SHARE * cumulative[-1], 1)
+    return frequent
+
+
+def _following(columns: Sequence[SortedColumn], single: Floats) -> Floats:
+    """The next value above each single value, on either side; above a code the next number."""
+    following = np.full(len(single), np.inf)
+    for column in columns:
+        after = np.searchsorted(column.values, single, side="right")
+        inside = after < len(column.values)
+        following[inside] = np.minimum(following[inside], column.values[after[inside]])
+    codes = (single < LEAST_NUMBER) & (single > -np.inf)
+    following[codes] = np.nextafter(single[codes], np.inf)
+    return following

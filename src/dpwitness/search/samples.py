@@ -257,6 +257,21 @@ def _sorted(columns: Floats) -> list[SortedColumn]:
     return [SortedColumn(column[:k], cumulative[: k + 1]) for column, k in zip(columns, present.tolist(), strict=True)]
 
 
+def counted_columns(columns: Floats, times: Integers) -> tuple[list[SortedColumn], list[SortedColumn]]:
+    """The sorted columns of D and of D′ of outcomes, shape (width, k), whose counts are `times`, shape (2, k)."""
+    order = np.argsort(columns, axis=1)  # not stable: the order of equal values does not matter
+    columns = np.take_along_axis(columns, order, axis=1)
+    present = columns.shape[1] - np.isnan(columns).sum(axis=1)
+    before = np.zeros((len(columns), 1), np.int64)
+    both = []
+    for side in times:
+        cumulative = np.cumsum(np.hstack([before, side[order]]), axis=1)
+        both.append(
+            [SortedColumn(c[:n], runs[: n + 1]) for c, runs, n in zip(columns, cumulative, present, strict=True)]
+        )
+    return both[0], both[1]
+
+
 class Table(Sample):
     """Repeating outcomes, each kept once; shape (k, width).
 
@@ -285,18 +300,7 @@ class Table(Sample):
     @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         inside = slice(None) if event is None else event.contains(self.outcomes)
-        columns = np.ascontiguousarray(self.outcomes[inside].T)
-        order = np.argsort(columns, axis=1)  # not stable: the order of equal values does not matter
-        columns = np.take_along_axis(columns, order, axis=1)
-        present = columns.shape[1] - np.isnan(columns).sum(axis=1)
-        before = np.zeros((len(columns), 1), np.int64)
-        both = []
-        for times in self.times[:, inside]:
-            cumulative = np.cumsum(np.hstack([before, times[order]]), axis=1)
-            both.append(
-                [SortedColumn(c[:n], runs[: n + 1]) for c, runs, n in zip(columns, cumulative, present, strict=True)]
-            )
-        return both[0], both[1]
+        return counted_columns(np.ascontiguousarray(self.outcomes[inside].T), self.times[:, inside])
 
     @override
     def some(self, most: int) -> tuple[Rows, Integers]:

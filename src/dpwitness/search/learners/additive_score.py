@@ -13,10 +13,9 @@ from typing_extensions import override
 
 from dpwitness.arrays import Floats, Rows
 from dpwitness.events import ScoreThreshold
-from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import Scan, scan
+from dpwitness.search.ranges import SHARES, Scan, scan_of
 from dpwitness.search.samples import Sample, informative_bins, score_of, shrunken_log_ratio
 
 #: The largest number of bins of an entry that distinguishes D from D′ by itself.
@@ -45,7 +44,7 @@ class AdditiveScores(Learner):
             return
         for score, one in sample.once(_learned):
             for found in one.proposals(objective, (1.0, 3.0)):  # the best of some hundred thresholds is overestimated
-                yield Proposal(event=score.between(found.low, found.high), swapped=found.swapped)
+                yield Proposal(event=score.between(found.interval.low, found.interval.high), swapped=found.swapped)
 
 
 def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
@@ -62,7 +61,7 @@ def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
     scores = [score_of(strong)] if len(strong) >= 2 else []
     if weak and len(strong) + len(weak) >= 2:
         scores.append(score_of(sorted([*strong, *weak], key=lambda part: part[0])))
-    return [(score, scan(score.score(sample.outcomes), sample.times, SHARES, paired=True)) for score in scores]
+    return [(score, scan_of(score.score(sample.outcomes), sample.times, SHARES, paired=True)) for score in scores]
 
 
 def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:

@@ -13,14 +13,14 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.arrays import Floats, Integers, Rows
-from dpwitness.events import Feature, FeatureEvent, Interval
+from dpwitness.events import Feature, FeatureEvent
 from dpwitness.events.encoding import EXACT_INTEGER_LIMIT
 from dpwitness.events.features import numbers
-from dpwitness.search.learners.intervals import COARSE_SHARES, SHARES, best_intervals
+from dpwitness.search.learners.intervals import best_intervals
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.learners.outcome_sets import best_sets
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import Scan, scan
+from dpwitness.search.ranges import COARSE_SHARES, SHARES, Scan, best_of, scan_of
 from dpwitness.search.samples import Sample, Table
 
 #: Statistics that show much the same: the best one of a family is looked at in more runs.
@@ -76,15 +76,14 @@ class Statistics(Learner):
             return
         entries = best_intervals(sample, objective, thorough=thorough)[:COMPARED_ENTRIES]
         known = [sample.once(_of_entry_in_many, item.interval.coordinate) for item in entries]
-        least = max((one.best(objective, 2.0).value for one in known), default=-math.inf)
+        least = max((one.value for one in best_of(known, objective, 2.0)), default=-math.inf)
         scans = [(sample.once(_in_many, feature), feature) for feature in features]
         # The best of many ranges is overestimated, so values are lowered by two standard errors.
         better = [(one.best(objective, 2.0).value, one, feature) for one, feature in scans]
         better = sorted((item for item in better if item[0] > least), key=lambda item: -item[0])
         for place, (_, one, feature) in enumerate(better[: PROPOSED_STATISTICS if thorough else 1]):
             for found in one.proposals(objective, (1.0, 3.0) if thorough and not place else (1.0,)):
-                within = Interval(coordinate=0, low=found.low, high=found.high)
-                yield Proposal(event=FeatureEvent(feature=feature, within=within), swapped=found.swapped)
+                yield Proposal(event=FeatureEvent(feature=feature, within=found.interval), swapped=found.swapped)
             if thorough and one.few:
                 for members, swapped in best_sets(sample.once(_table, feature), objective):
                     yield Proposal(event=FeatureEvent(feature=feature, within=members), swapped=swapped)
@@ -93,10 +92,10 @@ class Statistics(Learner):
 def _screened(sample: Sample, objective: Objective, of: Families) -> list[Feature]:
     """The best statistic of each family in some of the training runs, where it may be better than every entry."""
     families, entries = sample.once(_screening, of)
-    least = max((one.best(objective, 1.0).value for one in entries), default=-math.inf)
+    least = max((one.value for one in best_of(entries, objective, 1.0)), default=-math.inf)
     found = []
     for family in families:
-        values = [one.best(objective, 2.0).value for _, one in family]
+        values = [one.value for one in best_of([one for _, one in family], objective, 2.0)]
         feature, best = family[int(np.argmax(values))]
         if best.best(objective, -2.0).value > least:
             found.append((max(values), feature))
@@ -111,11 +110,11 @@ def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, S
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
     paired = not sample.repeats
     families = [
-        [(feature, scan(feature.values(rows), times, COARSE_SHARES, paired=paired)) for feature in family]
+        [(feature, scan_of(feature.values(rows), times, COARSE_SHARES, paired=paired)) for feature in family]
         for family in of(rows, times, columns)
     ]
     compared = columns[:SCREENED_ENTRIES]
-    entries = [scan(numbers(rows[:, column]), times, COARSE_SHARES, paired=paired) for column in compared]
+    entries = [scan_of(numbers(rows[:, column]), times, COARSE_SHARES, paired=paired) for column in compared]
     return [family for family in families if family], entries
 
 
@@ -126,13 +125,13 @@ def _many(sample: Sample) -> tuple[Rows, Integers]:
 def _in_many(sample: Sample, feature: Feature) -> Scan:
     """The scan of a statistic in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
-    return scan(feature.values(rows), times, SHARES, paired=not sample.repeats)
+    return scan_of(feature.values(rows), times, SHARES, paired=not sample.repeats)
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
     """The scan of an entry, by its column, in `LEARNING_RUNS` training runs."""
     rows, times = sample.once(_many)
-    return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
+    return scan_of(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
 
 def _table(sample: Sample, feature: Feature) -> Table:
