@@ -43,9 +43,6 @@ NOT_RUN = {
         "ci.md",
         "$ dpwitness compare main-dp.json dp.json",
     ): "needs reports of two branches; test_commands.py compares two",
-    ("commands.md", 'eval "$(dpwitness completion bash)"      # ~/.bashrc'): (
-        "stands in the start files of shells; test_commands.py completes in real ones"
-    ),
     (
         "comparison.md",
         "$ python -m museum --list",
