@@ -52,9 +52,6 @@ NOT_RUN = {
     ),
     ("effort.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
     ("effort.md", "# on_ray.py"): "needs Ray",
-    ("effort.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
-        "needs a cluster, for a day"
-    ),
     **dict.fromkeys(
         (("command.md", "# clinic_test.py"), ("command.md", "connection.execute(")),
         "needs another database; test_databases.py does the same",
