@@ -2,14 +2,18 @@
 
 import os
 import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint
+from pkgutil import iter_modules
 
 import pytest
 
+from dpwitness import algorithms
 from dpwitness.cli import main
 from dpwitness.errors import UnknownTarget
 from dpwitness.mechanisms import catalog
 from dpwitness.mechanisms.catalog import load, load_code, load_registered
+from dpwitness.targets import target_of
 
 LATE = """
 def noisy(rng, data):
@@ -115,3 +119,26 @@ def test_one_broken_target_hides_no_other(folder, monkeypatch, capsys):
         assert f"{name}_target" in line
     with pytest.raises(UnknownTarget, match=r"'broken_target' \(broken_package:f\)"):
         load_registered("broken_target")
+
+
+def test_one_entry_point_registers_the_targets_of_a_table(folder, monkeypatch):
+    """A module that cannot be imported, or without a table, hides no other target, and is an unknown target."""
+    (folder / "their_package.py").write_text(
+        "TARGETS = {'theirs': 'their_package:f'}\ndef f(rng, data):\n    return 0\n"
+    )
+    (folder / "failing_package.py").write_text("import no_such_module_xyz\n")
+    (folder / "empty_package.py").write_text("")
+    monkeypatch.syspath_prepend(folder)
+    points = [EntryPoint(name, f"{name}_package", catalog.TARGET_GROUP) for name in ("their", "failing", "empty")]
+    monkeypatch.setattr(catalog, "entry_points", lambda group: points)
+    assert list(catalog.registered()) == ["empty", "failing", "theirs"]
+    assert load_registered("theirs")(None, None) == 0
+    for name in ("failing", "empty"):
+        with pytest.raises(UnknownTarget, match=name):
+            load_registered(name)
+
+
+def test_the_table_has_every_marked_function():
+    modules = [import_module(f"dpwitness.algorithms.{one.name}") for one in iter_modules(algorithms.__path__)]
+    marked = {name for module in modules for name, value in vars(module).items() if target_of(value)}
+    assert marked | {"subset_sum_reconstruction"} == set(algorithms.TARGETS)

@@ -25,8 +25,23 @@ PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered targets by name: bundled ones, and targets of other installed packages."""
-    return {point.name: point for point in sorted(entry_points(group=TARGET_GROUP), key=lambda point: point.name)}
+    """All registered targets by name: bundled ones, and targets of other installed packages.
+
+    An entry point is a target, or a module whose table `TARGETS` has several targets: places `module:function` by name.
+    """
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=TARGET_GROUP):
+        points |= _table(point) or {point.name: point}
+    return dict(sorted(points.items()))
+
+
+def _table(point: EntryPoint) -> dict[str, EntryPoint]:
+    """The targets of a module that is an entry point; empty for another entry point, or one that cannot be loaded."""
+    try:
+        places = {} if point.attr else importlib.import_module(point.module).TARGETS
+        return {name: EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()}
+    except Exception:  # another package's code may raise any; where the target is loaded, a message says it
+        return {}
 
 
 def load_registered(name: str) -> Callable[..., object]:
