@@ -19,7 +19,7 @@ def test_the_citation_and_the_changelog_have_the_version_and_its_day():
     assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [PROJECT["version"]]
     assert [sections[1]] == [(PROJECT["version"], day) for day in re.findall(r"^date-released: (.+)$", citation, re.M)]
     of_this_version = changelog.partition(f"## [{PROJECT['version']}]")[2].partition("\n## [")[0]
-    assert re.findall(r"^### (.+)$", of_this_version, re.MULTILINE) == ["Added", "Changed", "Fixed"]
+    assert re.findall(r"^### (.+)$", of_this_version, re.MULTILINE) == ["Added", "Changed", "Removed", "Fixed"]
 
 
 def test_the_changelog_is_short_and_an_entry_is_a_line():
@@ -30,7 +30,7 @@ def test_the_changelog_is_short_and_an_entry_is_a_line():
 
 
 def test_no_other_version_stands_in_the_readme_and_the_documentation():
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     named = {(page.name, v) for page in pages for v in re.findall(r"dpwitness[ =]*v?(\d+\.\d+\.\d+)", page.read_text())}
     assert {version for _, version in named} <= {PROJECT["version"]}
 
