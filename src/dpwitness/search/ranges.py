@@ -149,6 +149,7 @@ def scan(
     starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST)]  # codes of texts have no order
     ends = np.clip(starts, -LARGEST, LARGEST)
     edges = np.unique(np.concatenate([starts[starts > -np.inf], ends, single, following]))
+    # The cell above each start, behind each end, and from each single value to the following one.
     above, below, left, right = (np.searchsorted(edges, some, "right") for some in (starts, ends, single, following))
     infinity, end = np.full(len(starts), np.inf), len(edges) + 1
     lows, first = np.concatenate([-infinity, starts, single]), np.concatenate([0 * above, above, left])
