@@ -9,8 +9,8 @@ import results
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(set((ROOT / "benchmarks").glob("*.py")) - {ROOT / "benchmarks" / "results.py"})
-#: Scripts without a table: `same_results` compares two versions, `table_builder_systems` is imported by two others.
-WITHOUT_SECTION = {"same_results", "table_builder_systems"}
+#: Scripts without a table: `same_results` compares two versions.
+WITHOUT_SECTION = {"same_results"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

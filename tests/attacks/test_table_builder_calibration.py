@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-import table_builder_calibration as calibration
+import table_builder_systems as calibration
 from dpwitness.reconstruction.table_builder import averaging, confidence, histogram
 from dpwitness.reconstruction.table_builder.averaging import AnsweredBlock
 from dpwitness.reconstruction.table_builder.oracle import AskedSystem

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import table_builder_calibration as calibration
+import table_builder_systems as calibration
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, ExactCounts, WithoutTotals
