@@ -499,13 +499,14 @@ class Audited(Restricted):
 
     def require(self, attribute, selections, where):
         place = attribute, str(where)
-        questions, unions = self._asked[place]
-        # A question about at most 63 values is a whole number with a bit for each value.
-        new = np.unique(selections @ (1 << np.arange(selections.shape[1])))
-        for question in np.setdiff1d(new, questions):
-            disjoint = questions[questions & question == 0]
-            unions = np.append(unions, disjoint | question)
-            questions = np.append(questions, question)
+        known, unions = self._asked[place]
+        # A question about at most 63 values is an integer with a bit for each value.
+        new = np.setdiff1d(selections @ (1 << np.arange(selections.shape[1])), known)
+        questions, more = np.append(known, new), [unions]
+        for number, question in enumerate(new, start=len(known)):
+            earlier = questions[:number]
+            more.append(earlier[earlier & question == 0] | question)
+        unions = np.concatenate(more)
         if np.unique(unions, return_counts=True)[1].max(initial=0) > self.limit:
             raise QuestionRefused(f"more than {self.limit} pairs of questions part one set of values in two")
         self._asked[place] = questions, unions
