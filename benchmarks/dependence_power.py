@@ -50,29 +50,29 @@ def _turn():
     return next(_kept("turn", itertools.count))
 
 
+def scaled(scale):
+    """Noise whose scale is a function of the number of calls before."""
+    return lambda: _fresh().laplace(0, scale(_turn()))
+
+
 def period(length, share=0.5, scale=2.0):
     """Noise whose scale is larger in the first share of every `length` calls."""
-    return lambda: _fresh().laplace(0, scale if _turn() % length < share * length else 1.0)
+    return scaled(lambda turn: scale if turn % length < share * length else 1.0)
 
 
-def pool(size, *, cycled):
-    """A pool of noises drawn once, and used in turn or at random."""
-
-    def noise():
-        drawn = _kept("pool", lambda: _fresh().laplace(size=size))
-        return drawn[_turn() % size if cycled else _fresh().integers(size)]
-
-    return noise
+def pool(size):
+    """Noises that are drawn once."""
+    return _kept("pool", lambda: _fresh().laplace(size=size))
 
 
-def shuffled(size):
-    """A pool that is used up in a new order each time."""
+def in_batches(size, make):
+    """Noise whose values are made in batches and used in turn."""
 
     def noise():
-        turn = _turn() % size
-        if turn == 0:
-            KEPT["pool"] = _fresh().permutation(_kept("pool", lambda: _fresh().laplace(size=size)))
-        return KEPT["pool"][turn]
+        place = _turn() % size
+        if place == 0:
+            KEPT["batch"] = make()
+        return KEPT["batch"][place]
 
     return noise
 
@@ -82,6 +82,11 @@ def by_the_clock(seconds):
     return lambda: np.random.default_rng(int(time.time() / seconds)).laplace()
 
 
+def laplace_quantile(u):
+    """The quantile of Laplace noise at u + 1/2."""
+    return -np.sign(u) * np.log1p(-2 * abs(u) + 1e-300)
+
+
 def autoregressive(share):
     """Laplace noise by the quantiles of an autoregressive Gaussian process."""
 
@@ -89,38 +94,14 @@ def autoregressive(share):
         from scipy.special import ndtr
 
         z = KEPT["z"] = share * _kept("z", lambda: _fresh().normal()) + np.sqrt(1 - share**2) * _fresh().normal()
-        u = ndtr(z) - 0.5
-        return -np.sign(u) * np.log1p(-2 * abs(u))
+        return laplace_quantile(ndtr(z) - 0.5)
 
     return noise
 
 
-def repeated(times):
-    """Noise of which each value comes `times` times."""
-
-    def noise():
-        if _turn() % times == 0:
-            KEPT["last"] = _fresh().laplace()
-        return KEPT["last"]
-
-    return noise
-
-
-def antithetic():
-    """Noise of which every second value is the negative of the last value."""
-    if _turn() % 2 == 0:
-        KEPT["last"] = _fresh().laplace()
-        return KEPT["last"]
-    return -KEPT["last"]
-
-
-def growing():
-    return _fresh().laplace(0, 1 + _turn() / 1000)
-
-
-def doubling():
-    """Noise whose scale alternates between 1 and 2 at powers of two."""
-    return _fresh().laplace(0, 1.0 + (int(_turn() + 1).bit_length() % 2))
+def equidistributed():
+    """Noise from a sequence of low discrepancy with a random start."""
+    return laplace_quantile((_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5)
 
 
 def walking():
@@ -140,26 +121,6 @@ def switching():
     if _fresh().random() < 0.1:
         KEPT["scale"] = 3.0 - _kept("scale", lambda: 1.0)
     return _fresh().laplace(0, _kept("scale", lambda: 1.0))
-
-
-def in_batches(size, *, ordered):
-    """Noise drawn in batches, in order of size or as drawn; the latter has no memory."""
-
-    def noise():
-        turn = _turn() % size
-        if turn == 0:
-            KEPT["batch"] = _fresh().laplace(size=size)
-            if ordered:
-                KEPT["batch"].sort()
-        return KEPT["batch"][turn]
-
-    return noise
-
-
-def equidistributed():
-    """Noise from a sequence of low discrepancy with a random start."""
-    u = (_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5
-    return -np.sign(u) * np.log1p(-2 * abs(u) + 1e-300)
 
 
 def of_this_process():
@@ -183,24 +144,26 @@ def _cached(entry):
 NOISES = {
     **{f"period_{n}": period(n) for n in (2, 3, 7, 32, 33, 64)},
     **{f"one_in_{n}": period(n, 1 / n, 3.0) for n in (3, 7, 32)},
-    **{f"cycled_{n}": pool(n, cycled=True) for n in (100, 1_000, 10_000)},
-    **{f"drawn_{n}": pool(n, cycled=False) for n in (100, 1_000, 10_000)},
-    "shuffled_1000": shuffled(1_000),
+    **{f"cycled_{n}": in_batches(n, lambda n=n: pool(n)) for n in (100, 1_000, 10_000)},
+    **{f"drawn_{n}": lambda n=n: pool(n)[_fresh().integers(n)] for n in (100, 1_000, 10_000)},
+    "shuffled_1000": in_batches(1_000, lambda: _fresh().permutation(pool(1_000))),
     "by_the_second": by_the_clock(1.0),
     "by_the_millisecond": by_the_clock(0.001),
     "autoregressive_50": autoregressive(0.5),
     "autoregressive_90": autoregressive(0.9),
     "autoregressive_99": autoregressive(0.99),
-    "twice": repeated(2),
-    "three_times": repeated(3),
-    "antithetic": antithetic,
-    "growing": growing,
-    "doubling": doubling,
+    "twice": in_batches(2, lambda: np.repeat(_fresh().laplace(), 2)),
+    "three_times": in_batches(3, lambda: np.repeat(_fresh().laplace(), 3)),
+    "antithetic": in_batches(2, lambda: _fresh().laplace() * np.array([1, -1])),
+    "growing": scaled(lambda turn: 1 + turn / 1000),
+    "doubling": scaled(
+        lambda turn: 1.0 + (turn + 1).bit_length() % 2
+    ),  # 1 or 2, in turn from one power of 2 to the next
     "walking": walking,
     "after_large": after_large,
     "switching": switching,
-    "sorted_batches": in_batches(64, ordered=True),
-    "batches": in_batches(64, ordered=False),
+    "sorted_batches": in_batches(64, lambda: np.sort(_fresh().laplace(size=64))),
+    "batches": in_batches(64, lambda: _fresh().laplace(size=64)),  # independent
     "equidistributed": equidistributed,
     "of_this_process": of_this_process,
     "connection": connection,

@@ -10,12 +10,10 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from scipy.stats import binom
-
 import dpwitness as dpw
 from dpwitness.mechanisms.catalog import load_registered, registered
 from dpwitness.targets import target_of
-from results import Table, finish, parser_of
+from results import Table, finish, most_false_alarms, parser_of
 
 ALPHA = 0.01
 EPSILON = 1.0
@@ -45,14 +43,12 @@ def refuted(seed: int, *, name: str, runs: int) -> str:
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, seeds=500, workers=2)
     parser.add_argument("targets", nargs="*", metavar="TARGET")
-    parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20_000)
-    parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    limit = int(binom.isf(1e-3, given.seeds, ALPHA))
+    limit = most_false_alarms(given.seeds, ALPHA)
     table, rows = Table("target", "refuted", "by bits", "within the limit", "seconds"), []
     with ProcessPoolExecutor(given.workers) as pool:
         for name in given.targets or correct_targets():

@@ -106,7 +106,6 @@ def main() -> None:
     expected, alone, largest = confirmed(here, runs)
     table = Table("workers", "s", "by one thread", "memory, MB", "traffic for 10⁹ runs, MB", "processor s for 10⁹ runs")
     table.add("0 (one thread)", f"{alone:.1f}", 1, f"{largest:.0f}", "–", "all")
-    rows = []
     for workers in given.workers:
         with scheduler(workers) as address:
             pool = Dispatcher(mechanism, cluster_of(address, 1), seed=1)
@@ -119,10 +118,9 @@ def main() -> None:
             table.add(
                 workers, f"{seconds:.1f}", f"{alone / seconds:.2f}", f"{largest:.0f}", f"{sent:.2f}", f"{used:.1f}"
             )
-            rows.append({"workers": workers, "seconds": seconds, "memory": largest, "traffic": sent, "processor": used})
     machine = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     text = f"Compiled `svt` on ten queries, {runs:.3g} paired runs; memory and traffic of the main process; {machine}."
-    finish(given, "Many workers", text, table, rows)
+    finish(given, "Many workers", text, table)
 
 
 if __name__ == "__main__":

@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from scipy.special import logsumexp, ndtr, ndtri
 
 import dpwitness as dpw
 from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
-from results import Table, finish, parser_of
+from results import Table, finish, most_false_alarms, parser_of
 
 ALPHA = 0.05
 SEEDS_A_TASK = 25
@@ -39,6 +38,7 @@ ROADS: dict[str, dict[str, int]] = {
 }
 #: Randomised response of ε = 1: the probability of the truth.
 TRUTH = math.e / (1 + math.e)
+RESPONSES = np.array([TRUTH, 1 - TRUTH]), np.array([1 - TRUTH, TRUTH])
 
 
 def gaussian(rng, data, size):
@@ -78,16 +78,16 @@ def six(rng, data, size):
     return np.searchsorted(np.cumsum(SIX[int(data[0])])[:-1], rng.random(size)).astype(float)
 
 
-def divergence_of_six(order):
+def divergence(laws, order):
     """D_α of the second law from the first; both directions are equal, as the laws mirror each other."""
-    p, q = SIX[::-1]
+    p, q = laws[::-1]
     return float(logsumexp(order * np.log(p) + (1 - order) * np.log(q)) / (order - 1))
 
 
-def rho_of_six():
-    """The largest D_α/α of the six outcomes, at the limit of α = 1 or on a fine grid of orders."""
-    p, q = SIX[::-1]
-    return max(float(p @ np.log(p / q)), *(divergence_of_six(a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
+def largest_rho(laws):
+    """The largest D_α/α of two laws that mirror each other, at the limit of α = 1 or on a fine grid of orders."""
+    p, q = laws[::-1]
+    return max(float(p @ np.log(p / q)), *(divergence(laws, a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
 
 
 def trade_off(a):
@@ -104,18 +104,6 @@ def divergence_of_laplace(order):
     """D_α of Lap(1) against Lap(1) + 1 (Mironov 2017, Table II)."""
     a = order
     return math.log(a / (2 * a - 1) * math.exp(a - 1) + (a - 1) / (2 * a - 1) * math.exp(-a)) / (a - 1)
-
-
-def divergence_of_response(order):
-    """D_α of randomised response (Mironov 2017, Proposition 5)."""
-    a, t = order, TRUTH
-    x, y = math.log(t), math.log(1 - t)
-    return float(np.logaddexp(a * x + (1 - a) * y, a * y + (1 - a) * x) / (a - 1))
-
-
-def rho_of_response():
-    """The largest D_α/α of randomised response: at the limit of α = 1, or on a fine grid of orders."""
-    return max(2 * TRUTH - 1, *(divergence_of_response(a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
 
 
 MEMBERS = [{"age": age, "member": age != 3} for age in (5, 3, 8)]
@@ -186,14 +174,14 @@ CASES = {
     "GaussianDP, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.GaussianDP(1.0)),
     "GaussianDP, four values": Case(mechanism=several, claim=lambda: dpw.GaussianDP(1.0)),
     "ZCDP, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.ZCDP(0.5)),
-    "ZCDP, randomised response": Case(mechanism=responded, claim=lambda: dpw.ZCDP(rho_of_response())),
+    "ZCDP, randomised response": Case(mechanism=responded, claim=lambda: dpw.ZCDP(largest_rho(RESPONSES))),
     "RenyiDP 2, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.RenyiDP(2.0, 1.0)),
     "RenyiDP 2, Laplace": Case(mechanism=laplace, claim=lambda: dpw.RenyiDP(2.0, divergence_of_laplace(2.0))),
     "RenyiDP 4, randomised response": Case(
-        mechanism=responded, claim=lambda: dpw.RenyiDP(4.0, divergence_of_response(4.0))
+        mechanism=responded, claim=lambda: dpw.RenyiDP(4.0, divergence(RESPONSES, 4.0))
     ),
-    "ZCDP, six outcomes": Case(mechanism=six, claim=lambda: dpw.ZCDP(rho_of_six())),
-    "RenyiDP 2, six outcomes": Case(mechanism=six, claim=lambda: dpw.RenyiDP(2.0, divergence_of_six(2.0))),
+    "ZCDP, six outcomes": Case(mechanism=six, claim=lambda: dpw.ZCDP(largest_rho(SIX))),
+    "RenyiDP 2, six outcomes": Case(mechanism=six, claim=lambda: dpw.RenyiDP(2.0, divergence(SIX, 2.0))),
     "PrivacyProfile, Gaussian": Case(mechanism=gaussian, claim=profile),
     "TradeOff, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.TradeOff(trade_off)),
     "plain, count of dicts": plain(count_of_dicts, PEOPLE),
@@ -217,14 +205,7 @@ def outcomes(name: str, road: str, first: int, last: int) -> tuple[int, int, int
         mechanism, more = as_mechanism(case.mechanism, first_side, neighbour=second_side), {}
     for seed in range(first, last):
         verdict = test(
-            mechanism,
-            alpha=ALPHA,
-            claim=claim,
-            neighbours=[case.pair],
-            seed=seed,
-            workers=1,
-            **more,
-            **ROADS[road],
+            mechanism, alpha=ALPHA, claim=claim, neighbours=[case.pair], seed=seed, workers=1, **more, **ROADS[road]
         )
         alarms += isinstance(verdict, dpw.Violation)
         above += verdict.lower_bound > claim.parameter * (1 + 1e-9)
@@ -233,13 +214,11 @@ def outcomes(name: str, road: str, first: int, last: int) -> tuple[int, int, int
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, seeds=1_000, workers=1)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
-    parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--roads", nargs="+", choices=ROADS, default=["search", "plain"])
-    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    limit, rows = int(stats.binom.isf(1e-3, given.seeds, ALPHA)), []
+    limit, rows = most_false_alarms(given.seeds, ALPHA), []
     table = Table("case", "road", "refuted", "bound above the truth", "with cells", "ms a check", "within the limit")
     with ProcessPoolExecutor(given.workers) as pool:
         for name, case in CASES.items():

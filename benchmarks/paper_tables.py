@@ -81,7 +81,7 @@ def threshold_testing(repeat, seeds, given):
                 f"{best[:, 2].mean():.1f}",
             )  # fmt: skip
     text = f"{len(seeds)} repetitions; the adaptive attack spends all of ε on its questions, whose number is per cell."
-    finish(given, "Threshold testing: Tables 2 and 3", text, table, table.lines)
+    finish(given, "Threshold testing: Tables 2 and 3", text, table)
 
 
 def averaged(file, noise, suppression, partitions, base, base_partitions, seed):
@@ -110,7 +110,7 @@ def table_builder(repeat, seeds, given):
         f"{len(seeds)} repetitions. Table 2: r = 2, s = 4, base of the 10 largest values, one run in the paper. "
         "Table 3: ages, base 17 to 27, 1,000 two-partitions of it."
     )
-    finish(given, "TableBuilder: Tables 2 and 3", text, table, table.lines)
+    finish(given, "TableBuilder: Tables 2 and 3", text, table)
 
 
 def decoded(size, law, ratio, seed):
@@ -137,18 +137,17 @@ def subset_sum(repeat, seeds, given):
         f"{len(seeds)} repetitions: the share of right bits of the linear program / of least squares (what the latter "
         "expects; nan where it sees that the answers are no sums of bits with normal errors)."
     )
-    finish(given, "Subset sums: where blatant non-privacy ends", text, table, table.lines)
+    finish(given, "Subset sums: where blatant non-privacy ends", text, table)
 
 
 PAPERS = {one.__name__: one for one in (threshold_testing, table_builder, subset_sum)}
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, workers=2)
     parser.add_argument("papers", nargs="*", metavar="PAPER", default=[*PAPERS])
     parser.add_argument("--repeat", type=int, default=20, help="repetitions of each cell (default 20)")
     parser.add_argument("--sizes", type=int, nargs="+", default=[128], help="people of subset sums (default 128)")
-    parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     if unknown := set(given.papers) - set(PAPERS):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(PAPERS)}")

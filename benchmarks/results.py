@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import binom
+
 from dpwitness.files import write_atomically
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -20,22 +22,45 @@ OUTPUT.add_argument("--json", type=Path, metavar="FILE", help="write all figures
 OUTPUT.add_argument("--write", action="store_true", help="replace the section of benchmarks/RESULTS.md")
 
 
-def parser_of(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose description is the docstring of a script, with the options of all scripts."""
+def parser_of(doc: str | None, *, seeds: int | None = None, workers: int | None = None) -> argparse.ArgumentParser:
+    """A parser whose description is the docstring of a script, with the options of all scripts.
+
+    `seeds`, `workers`: the defaults of the options `--seeds` and `--workers`, for scripts that have these.
+    """
     kind = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=doc, formatter_class=kind, parents=[OUTPUT])
+    parser = argparse.ArgumentParser(description=doc, formatter_class=kind, parents=[OUTPUT])
+    if seeds is not None:
+        parser.add_argument(
+            "--seeds", type=int, default=seeds, metavar="N", help="seeds of each row (default: %(default)s)"
+        )
+    if workers is not None:
+        parser.add_argument(
+            "--workers", type=int, default=workers, metavar="N", help="processes (default: %(default)s)"
+        )
+    return parser
+
+
+def most_false_alarms(seeds: int, alpha: float) -> int:
+    """The number of false alarms of so many checks that a level of α exceeds in one series of a thousand."""
+    return int(binom.isf(1e-3, seeds, alpha))
 
 
 class Table:
-    """A table in Markdown; each line is printed as soon as it is added."""
+    """A table in Markdown; each line is printed as soon as it is added. `rows`: the cells by title, for `--json`."""
 
     def __init__(self, *titles: str) -> None:
+        self.titles = titles
+        self.rows: list[dict[str, object]] = []
         self.lines: list[str] = []
-        self.add(*titles)
-        self.add(*["---"] * len(titles))
+        self._print(*titles)
+        self._print(*["---"] * len(titles))
 
     def add(self, *cells: object) -> None:
         """Add a row."""
+        self.rows.append(dict(zip(self.titles, cells, strict=True)))
+        self._print(*cells)
+
+    def _print(self, *cells: object) -> None:
         self.lines.append("| " + " | ".join(map(str, cells)) + " |")
         print(self.lines[-1], flush=True)
 
@@ -44,9 +69,13 @@ class Table:
 
 
 def finish(given: argparse.Namespace, title: str, text: str, table: Table, rows: Any = None) -> None:
-    """Write all figures to `--json`, and with `--write` the section of this title with a text and a table."""
-    if given.json and rows is not None:
-        write_atomically(given.json, json.dumps(rows, indent=1) + "\n")
+    """Write all figures to `--json`, and with `--write` the section of this title with a text and a table.
+
+    `rows`: figures for `--json` that the table does not show; the cells of the table if None.
+    """
+    if given.json:
+        figures = table.rows if rows is None else rows
+        write_atomically(given.json, json.dumps(figures, indent=1, default=str) + "\n")
     if given.write:
         words = [f"benchmarks/{Path(sys.argv[0]).name}", *OUTPUT.parse_known_args()[1]]
         head = f"`python {shlex.join(words)}`, dpwitness {version('dpwitness')}:"

@@ -3,9 +3,8 @@
 For a fixed pair with independent sides, laws P and Q of outcomes, and a claim of pure ε, every test of level α takes at
 least log(1/α)/KL_inf paired runs in the mean, where KL_inf is the minimum of KL(P‖P′) + KL(Q‖Q′) over all pairs of laws
 that the claim allows. The other columns are the confirm runs of a check on the event that its search found, with
-evidence computed after each run and search runs not counted, and the runs that the best single event would take. With
---epochs a check bets from the first run on, and all of its runs are counted. The limit ignores δ, with which it may be
-larger. `published`: the mean number of runs in Kutta et al. (2026), at α = 0.05.
+evidence computed after each run and search runs not counted, and the runs that the best single event would take. The
+limit ignores δ, with which it may be larger. `published`: the mean number of runs in Kutta et al. (2026), at α = 0.05.
 """
 
 import math
@@ -159,20 +158,15 @@ def place(event: Event, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))
 
 
-def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> float:
-    """Paired confirm runs until the claim is refuted, with evidence after each; infinite beyond `most`.
-
-    `epochs`: all runs of a check in epochs, with evidence after each epoch.
-    """
+def runs_of(case: Case, seed: int, alpha: float, most: int) -> float:
+    """Paired confirm runs until the claim is refuted, with evidence after each; infinite beyond `most`."""
     claim = dpw.ApproxDP(case.epsilon, case.delta)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         verdict = dpw.check(
             case.mechanism, claim=claim, neighbours=[(case.pair.data, case.pair.neighbour)], alpha=alpha, seed=seed,
-            max_time=20.0, workers=1, bits=False, **({"search_runs": 0, "runs": most} if epochs else {}),
+            max_time=20.0, workers=1, bits=False,
         )  # fmt: skip
-    if epochs:
-        return verdict.runs_made if verdict.refuted else math.inf
     witness = verdict.witness
     table, weights = bets_and_weights(claim, witness.estimate)
     logs = np.zeros(len(weights))
@@ -188,13 +182,10 @@ def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> 
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, seeds=40)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"parts of the names of {', '.join(CASES)}")
-    parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--alpha", type=float, default=0.05)
-    parser.add_argument("--epochs", action="store_true")
     given = parser.parse_args()
-    rows = []
     table = Table("case", "limit", "best event", "mean", "standard error", "mean / limit", "never", "published")
     for name, make in CASES.items():
         if given.cases and not any(part in name for part in given.cases):
@@ -203,16 +194,13 @@ def main() -> None:
         nats = math.log(1 / given.alpha)
         least, single = nats / limit(*case.laws, case.epsilon), nats / best_event(case)
         most = int(MOST * least)
-        taken = np.array([runs_of(case, seed, given.alpha, most, epochs=given.epochs) for seed in range(given.seeds)])
+        taken = np.array([runs_of(case, seed, given.alpha, most) for seed in range(given.seeds)])
         inside = taken[np.isfinite(taken)]
         mean, error = inside.mean(), inside.std() / math.sqrt(len(inside))
-        rows.append({"case": name, "limit": least, "best_event": single, "mean": mean, "error": error,
-                     "ratio": mean / least, "never": len(taken) - len(inside)})  # fmt: skip
         numbers = (f"{number:.1f}" for number in (least, single, mean, error))
         table.add(name, *numbers, f"{mean / least:.2f}", len(taken) - len(inside), PUBLISHED.get(name, "–"))
     text = f"Paired runs to a refutation at α = {given.alpha}, {given.seeds} seeds; limit: the least mean of any test."
-    title = "Runs to a refutation in epochs" if given.epochs else "Runs to a refutation"
-    finish(given, title, text, table, rows)
+    finish(given, "Runs to a refutation", text, table)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.questions import Asking, system_of
+from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.oracle import FORM
 from results import Table, finish, parser_of
 
 #: A function from the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
@@ -68,7 +72,13 @@ BREAK: dict[str, Law] = {
 }
 
 
+#: A function from the bits and a generator to a system, which answers a subset.
 Maker = Callable[..., Callable[[Any], float]]
+
+
+def by_sum(law: Law) -> Maker:
+    """A system whose answers follow a law."""
+    return lambda bits, rng: lambda q: float(law(float(bits[q].sum()), q, bits, rng))
 
 
 def own(adds: Callable[..., Any], deviation: float) -> Maker:
@@ -138,29 +148,19 @@ UNTOLD: dict[str, Maker] = {
     "half_add_0.1_noisy": weighted(0.1, 1 / 2, 0.3),
     "half_add_nothing_noisy": weighted(0.0, 1 / 2, 0.3),
 }
-LAWS = (*KEEP, *BREAK, *MEMORY, *HIDDEN, *UNTOLD)
+LAWS: dict[str, Maker] = {
+    **{name: by_sum(law) for name, law in {**KEEP, **BREAK}.items()}, **MEMORY, **HIDDEN, **UNTOLD
+}  # fmt: skip
 #: Limits of the claims that are counted together.
 LIMITS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
-def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    if made := {**MEMORY, **HIDDEN, **UNTOLD}.get(name):
-        return made(bits, rng)
-    law = {**KEEP, **BREAK}[name]
-    return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
-
-
 def attack(name: str, size: int, seed: int, adversary: str = "least-squares") -> tuple[Any, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
-    from dpwitness.machine import Deadline
-    from dpwitness.reconstruction.questions import Asking, system_of
-    from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
-    from dpwitness.reconstruction.subset_sum.oracle import FORM
-
-    rng = np.random.default_rng([LAWS.index(name), size, seed])
+    rng = np.random.default_rng([list(LAWS).index(name), size, seed])
     bits = rng.integers(0, 2, size)
     used, fresh = question_counts(size, None, None)
-    asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
+    asking = Asking(FORM, system_of(LAWS[name](bits, rng), FORM, seed=seed))
     found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh, adversary=adversary), Deadline(math.inf))
     return found.finding.probability, found.reconstruction.bits == bits
 

@@ -242,9 +242,8 @@ def bounded(mechanism: Callable[..., Any], case: Case, seed: int, max_time: floa
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, seeds=8)
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *(case.__name__ for case in CASES)])
-    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--bounds", action="store_true")
     parser.add_argument("--max-time", type=float, default=60.0, help="seconds of a bound of what cannot be compiled")
     given = parser.parse_args()

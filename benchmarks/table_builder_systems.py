@@ -814,8 +814,7 @@ nine of 26 to 6,308 people and three suppressed ones of 1, 2 and 3. By two-parti
 
 
 def main() -> None:
-    parser = results.parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=20, help="runs, or systems, of a row (default 20)")
+    parser = results.parser_of(__doc__, seeds=20)
     parser.add_argument("--only", nargs="+", choices=tuple(SYSTEMS))
     goals = ("histogram", "suppressed", "perturbation", "defences")
     parser.add_argument("--goal", choices=goals, default="histogram")

@@ -90,15 +90,15 @@ def table(results: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, seeds=8)
     parser.add_argument("--rows", nargs="+", metavar="NAME", choices=ROWS, default=list(ROWS), help="all of them")
-    parser.add_argument("--seeds", type=int, default=8, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0, metavar="K")
     parser.add_argument("--runs", type=int, default=20_000_000, metavar="N", help="confirm runs of each bound")
     parser.add_argument("--alpha", type=float, default=0.1, metavar="A")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    before = given.json.read_text().splitlines() if given.json and given.json.exists() else []
+    file, given.json = given.json, None  # written here, a line after each bound
+    before = file.read_text().splitlines() if file and file.exists() else []
     known = {(one["row"], one["seed"], one["runs"], one["alpha"]): one for one in map(json.loads, before)}
     results = []
     for seed in range(given.first_seed, given.first_seed + given.seeds):
@@ -107,9 +107,9 @@ def main() -> None:
             if one is None:
                 one = bounded(name, seed, given.runs, given.alpha)
                 print(f"{name:27s} seed {seed}: {one['bound']:.4f} in {one['seconds']:.1f} s", flush=True)
-                if given.json:
-                    with given.json.open("a") as file:
-                        file.write(json.dumps(one, ensure_ascii=False) + "\n")
+                if file:
+                    with file.open("a") as opened:
+                        opened.write(json.dumps(one, ensure_ascii=False) + "\n")
             results.append(one)
     text = f"Bounds of ε at confidence {1 - given.alpha:g} from {given.runs:,} paired runs, {given.seeds} seeds."
     finish(given, "Lower bounds of twenty mechanisms", text, table(results))
