@@ -17,6 +17,7 @@ differentially private table, for counts of doctor's visits in the RAND health i
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -475,14 +476,16 @@ class SingleValues(Restricted):
                 raise QuestionRefused("a question names one value, or all but one or two: there is no 'or'")
 
 
-def capped(cap):
+class Capped(Restricted):
     """A system that answers at most `cap` questions (query throttling, section 7)."""
 
-    def require(self, attribute, selections, where):
-        if self.asked + len(selections) > cap:
-            raise QuestionRefused(f"{self.asked} of {cap} questions are spent: no {len(selections)} more")
+    def __init__(self, table, rng, cap):
+        super().__init__(table, rng)
+        self.cap = cap
 
-    return type("Capped", (Restricted,), {"require": require})
+    def require(self, attribute, selections, where):
+        if self.asked + len(selections) > self.cap:
+            raise QuestionRefused(f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more")
 
 
 class Audited(Restricted):
@@ -680,41 +683,41 @@ def geometric(epsilon):
 
 @dataclass(frozen=True, kw_only=True)
 class Defence:
-    """A system, the attack on it with its place in the paper, and its noise `law` if theory predicts a result."""
+    """A system, the attack on it and its place in the paper, and the law of the noise if theory predicts a result."""
 
     system: Callable[..., System]
-    name: str
-    attack: Callable[..., tuple]
+    attack: str
+    recover: Callable[..., tuple]
     law: noise_laws.NoiseLaw | None = None
     targets: tuple[int, ...] = TARGETS
 
 
 def averaged(kind, law, section):
     """A system of independent noises of one law, which two-partitions average away."""
-    name, attack = f"two-partitions (section {section})", by_two_partitions(Plan())
-    return Defence(system=simulated(kind, lambda r: law), name=name, attack=attack, law=law)
+    attack, system = f"two-partitions (section {section})", simulated(kind, lambda r: law)
+    return Defence(system=system, attack=attack, recover=by_two_partitions(Plan()), law=law)
 
 
 def throttled(cap):
     """A system that answers at most `cap` questions."""
-    name, attack = "fewer two-partitions (section 7)", by_two_partitions(Plan(questions=cap))
-    return Defence(system=capped(cap), name=name, attack=attack, law=noise_laws.uniform(2))
+    attack, recover = "fewer two-partitions (section 7)", by_two_partitions(Plan(questions=cap))
+    return Defence(system=partial(Capped, cap=cap), attack=attack, recover=recover, law=noise_laws.uniform(2))
 
 
 def unanswered(kind, section):
     """A system whose noise 200 two-partitions for each value do not average away."""
-    name = f"none known here: two-partitions fail (section {section})"
-    return Defence(system=simulated(kind), name=name, attack=by_two_partitions(Plan(partitions=200)))
+    attack = f"none known here: two-partitions fail (section {section})"
+    return Defence(system=simulated(kind), attack=attack, recover=by_two_partitions(Plan(partitions=200)))
 
 
 DEFENCES = {
     "counts of at most 4 suppressed, no noise": Defence(
-        system=simulated(ExactCounts), name="differencing: everybody minus all but the value (section 2.2)",
-        attack=by_differencing,
+        system=simulated(ExactCounts), attack="differencing: everybody minus all but the value (section 2.2)",
+        recover=by_differencing,
     ),
     "fresh noise within ±2 for each question": Defence(
-        system=simulated(FreshNoisyCounts), name="the same question, again and again (section 2.2)",
-        attack=by_repeating, law=noise_laws.uniform(2),
+        system=simulated(FreshNoisyCounts), attack="the same question, again and again (section 2.2)",
+        recover=by_repeating, law=noise_laws.uniform(2),
     ),
     "the same people get the same noise, ±2 (Algorithm 1)": averaged(BoundedNoisyCounts, noise_laws.uniform(2), "4.2"),
     "the same by keys (as deployed), ±2": averaged(KeyedNoisyCounts, noise_laws.uniform(2), "5.1"),
@@ -726,22 +729,22 @@ DEFENCES = {
     "a cap of 500 questions, ±2": throttled(500),
     "a cap of 2,000 questions, ±2": throttled(2000),
     "an audit: at most 50 two-partitions of a set, ±2": Defence(
-        system=Audited, name="three-partitions (section 7.2)", attack=by_three_partitions, law=noise_laws.uniform(2),
+        system=Audited, attack="three-partitions (section 7.2)", recover=by_three_partitions, law=noise_laws.uniform(2),
         targets=(0, 10, 48),  # the audit compares each question with all earlier ones
     ),
     "no 'or' in questions, ±2": Defence(
-        system=SingleValues, name="split averaging: with a value, and without it (section 9)", attack=by_splitting
+        system=SingleValues, attack="split averaging: with a value, and without it (section 9)", recover=by_splitting
     ),
     "totals are sums of published answers, ±2": unanswered(WithoutTotals, "7"),
     "the t-th noise within ±2·√t": unanswered(GrowingNoisyCounts, "6"),
     "one more noise for each value named (layers), ±2": Defence(
         system=simulated(ValueLayeredNoisyCounts),
-        name="into 2 sets and into 5: its layer counts 2 and 5 times (section 9)",
-        attack=by_two_and_five_sets, law=noise_laws.uniform(2),
+        attack="into 2 sets and into 5: its layer counts 2 and 5 times (section 9)",
+        recover=by_two_and_five_sets, law=noise_laws.uniform(2),
     ),
     "a private table: geometric noise of ε = 1 for each cell, drawn once": Defence(
         system=lambda table, rng: PrivateTable(table, (ATTRIBUTE, "idp"), epsilon=1.0, rng=rng),
-        name="none: every answer is a sum of its cells (Ghosh et al. 2009)", attack=by_cells, law=geometric(1.0),
+        attack="none: every answer is a sum of its cells (Ghosh et al. 2009)", recover=by_cells, law=geometric(1.0),
     ),
 }  # fmt: skip
 
@@ -769,14 +772,9 @@ def measure(seeds):
         plain = "refused" if row["two_partitions"] is None else f"{row['two_partitions']:.0%}"
         theory = "" if row["predicted"] is None else f"{row['predicted']:.1%}"
         table.add(
-            name,
-            defence.name,
-            f"{row['questions']:,.0f}",
-            f"{row['published']:.0%}",
-            plain,
-            f"{row['right']:.1%}",
+            name, defence.attack, f"{row['questions']:,.0f}", f"{row['published']:.0%}", plain, f"{row['right']:.1%}",
             theory,
-        )
+        )  # fmt: skip
     return rows, table
 
 
@@ -785,27 +783,30 @@ def attacked(defence, people, streams):
     targets = people.positions(ATTRIBUTE, defence.targets)
     true = people.histogram(ATTRIBUTE)[targets]
 
-    def right(attack, stream):
-        """The share of right counts, the number of questions a value, and the share that theory expects."""
-        rng = np.random.default_rng(stream)
-        system = defence.system(people, rng)
-        counts, predicted = attack(system, rng, targets, defence.law)
-        return np.mean(np.array(counts) == true), system.asked / len(true), predicted and predicted / len(true)
+    def right(recover, streams):
+        """The mean share of right counts, the questions a value, and the share that theory expects."""
+        found = []
+        for stream in streams:
+            rng = np.random.default_rng(stream)
+            system = defence.system(people, rng)
+            counts, predicted = recover(system, rng, targets, defence.law)
+            found.append((np.sum(np.array(counts) == true), system.asked, np.nan if predicted is None else predicted))
+        return np.mean(found, axis=0) / len(true)
 
     def published(system, rng, targets, law):
         return system.ask(ATTRIBUTE, np.eye(len(people.values[ATTRIBUTE]), dtype=np.bool_)[targets]), None
 
-    found, questions, predicted = zip(*(right(defence.attack, stream) for stream in streams), strict=True)
+    share, questions, predicted = right(defence.recover, streams)
     try:
-        plain = np.mean([right(by_two_partitions(Plan(partitions=200)), stream)[0] for stream in streams[:2]])
+        plain = right(by_two_partitions(Plan(partitions=200)), streams[:2])[0]
     except QuestionRefused:
         plain = None
     return {
-        "questions": np.mean(questions),
-        "published": np.mean([right(published, stream)[0] for stream in streams]),
+        "questions": questions,
+        "published": right(published, streams)[0],
         "two_partitions": plain,
-        "right": np.mean(found),
-        "predicted": None if None in predicted else np.mean(predicted),
+        "right": share,
+        "predicted": None if np.isnan(predicted) else predicted,
     }
 
 
