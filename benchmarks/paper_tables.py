@@ -46,6 +46,8 @@ TABLE_3 = {
     (3, 50): 89.8, (3, 100): 103.9, (3, 200): 110.0, (3, 250): 110.8,
     (5, 50): 70.2, (5, 100): 88.0, (5, 200): 98.2, (5, 250): 103.6,
 }  # fmt: skip
+#: People of the subset sums.
+SIZE = 128
 LAWS = ("uniform", "adversarial", "binomial", "gaussian")
 RATIOS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
@@ -113,25 +115,21 @@ def table_builder(repeat, seeds, given):
     finish(given, "TableBuilder: Tables 2 and 3", text, table)
 
 
-def decoded(size, law, ratio, seed):
+def decoded(law, ratio, seed):
     """The shares of right bits of a linear program and of least squares, and the share that least squares expects."""
-    rng = np.random.default_rng([seed, size, LAWS.index(law), RATIOS.index(ratio)])
-    secret, family, queries = rng.integers(0, 2, size), int(rng.integers(1 << 30)), query_count(size)
-    answers = ask(secret, ratio * math.sqrt(size), queries, law, family, rng)
-    subsets = subset_family(size, queries, family)
+    rng = np.random.default_rng([seed, SIZE, LAWS.index(law), RATIOS.index(ratio)])
+    secret, family, queries = rng.integers(0, 2, SIZE), int(rng.integers(1 << 30)), query_count(SIZE)
+    answers = ask(secret, ratio * math.sqrt(SIZE), queries, law, family, rng)
+    subsets = subset_family(SIZE, queries, family)
     linear, squares = polynomial_adversary(subsets, answers), least_squares_adversary(subsets, answers)
-    expected = math.nan if squares.expected_right is None else squares.expected_right / size
+    expected = math.nan if squares.expected_right is None else squares.expected_right / SIZE
     return np.mean(linear.bits == secret), np.mean(squares.bits == secret), expected
 
 
 def subset_sum(repeat, seeds, given):
-    table = Table("E/√n", *(f"{law} {size}" for law in LAWS for size in given.sizes))
+    table = Table("E/√n", *(f"{law} {SIZE}" for law in LAWS))
     for ratio in RATIOS:
-        means = [
-            np.array(repeat(partial(decoded, size, law, ratio), seeds)).mean(axis=0)
-            for law in LAWS
-            for size in given.sizes
-        ]
+        means = [np.array(repeat(partial(decoded, law, ratio), seeds)).mean(axis=0) for law in LAWS]
         table.add(f"{ratio:g}", *(f"{linear:.3f} / {squares:.3f} ({own:.3f})" for linear, squares, own in means))
     text = (
         f"{len(seeds)} repetitions: the share of right bits of the linear program / of least squares (what the latter "
@@ -147,7 +145,6 @@ def main() -> None:
     parser = parser_of(__doc__, workers=2)
     parser.add_argument("papers", nargs="*", metavar="PAPER", default=[*PAPERS])
     parser.add_argument("--repeat", type=int, default=20, help="repetitions of each cell (default 20)")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[128], help="people of subset sums (default 128)")
     given = parser.parse_args()
     if unknown := set(given.papers) - set(PAPERS):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(PAPERS)}")

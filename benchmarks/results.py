@@ -29,14 +29,9 @@ def parser_of(doc: str | None, *, seeds: int | None = None, workers: int | None 
     """
     kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=kind, parents=[OUTPUT])
-    if seeds is not None:
-        parser.add_argument(
-            "--seeds", type=int, default=seeds, metavar="N", help="seeds of each row (default: %(default)s)"
-        )
-    if workers is not None:
-        parser.add_argument(
-            "--workers", type=int, default=workers, metavar="N", help="processes (default: %(default)s)"
-        )
+    for name, default, meaning in (("--seeds", seeds, "seeds of each row"), ("--workers", workers, "processes")):
+        if default is not None:
+            parser.add_argument(name, type=int, default=default, metavar="N", help=f"{meaning} (default: {default})")
     return parser
 
 
