@@ -36,7 +36,7 @@ def parser_of(doc: str | None, *, seeds: int | None = None, workers: int | None 
 
 
 def most_false_alarms(seeds: int, alpha: float) -> int:
-    """The number of false alarms of so many checks that a level of α exceeds in one series of a thousand."""
+    """The number of false alarms in `seeds` checks that a test of level α exceeds in one series of a thousand."""
     return int(binom.isf(1e-3, seeds, alpha))
 
 

@@ -750,7 +750,7 @@ DEFENCES = {
 
 
 def measure(seeds):
-    """The figures of each defence, attacked on so many systems, and their table.
+    """The figures of each defence, from attacks on `seeds` systems, and their table.
 
     `questions`: the mean number of questions a value, with the questions for all values together. `right`: the share of
     counts recovered; `published`: the share of published answers that are right; `predicted`: the share that theory
