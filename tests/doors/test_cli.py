@@ -1,3 +1,5 @@
+"""Commands as a user types them: what they print, refuse and save."""
+
 import json
 import re
 import shlex
@@ -51,18 +53,10 @@ def test_a_claim_is_read_before_the_users_code_is_loaded(mine, capsys):
 
 
 def test_list(capsys):
-    code, out, _ = run(capsys, "list")
-    assert code == 0
-    assert "isvt3" in out
+    assert run(capsys, "list")[0] == 0
     code, out, _ = run(capsys, "list", "--json")
-    names = {row["name"] for row in json.loads(out)}
-    assert {
-        "laplace_mechanism",
-        "histogram",
-        "histogram_wrong_scale",
-        "svt",
-        *(f"isvt{k}" for k in range(1, 5)),
-    } <= names
+    assert code == 0
+    assert {"laplace_mechanism", "histogram", "svt", "isvt1", "isvt3"} <= {row["name"] for row in json.loads(out)}
 
 
 def test_check_convicts_with_exit_code_1(capsys, tmp_path):
@@ -70,8 +64,7 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
     code, out, err = run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--runs", "5e4", "--save", saved)
     assert (code, err) == (1, "")
     assert out.startswith("VIOLATED: isvt1(")
-    for part in ("input D", "neighbour D′", "event", "on D ", "on D′", "reproduce: dpwitness check isvt1"):
-        assert part in out
+    assert "reproduce: dpwitness check isvt1" in out
     assert run(capsys, "replay", saved, "--seed", 2, "--runs", "5e4")[0] == 1
     assert json.loads(saved.read_text())["verdict"] == "violated"
 
@@ -97,13 +90,6 @@ def test_a_parameter_is_json_or_as_in_python_or_text(text, value):
     (read,) = settings([f"name={text}"]).values()
     assert read == value
     assert type(read) is type(value)
-
-
-@pytest.mark.parametrize("limit", [["--max-time", "60"], ["--runs", "4000000"]])
-def test_the_command_that_repeats_a_check_names_a_limit_that_was_given(limit):
-    line = repeating(parsed(["check", "svt", "--epsilon", "1", "--alpha", "1e-6", *limit]))
-    assert limit[0] in line
-    assert "--alpha" not in line  # its default, which means the same
 
 
 #: The arguments of `check` that change no counts.
@@ -135,6 +121,13 @@ def test_the_command_that_repeats_a_check_has_all_that_can_change_counts(given):
     assert {**vars(again), "context": None} == {**vars(first), "context": None}
 
 
+def test_the_command_that_repeats_a_check_names_limits_that_were_given_and_no_defaults():
+    for limit in (["--max-time", "60"], ["--runs", "4000000"]):
+        line = repeating(parsed(["check", "svt", "--epsilon", "1", "--alpha", "1e-6", *limit]))
+        assert limit[0] in line
+        assert "--alpha" not in line
+
+
 @pytest.mark.campaign
 def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, tmp_path):
     few = ("check", "laplace_mechanism", "--epsilon", 1, "--seed", 1, "--runs", "2e4")
@@ -152,21 +145,13 @@ def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, 
     assert re.search(r"reproduce: .* --no-bits --seed 1", out)
 
 
-def test_check_json_has_every_documented_key(capsys):
+def test_check_prints_its_result_as_json(capsys):
     code, out, err = run(capsys, "check", "svt", "--epsilon", 0.7, "--runs", "1e5", "--json", "--quiet")
     value = json.loads(out)
-    assert code == 0
-    assert err == ""
-    assert {
-        "verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound",
-        "detectable_epsilon", "witness", "runs", "seed", "reproducible", "seconds", "versions",
-    } <= set(value)  # fmt: skip
+    assert (code, err) == (0, "")
     assert value["verdict"] == "not-refuted"
     assert value["claim"] == {"kind": "approx-dp", "epsilon": 0.7, "delta": 0.0}
-    assert value["runs"]["confirm"] == 100_000
-    assert {"input", "neighbour", "event", "counts"} <= set(value["witness"])
-    assert {"kind", "description"} <= set(value["witness"]["event"])
-    assert sum(value["witness"]["counts"].values()) == 100_000
+    assert value["runs"]["confirm"] == sum(value["witness"]["counts"].values()) == 100_000
 
 
 @pytest.mark.campaign
@@ -343,13 +328,12 @@ def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_ki
 
 @pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])
 def test_own_kinds_of_results_are_imported_by_an_option(capsys, own_kinds, command):
-    code, _, err = run(capsys, *command)
-    assert code == 2
-    assert re.search(UNKNOWN, err)
-    assert run(capsys, *command, "--import", "kinds.py")[0] == 0
-    code, _, err = run(capsys, *command, "--import", "none.py")
-    assert code == 2
-    assert "there is no file none.py" in err
+    for more, expected, said in (
+        ((), 2, UNKNOWN), (("--import", "kinds.py"), 0, ""), (("--import", "none.py"), 2, "there is no file none.py")
+    ):  # fmt: skip
+        code, _, err = run(capsys, *command, *more)
+        assert code == expected
+        assert re.search(said, err)
 
 
 @pytest.mark.campaign
@@ -399,20 +383,17 @@ def test_the_claim_of_an_object_is_read_from_it(capsys, tmp_path, monkeypatch):
     data = ("--records", "people.csv", "--outcome", "coef_", "--runs", "300", "--seed", 1)
     code, out, err = run(capsys, "check", "est.py:claimed", "--pair", "[0]", "[1]", "--runs", "300")
     assert (code, "at the claim ε = 1;" in out) == (0, True), err
-    code, _, err = run(capsys, "check", "est.py:unclaimed", *data)
-    assert code == 2
-    assert "check needs --epsilon, or --claim" in err
-    for claim in ((), ("--epsilon", 1)):
-        code, _, err = run(capsys, "check", "est.py:PrivateRidge", *data, "--form", "xy", *claim)
+    for line, said in (
+        (("est.py:unclaimed", *data), "check needs --epsilon, or --claim"),
+        (("est.py:PrivateRidge", *data, "--form", "xy"), "PrivateRidge is a class: give an object of it, or make=…"),
+        (("est.py:PrivateRidge", *data, "--form", "xy", "--epsilon", 1), "PrivateRidge is a class: "),
+        (("est.py:model", *data, "--form", "array"), "fit takes X and y: give form='xy'"),
+        (("est.model", "--epsilon", 1), "unknown target 'est.model'"),
+    ):
+        code, _, err = run(capsys, "check", *line)
         assert code == 2
-        assert "PrivateRidge is a class: give an object of it, or make=…" in err
-    code, _, err = run(capsys, "check", "est.py:model", *data, "--form", "array")
-    assert code == 2
-    assert "fit takes X and y: give form='xy'" in err
-    assert "errors=" not in err
-    code, _, err = run(capsys, "check", "est.model", "--epsilon", 1)
-    assert code == 2
-    assert "unknown target 'est.model'" in err
+        assert said in err
+        assert "errors=" not in err
 
 
 def test_bound(capsys):
@@ -432,6 +413,7 @@ BAD_LINES = [
     ("attack threshold_testing --epsilon 1e-19", "--epsilon 1e-19 must be at least 1e-12"),
     ("check isvt33 --epsilon 1", "unknown target 'isvt33'; did you mean 'isvt3'"),
     ("check qqqq --epsilon 1", "`dpwitness list` shows"),
+    ("check \udcff --epsilon 1", r"unknown target '\udcff'"),
     ("check mine.py:noisysum --epsilon 1", "has no 'noisysum'; did you mean 'noisy_sum'?"),
     ("check mine.py:nothing --epsilon 1", "has no 'nothing'; it has: noisy_sum, breaks, unknown"),
     ("check mine.py --epsilon 1", "say which function"),

@@ -245,10 +245,6 @@ def test_init_never_overwrites_without_being_told_to(folder, capsys):
     assert Path("test_privacy.py").read_text() == "mine"
     assert main(["init", "mine.py:noisy_sum", "--force"]) == 0
     assert "noisy_sum" in Path("test_privacy.py").read_text()
-    before = Path("mine.py").read_text()
-    assert main(["init", "mine.py:noisy_sum", "--force", "--output", "./mine.py"]) == 2
-    assert "--output mine.py would overwrite the file of FILE.py:FUNCTION" in capsys.readouterr().err
-    assert Path("mine.py").read_text() == before
 
 
 @pytest.mark.campaign
