@@ -26,59 +26,34 @@ from dpwitness.cli import output as results_of_commands
 from dpwitness.cli.command import FileType
 from dpwitness.mechanisms.catalog import load
 
+#: What mechanisms do in a run, by the name of the mechanism.
+DOES = {
+    "noisy": "return data[0] + rng.laplace(0, 1 / epsilon)",
+    "leaves": "sys.exit(0)",
+    "leaves_in_a_run": "CALLS.append(None); return rng.random() if len(CALLS) <= 30 else sys.exit(0)",
+    "removes_its_folder": "os.path.isdir('../here') and os.rmdir('../here'); return data[0] + rng.laplace(0, 0.1)",
+    "leaves_for_a_folder_that_is_removed": """
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+        return data[0] + rng.laplace(0, 0.1)""",
+    "ends": "raise GeneratorExit('no luck')",
+    "panics": "raise Panic('no luck')",
+    "stops": "os.kill(os.getpid(), signal.SIGINT); return 1.0",
+    "is_ended": "os.kill(os.getpid(), signal.SIGTERM); return 1.0",
+    "swallows": """
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+        except BaseException:
+            raise ValueError("something else") from None""",
+}
 MINE = """
-import os, signal, sys, tempfile, warnings
-
-def noisy(rng, data, epsilon):
-    return data[0] + rng.laplace(0, 1 / epsilon)
-
-def leaves(rng, data, epsilon):
-    sys.exit(0)
-
-def leaves_in_a_run(rng, data, epsilon, calls=[]):
-    calls.append(None)
-    if len(calls) > 30:
-        sys.exit(0)
-    return rng.random()
-
-def removes_its_folder(rng, data, epsilon):
-    if os.path.isdir("../here"):
-        os.rmdir("../here")
-    return data[0] + rng.laplace(0, 0.1)
-
-def leaves_for_a_folder_that_is_removed(rng, data, epsilon):
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-    return data[0] + rng.laplace(0, 0.1)
-
-def ends(rng, data, epsilon):
-    raise GeneratorExit("no luck")
-
-class Panic(BaseException):
-    pass
-
-def panics(rng, data, epsilon):
-    raise Panic("no luck")
-
-def stops(rng, data, epsilon):
-    os.kill(os.getpid(), signal.SIGINT)
-    return 1.0
-
-def is_ended(rng, data, epsilon):
-    os.kill(os.getpid(), signal.SIGTERM)
-    return 1.0
-
-def swallows(rng, data, epsilon):
-    try:
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):
-            pass
-    except BaseException:
-        raise ValueError("something else") from None
-
-def unwrap(outcome):
-    return outcome.value
-"""
+import os, signal, sys, tempfile
+CALLS = []
+class Panic(BaseException): ...
+def unwrap(outcome): return outcome.value
+""" + "\n".join(f"def {name}(rng, data, epsilon):\n        {does}" for name, does in DOES.items())
 
 
 @pytest.fixture

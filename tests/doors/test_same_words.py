@@ -167,9 +167,6 @@ def test_a_type_checker_knows_the_parameters(tmp_path):
     assert errors == [("6", "call-arg"), ("7", "arg-type"), ("8", "call-arg"), ("9", "arg-type")], found
 
 
-# Mechanisms as they are written.
-
-
 def handing_on(function):
     @functools.wraps(function)
     def wrapper(*given, **named):
@@ -232,9 +229,6 @@ async def later(rng, data):
 def test_an_async_function_has_to_be_run():
     with pytest.raises(dpw.InvalidParameter, match=r"later is an async function: wrap it .* asyncio.run\(later\("):
         dpw.check(later, claim=1, neighbours=ONE)
-
-
-# Messages.
 
 
 def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
