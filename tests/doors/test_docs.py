@@ -237,25 +237,15 @@ def test_every_page_is_in_the_table_of_contents():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_page_holds_what_a_merge_left(page):
-    assert not re.findall(r"^(?:<{7}|={7}|>{7})", page.read_text(), re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_section_stands_twice_on_a_page(page):
-    headings = re.findall(r"^#+ .*$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+def test_a_page_is_whole(page):
+    """No rest of a merge and no section twice; its links lead somewhere, and the names in its text exist."""
+    text = page.read_text()
+    assert not re.findall(r"^(?:<{7}|={7}|>{7})", text, re.MULTILINE)
+    headings = re.findall(r"^#+ .*$", BLOCK.sub("", text), re.MULTILINE)
     assert sorted(headings) == sorted(set(headings))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text()):
+    for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text):
         assert (page.parent / target).exists(), target
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_names_in_the_text_exist(page):
-    for name in re.findall(r"\bdpw\.([A-Za-z_]\w*)", page.read_text()):
+    for name in re.findall(r"\bdpw\.([A-Za-z_]\w*)", text):
         assert hasattr(dpw, name), name
 
 
@@ -283,13 +273,15 @@ def test_every_key_of_a_saved_result_is_described():
     assert not [key for key in sorted(keys) if f"`{key}`" not in page]
 
 
-#: What a page calls an option of another program.
-OTHERS = {"--extra", "--help"}
-
-
 def test_options_in_the_text_exist():
-    known = set(OTHERS) | {f"--dp-{name}" for name in SESSION_OPTIONS} | {"--version", "--traceback", "--junitxml"}
-
+    """Those of other programs too."""
+    known = {f"--dp-{name}" for name in SESSION_OPTIONS} | {
+        "--version",
+        "--traceback",
+        "--junitxml",
+        "--extra",
+        "--help",
+    }
     for _, command in commands():
         known.update(name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
     known.update(re.findall(r'"(--[a-z]+)"', (ROOT / "museum" / "__main__.py").read_text()))

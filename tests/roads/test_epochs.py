@@ -89,16 +89,6 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
 
 
 @pytest.mark.campaign
-def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
-    one, two = (
-        dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, runs=2_000, seed=5, workers=workers) for workers in (1, 2)
-    )
-    assert isinstance(one, dpw.Violation)
-    assert (one.counts, one.epoch_runs, one.log_e_value) == (two.counts, two.epoch_runs, two.log_e_value)
-    assert one.witness.event == two.witness.event
-
-
-@pytest.mark.campaign
 def test_a_pass_says_what_its_second_half_would_have_caught():
     verdict = checked(honest, runs=2_000)
     assert isinstance(verdict, dpw.NotRefuted)

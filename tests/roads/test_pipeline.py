@@ -82,16 +82,17 @@ def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed
 
 
 @pytest.mark.campaign
-def test_bound_of_a_known_epsilon():
-    result = dpw.bound(load("histogram_wrong_scale"), epsilon=1.5, runs=2_000_000, seed=1)
-    assert 0.60 <= result.epsilon_lower_bound <= 1 / 1.5
-
-
-@pytest.mark.campaign
-def test_bound_finds_the_pair_that_moves_most_answers_up_and_the_rest_down():
-    """More than an optimal event allows with independent sides (0.0846 at 2·10⁷ runs), and never above the truth."""
-    result = dpw.bound(load("svt"), epsilon=0.1, runs=5_000_000, seed=1)
-    assert 0.078 <= result.epsilon_lower_bound <= 0.1
+@pytest.mark.parametrize(
+    ("name", "epsilon", "runs", "least", "truth"),
+    [
+        ("histogram_wrong_scale", 1.5, 2_000_000, 0.60, 1 / 1.5),
+        # The pair that moves most answers up and the rest down: more than an optimal event allows with independent
+        # sides (0.0846 at 2·10⁷ runs).
+        ("svt", 0.1, 5_000_000, 0.078, 0.1),
+    ],
+)
+def test_a_bound_is_near_the_truth_and_never_above_it(name, epsilon, runs, least, truth):
+    assert least <= dpw.bound(load(name), epsilon=epsilon, runs=runs, seed=1).epsilon_lower_bound <= truth
 
 
 @pytest.mark.parametrize("seeds", [100, pytest.param(600, marks=pytest.mark.campaign)])
@@ -128,8 +129,15 @@ def test_delta_is_counted_in():
 
 
 @pytest.mark.campaign
-def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
-    one, two = (dpw.check(load("isvt4"), epsilon=0.7, seed=4, workers=w, search_runs=100_000) for w in (1, 2))
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [("isvt4", {"seed": 4, "search_runs": 100_000}), ("isvt1", {"seed": 5, "search_runs": 0, "runs": 2_000})],
+)
+def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers(name, limits):
+    """By a search, and by epochs."""
+    one, two = (dpw.check(load(name), epsilon=0.7, workers=workers, **limits) for workers in (1, 2))
+    assert isinstance(one, dpw.Violation)
+    assert (one.epoch_runs, one.log_e_value) == (two.epoch_runs, two.log_e_value)
     assert one.witness.to_json() == two.witness.to_json()
     assert one.reproducible
 

@@ -234,15 +234,9 @@ def measurement(carrier, measure="MaxDivergence", loss=1.0):
 
 @pytest.mark.parametrize(
     ("carrier", "given", "argument"),
-    [
-        ("bool", 1, True),
-        ("Vec<bool>", [0, 1], [False, True]),
-        ("f64", 1, 1.0),
-        ("i32", 2, 2),
-        ("usize", 2, 2),
-        ("Vec<f32>", [1], [1.0]),
-    ],
-)
+    [("bool", 1, True), ("Vec<bool>", [0, 1], [False, True]), ("f64", 1, 1.0), ("i32", 2, 2), ("usize", 2, 2),
+     ("Vec<f32>", [1], [1.0])],
+)  # fmt: skip
 def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
     seen = []
     thing = as_mechanism(measurement(carrier), as_finite_numbers(given), outcome=lambda text: seen.append(text) or 0.0)
@@ -321,11 +315,6 @@ def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
         stated_claim(measurement("f64"), d_in=-1)
 
 
-def test_a_list_of_pairs_is_a_relation():
-    (pair,) = job(fixed, claim=1.0, neighbours=[([0.0], [1.0])]).relation.candidates()
-    assert (pair.data, pair.neighbour) == ([0.0], [1.0])
-
-
 WRONG = {
     "epsilon": (InvalidClaim, ["a", [1.0], True, -1.0, 0.0, float("nan")]),
     "claim": (InvalidClaim, ["a", [1.0], True, -1.0, float("nan")]),
@@ -360,15 +349,14 @@ def test_wrong_types_are_refused_by_name_in_one_line(name, value):
 @pytest.mark.parametrize("name", ["epsilon", "claims"])
 @pytest.mark.parametrize("value", ["0.5", [], None, ["a"], {"a": 1}])
 def test_a_curve_refuses_what_is_no_list_of_numbers(name, value):
-    settings = {"epsilon": [1.0], "claims": [1.0], "neighbours": ONE}
     with pytest.raises((InvalidParameter, InvalidClaim)):
-        dpw.curve(fixed, **{**settings, name: value})
+        dpw.curve(fixed, **{"epsilon": [1.0], "claims": [1.0], "neighbours": ONE, name: value})
 
 
 def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
-    with pytest.raises(InvalidParameter, match=r"method='fisher' must be one of exact, score"):
+    with pytest.raises(InvalidParameter, match=r"method='fisher'"):
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
-    with pytest.raises(InvalidParameter, match="alpha=5e-324 is too small: give at least 1e-300"):
+    with pytest.raises(InvalidParameter, match="alpha=5e-324 is too small"):
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=5e-324)
 
 
