@@ -82,21 +82,19 @@ def needs(rng, data, scale):
     return 0.0
 
 
-WRONG = {
-    "check": ({"max_runs": 3}, "check has no parameter 'max_runs'; did you mean 'runs'"),
-    "replay": ({"max_runs": 3}, "replay has no parameter 'max_runs'; did you mean 'runs'?"),
-    "bound": ({"confidence": 0.9}, "bound has no parameter 'confidence'; it takes mechanism, epsilon,"),
-    "curve": ({"epsilons": [1]}, "curve has no parameter 'epsilons'; did you mean 'epsilon'?"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_an_unknown_parameter_is_refused_by_what_is_meant(name):
-    given, said = WRONG[name]
-    with pytest.raises(dpw.InvalidParameter, match=re.escape(said)):
-        getattr(dpw, name)(noisy, **given)
-    with pytest.raises(dpw.InvalidParameter, match=re.escape("noisy has: give parameters={'scale': 2.0}")):
-        getattr(dpw, name)(noisy, scale=2.0)
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("check", {"max_runs": 3}, "check has no parameter 'max_runs'; did you mean 'runs'"),
+        ("replay", {"max_runs": 3}, "replay has no parameter 'max_runs'; did you mean 'runs'?"),
+        ("bound", {"confidence": 0.9}, "bound has no parameter 'confidence'; it takes mechanism, epsilon,"),
+        ("curve", {"epsilons": [1]}, "curve has no parameter 'epsilons'; did you mean 'epsilon'?"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_by_what_is_meant(name, given, said):
+    for unknown, meant in ((given, said), ({"scale": 2.0}, "noisy has: give parameters={'scale': 2.0}")):
+        with pytest.raises(dpw.InvalidParameter, match=re.escape(meant)):
+            getattr(dpw, name)(noisy, **unknown)
 
 
 #: Of each command the function, and the options that have other names there or are none of its.
@@ -167,50 +165,26 @@ def test_a_type_checker_knows_the_parameters(tmp_path):
     assert errors == [("6", "call-arg"), ("7", "arg-type"), ("8", "call-arg"), ("9", "arg-type")], found
 
 
-def handing_on(function):
-    @functools.wraps(function)
-    def wrapper(*given, **named):
-        return function(*given, **named)
-
-    return wrapper
-
-
-def by_position(function):
-    @functools.wraps(function)
-    def wrapper(*given):
-        return function(*given)
-
-    return wrapper
-
-
-def looking_at_the_input(function):
-    @functools.wraps(function)
-    def wrapper(*given, **named):
-        rng, data = given
-        return function(rng, data, **named)
-
-    return wrapper
-
-
-def without_generator(function):
-    @functools.wraps(function)
-    def wrapper(data):
-        return function(np.random.default_rng(), data)
-
-    return wrapper
+#: What wrappers of a mechanism do with what they are given.
+WRAPPERS = {
+    "hands it on": lambda function: lambda *given, **named: function(*given, **named),
+    "by position": lambda function: lambda *given: function(*given),
+    "looks at the input": lambda function: lambda *given, **named: function(given[0], given[1], **named),
+    "draws itself": lambda function: lambda data: function(np.random.default_rng(), data),
+}
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("wrap", [handing_on, by_position, looking_at_the_input, without_generator])
-def test_a_wrapped_function_is_called_through_its_wrapper(wrap):
-    @wrap
+@pytest.mark.parametrize("how", WRAPPERS)
+def test_a_wrapped_function_is_called_through_its_wrapper(how):
     def mechanism(rng, data, scale=0.2):
         return data[0] + rng.laplace(0, scale)
 
-    verdict = dpw.check(mechanism, claim=1, neighbours=ONE, outcome=float, **{**FEW, "runs": 2_000})
+    wrapped = functools.wraps(mechanism)(WRAPPERS[how](mechanism))
+    verdict = dpw.check(wrapped, claim=1, neighbours=ONE, outcome=float, **{**FEW, "runs": 2_000})
     assert verdict.refuted
-    assert verdict.reproducible == (wrap is not without_generator)
-    assert verdict.parameters == ({} if wrap is without_generator else {"scale": 0.2})
+    assert verdict.reproducible == (how != "draws itself")
+    assert verdict.parameters == ({} if how == "draws itself" else {"scale": 0.2})
 
 
 @pytest.mark.parametrize("wrap", [functools.singledispatch, functools.cache, functools.lru_cache(maxsize=3)])

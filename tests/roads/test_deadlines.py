@@ -78,9 +78,16 @@ def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
     assert list(ordered([lambda: time.sleep(0.3)], 1, Deadline(time.monotonic() + 0.1))) == [None]
 
 
-def hanging(runs):
-    """A plain Python mechanism that returns so many runs at once and then never again; what sets it free."""
-    free = threading.Event()
+@pytest.fixture
+def free():
+    """What sets free whatever waits for it: at the end of the test, at the latest."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def hanging(free, runs):
+    """A plain Python mechanism that returns so many runs at once, and the others once it is set free."""
     left = [math.inf]
 
     def mechanism(rng, value):
@@ -91,31 +98,23 @@ def hanging(runs):
 
     ready = as_mechanism(mechanism, PAIR.data, outcome=float)  # which tries it out
     ready.shard, left[0] = 2, runs
-    return ready, free
+    return ready
 
 
-def test_at_the_deadline_a_search_keeps_the_shards_that_were_done():
-    ready, free = hanging(12)  # three shards of two paired runs
-    try:
-        x, y = sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3, partial_too=True)
-        assert x.shape == y.shape == (6, 1)
-        assert np.all((x >= 0) & (x < 1) & (y >= 1))
-        with pytest.raises(MechanismTimeout):
-            sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.1, partial_too=True)
-    finally:
-        free.set()
+def test_at_the_deadline_a_search_keeps_the_shards_that_were_done(free):
+    ready = hanging(free, 12)  # three shards of two paired runs
+    x, y = sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3, partial_too=True)
+    assert x.shape == y.shape == (6, 1)
+    assert np.all((x >= 0) & (x < 1) & (y >= 1))
+    with pytest.raises(MechanismTimeout):
+        sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.1, partial_too=True)
 
 
 @pytest.mark.parametrize("given", [1, 3])
-def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
-    ready, free = hanging(40)
+def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(free, given):
     relation = pairs(*((0.0, float(k)) for k in range(1, given + 1)))
-    try:
-        found, spent = search(
-            ready, relation, GrowthAt(claim=ApproxDP(1.0)), seed=1, budget=200, deadline=time.monotonic() + 0.5
-        )
-    finally:
-        free.set()
+    objective, end = GrowthAt(claim=ApproxDP(1.0)), time.monotonic() + 0.5
+    found, spent = search(hanging(free, 40), relation, objective, seed=1, budget=200, deadline=end)
     assert spent == 20  # of the only pair, or of the first: 40 runs
     assert found[0].sample.training_runs + found[0].sample.test_runs > 0
 
@@ -169,24 +168,19 @@ def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error()
     assert verdict.counts.runs > 0
 
 
-def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
+def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(free, monkeypatch):
     monkeypatch.setattr("dpwitness.problem.FIRST_RUNS_SECONDS", 0.2)
-    free = threading.Event()
 
     def hangs(rng, value):
         free.wait(LAST)
         return value + rng.random()
 
     settings = {"claim": 1.0, "neighbours": [(0.0, 1.0)], "outcome": float}
-    try:
-        with pytest.raises(MechanismTimeout, match=r"hangs did not finish its first runs in 0.2 s: give more time"):
-            dpw.check(hangs, **settings, max_time=0.1)
-    finally:
-        free.set()
+    with pytest.raises(MechanismTimeout, match=r"hangs did not finish its first runs in 0.2 s: give more time"):
+        dpw.check(hangs, **settings, max_time=0.1)
 
 
-def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
-    free = threading.Event()
+def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(free, monkeypatch):
     monkeypatch.setattr("dpwitness.runs.executors.GRACE_SECONDS", 0.1)
 
     class Interrupted:
@@ -202,43 +196,32 @@ def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         next(waiting)  # with a join that waits for the thread this test would take an hour
     assert not free.is_set()
-    free.set()
 
 
-def test_nobody_waits_for_what_hangs_longer_than_its_time():
-    free = threading.Event()
-    tasks = [lambda: "first", lambda: free.wait(LAST)]
-    looks = ordered(iter(tasks), 1, time.monotonic() + 0.3)
+def test_nobody_waits_longer_than_the_time_for_what_hangs(free):
+    looks = ordered(iter([lambda: "first", lambda: free.wait(LAST)]), 1, time.monotonic() + 0.3)
     assert next(looks) == "first"
     looks.close()
     assert not free.is_set()
-    free.set()
-
-
-def test_nobody_waits_longer_than_the_time_for_what_runs_beside_a_task_that_raises():
-    free = threading.Event()
     threading.Timer(5, free.set).start()  # a join without an end would wait for this
 
     def raises():
         raise OSError("no luck")
 
-    with pytest.raises(OSError, match="no luck"):
+    with pytest.raises(OSError, match="no luck"):  # nor for what runs beside a task that raises
         list(ordered([raises, lambda: free.wait(LAST)], 2, time.monotonic() + 0.3))
     assert not free.is_set()
-    free.set()
 
 
-@pytest.mark.parametrize("error", [CompiledDisagrees("noisy differs")])
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
-def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
-    clocks = []
+def test_a_second_attempt_has_the_time_that_the_first_left(monkeypatch):
+    clocks, given = [], []
 
     def work(problem, runner):
         clocks.append((runner.began, runner.deadline))
         if len(clocks) < 2:
-            raise error
+            raise CompiledDisagrees("noisy differs")
 
-    given = []
     monkeypatch.setattr(problem, "within_seconds", lambda task, seconds, what: (given.append(seconds), task())[1])
     statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
     work_on(statement, Effort(workers=1), work)
