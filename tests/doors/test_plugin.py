@@ -457,8 +457,8 @@ mechanism.perf_counter = count(0, 0.002).__next__
 """)
     told = []
     for workers in ((), ("-n", "2")):
-        options = ("--dp-seed=1", "--dp-runs=100000", "-p", "no:randomly", "-odp_database=none", report.option)
-        result = pytester.runpytest_subprocess(*options, *workers)
+        options = ("--dp-seed=1", "--dp-runs=100000", "--dp-max-time=10m", "-odp_database=none", "-p", "no:randomly")
+        result = pytester.runpytest_subprocess(*options, report.option, *workers)
         said = "4 assertions in 4 tests: 1 violated, 3 not refuted; α spent 6.08e-07 of 1e-06"
         expect(result, said, passed=3, failed=1)
         entries = report.entries()
