@@ -27,3 +27,12 @@ def run(capsys, *arguments):
     code = main([*map(str, arguments)])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
+
+
+def refusal(capsys, *arguments, code=2):
+    """What a command says that refuses its arguments: one line behind "dpwitness: error: ", and no output."""
+    found, out, err = run(capsys, *arguments)
+    (line,) = [line for line in err.splitlines() if "warning: " not in line]
+    assert (found, out) == (code, "")
+    assert line.startswith("dpwitness: error: ")
+    return line.removeprefix("dpwitness: error: ")

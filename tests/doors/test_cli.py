@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import click
 import pytest
-from command_lines import parsed, run
+from command_lines import parsed, refusal, run
 
 import dpwitness as dpw
 from conftest import without_processes
@@ -46,9 +46,8 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_claim_is_read_before_the_users_code_is_loaded(mine, capsys):
     (mine / "late.py").write_text("from pathlib import Path\n\nPath('loaded').touch()\n" + MINE)
-    code, _, said = run(capsys, "check", "late.py:noisy_sum", "--epsilon", 1, "--pair", "[1]", "[2]", "--claim", "foo")
-    assert code == 2
-    assert "claim='foo'" in said
+    check = ("check", "late.py:noisy_sum", "--epsilon", 1, "--pair", "[1]", "[2]")
+    assert "claim='foo'" in refusal(capsys, *check, "--claim", "foo")
     assert not (mine / "loaded").exists()
 
 
@@ -212,26 +211,19 @@ def refuted(tmp_path_factory):
     ],
 )
 def test_what_a_replay_refuses(capsys, refuted, options, message):
-    code, out, err = run(capsys, "replay", refuted, *shlex.split(options))
-    assert (code, out) == (2, "")
-    assert message in err
-    assert len(err.splitlines()) == 1
+    assert message in refusal(capsys, "replay", refuted, *shlex.split(options))
 
 
 def test_answers_of_a_file_are_as_many_as_the_queries(capsys, mine):
     (mine / "three.csv").write_text("1\n2\n3\n")
     check = ("check", "svt", "--epsilon", 1, "--data", "three.csv", "--runs", 1000)
-    code, _, err = run(capsys, *check, "--queries", 5)
-    assert code == 2
-    assert "--queries 5 differs from --data, which has 3 numbers: give --queries 3" in err
+    assert "--queries 5 differs from --data, which has 3 numbers" in refusal(capsys, *check, "--queries", 5)
     assert json.loads(run(capsys, *check, "--direction", "up", "--json")[1])["witness"]["relation"]["length"] == 3
 
 
 def test_replay_of_a_users_own_function_asks_for_it(capsys, mine, violation_of_mine):
     (mine / "w.json").write_text(json.dumps(violation_of_mine))
-    code, _, err = run(capsys, "replay", "w.json")
-    assert code == 2
-    assert "its code is not run unless you name it" in err
+    assert "its code is not run unless you name it" in refusal(capsys, "replay", "w.json")
     assert run(capsys, "replay", "w.json", "--mechanism", "mine.py:noisy_sum", "--runs", 20_000)[0] == 1
 
 
@@ -307,10 +299,9 @@ UNKNOWN = r"kind '.* mine' is unknown: import the module that registers it by re
 @pytest.mark.parametrize("given", [("both.py:noisy_sum",), ("mine.py:noisy_sum", "--import", "kinds.py")])
 def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys, own_kinds, given):
     replay = ("replay", "own.json", "--runs", 20_000, "--mechanism")
-    code, _, err = run(capsys, *replay, "mine.py:noisy_sum")
-    assert code == 2
-    assert re.search(UNKNOWN, err)
-    assert "damaged" not in err
+    said = refusal(capsys, *replay, "mine.py:noisy_sum")
+    assert re.search(UNKNOWN, said)
+    assert "damaged" not in said
     assert run(capsys, *replay, *given)[0] == 1
 
 
@@ -328,12 +319,9 @@ def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_ki
 
 @pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])
 def test_own_kinds_of_results_are_imported_by_an_option(capsys, own_kinds, command):
-    for more, expected, said in (
-        ((), 2, UNKNOWN), (("--import", "kinds.py"), 0, ""), (("--import", "none.py"), 2, "there is no file none.py")
-    ):  # fmt: skip
-        code, _, err = run(capsys, *command, *more)
-        assert code == expected
-        assert re.search(said, err)
+    assert re.search(UNKNOWN, refusal(capsys, *command))
+    assert run(capsys, *command, "--import", "kinds.py")[0] == 0
+    assert "there is no file none.py" in refusal(capsys, *command, "--import", "none.py")
 
 
 @pytest.mark.campaign
@@ -390,10 +378,9 @@ def test_the_claim_of_an_object_is_read_from_it(capsys, tmp_path, monkeypatch):
         (("est.py:model", *data, "--form", "array"), "fit takes X and y: give form='xy'"),
         (("est.model", "--epsilon", 1), "unknown target 'est.model'"),
     ):
-        code, _, err = run(capsys, "check", *line)
-        assert code == 2
-        assert said in err
-        assert "errors=" not in err
+        told = refusal(capsys, "check", *line)
+        assert said in told
+        assert "errors=" not in told
 
 
 def test_bound(capsys):
@@ -408,8 +395,6 @@ DEEP = "[" * 100_000
 BAD_LINES = [
     ("nonsense", "no such command 'nonsense'; there are list, check, "),
     ("attack published_tables", "'published_tables'; there are subset_sum, table_builder, threshold_testing"),
-    ("attack subset_sum --law gausian", "'--law': 'gausian' is not one of '"),
-    ("attack threshold_testing --epsilon 1 --seed -1", "--seed -1 must be at least 0"),
     ("attack threshold_testing --epsilon 1e-19", "--epsilon 1e-19 must be at least 1e-12"),
     ("check isvt33 --epsilon 1", "unknown target 'isvt33'; did you mean 'isvt3'"),
     ("check qqqq --epsilon 1", "`dpwitness list` shows"),
@@ -450,7 +435,6 @@ BAD_LINES = [
     ("check svt --epsilon 1 --outcome 1x", "names of its attributes"),
     ("check svt --epsilon 1 --data missing.csv", "cannot read missing.csv"),
     ("check svt --epsilon 1 --column a", "give --data"),
-    ("check svt --epsilon 1 --save no/such/place.json", "there is no folder no/such"),
     ("curve svt --epsilon 1 --claims 1:0:1", "FROM ≤ TO"),
     ("curve svt --epsilon 1 --claims=0:1:1e-9", "makes more than 10000 values"),
     ("curve svt --epsilon 1 --claims 0.1,0.2 --plot x.gif", "must end in .svg, .png or .pdf"),
@@ -461,10 +445,7 @@ BAD_LINES = [
 
 @pytest.mark.parametrize(("line", "message"), BAD_LINES, ids=lambda text: text[:40])
 def test_bad_input_is_one_line_and_exit_code_2(capsys, mine, line, message):
-    code, out, err = run(capsys, *shlex.split(line))
-    assert (code, out) == (2, "")
-    (said,) = [line for line in err.splitlines() if "warning:" not in line]
-    assert message in said
+    assert message in refusal(capsys, *shlex.split(line))
     assert sorted(path.name for path in mine.iterdir() if path.name != "__pycache__") == ["mine.py"]
 
 
@@ -483,6 +464,4 @@ def test_profile(capsys, tmp_path):
     code, out, _ = run(capsys, *command, "--claim", "gdp:2")
     assert code == 0
     assert out.startswith("NOT REFUTED: ")
-    code, _, err = run(capsys, "profile", "laplace_mechanism")
-    assert code == 2
-    assert "profile needs --epsilon, or --claim" in err
+    assert "profile needs --epsilon, or --claim" in refusal(capsys, "profile", "laplace_mechanism")

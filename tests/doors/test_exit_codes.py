@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_lines import commands, run
+from command_lines import commands, refusal, run
 
 import dpwitness as dpw
 from conftest import without_processes
@@ -216,9 +216,7 @@ def test_places_are_checked_before_anything_runs(capsys, mine, command):
     (mine / "folder.svg").mkdir()
     options = ["--save"] if command in ("check", "bound", "replay") else ["--save", "--plot"]
     for option, place in itertools.product(options, ("no/such/place.svg", "folder.svg")):
-        code, out, err = run(capsys, *LINES[command].split(), option, place)
-        assert (code, out) == (2, "")
-        assert err.startswith(f"dpwitness: error: cannot write {place}: ")
+        assert refusal(capsys, *LINES[command].split(), option, place).startswith(f"cannot write {place}: ")
         assert not (mine / "mark").exists()
 
 
@@ -249,18 +247,15 @@ def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option
     (mine / "saved.json").write_text("[]")
     (mine / "link").symlink_to("saved.json")
     before = {path: path.read_bytes() for path in mine.iterdir()}
-    code, out, err = run(capsys, *shlex.split(arguments))
-    assert (code, out) == (2, "")
-    assert err == f"dpwitness: error: {option} would overwrite the file of {other}: give another name\n"
+    said = refusal(capsys, *shlex.split(arguments))
+    assert said == f"{option} would overwrite the file of {other}: give another name"
     assert {path: path.read_bytes() for path in mine.iterdir()} == before
 
 
 def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(capsys, give):
     check = give("violated")
     assert run(capsys, *check, "--save", os.devnull, "--sarif", os.devnull)[0] == 1
-    code, _, err = run(capsys, *check, "--save", "-")
-    assert code == 2
-    assert "cannot write -, which is standard input" in err
+    assert "cannot write -, which is standard input" in refusal(capsys, *check, "--save", "-")
 
 
 @pytest.mark.usefixtures("asked_here")  # the subject is files
@@ -277,9 +272,8 @@ def test_a_result_stays_where_a_mechanism_removes_folders(mine, capsys, monkeypa
     assert (mine / "here" / "w.json").exists() is (mine / "here").exists() is not removed
     assert err.startswith("dpwitness: error: cannot write w.json: ") == bool(err) == removed
     if removed:  # nor can anything begin there
-        code, out, err = run(capsys, "check", "laplace_mechanism", "--epsilon", "1", "--runs", "1000")
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert err.startswith("dpwitness: error: the working folder cannot be read: ")
+        said = refusal(capsys, "check", "laplace_mechanism", "--epsilon", "1", "--runs", "1000")
+        assert said.startswith("the working folder cannot be read: ")
 
 
 def test_every_argument_that_names_a_file_says_what_becomes_of_it():
@@ -306,10 +300,8 @@ def test_every_argument_that_names_a_file_says_what_becomes_of_it():
 def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, line):
     Path("exits.py").write_text("import sys\nsys.exit()\n")
     more = ["--claims", "1"] if command == "curve" else []
-    code, out, err = run(capsys, command, function, "--epsilon", 1, "--queries", 1, *more)
-    assert (code, out) == (70 if function == "mine.py:ends" else 2, "")
-    (said,) = [text for text in err.splitlines() if "warning: " not in text]
-    assert said.startswith(f"dpwitness: error: {line}")
+    code = 70 if function == "mine.py:ends" else 2
+    assert refusal(capsys, command, function, "--epsilon", 1, "--queries", 1, *more, code=code).startswith(line)
 
 
 def test_the_traceback_is_shown_when_asked_for(capsys):
@@ -326,9 +318,7 @@ def test_an_unexpected_error_is_no_verdict(capsys, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(dpw, "check", check)
-    code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
-    assert (code, out, err.count("\n")) == (70, "", 1)
-    assert err.startswith(f"dpwitness: error: unexpected {type(error).__name__}")
+    assert refusal(capsys, "check", "svt", "--epsilon", 1, code=70).startswith(f"unexpected {type(error).__name__}")
 
 
 @pytest.mark.filterwarnings("default")

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from command_lines import refusal
 from report_pages import HOSTILE, hostile, huge, results
 
 from dpwitness.cli import main
@@ -293,8 +294,7 @@ def test_the_command_on_the_page_says_how_the_mechanism_runs(said, words):
 def test_what_is_no_result_is_refused_by_name(content, message, tmp_path, capsys):
     file = tmp_path / "given.json"
     file.write_text(content)
-    assert main(["report", str(file), "-o", str(tmp_path / "report.html")]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal(capsys, "report", file, "-o", tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
