@@ -32,65 +32,29 @@ ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
 
 pytestmark = pytest.mark.filterwarnings("default")  # in a command a warning is a line on stderr
 
+#: Mechanisms, and what each does in a run.
+MECHANISMS = {
+    "noisy(rng, data, epsilon, size, shift=0.0)": "return np.sum(data) + shift + rng.laplace(0, 1 / epsilon, size)",
+    "plain(rng, data, epsilon)": "return Wrapped(float(np.sum(data)) + rng.laplace(0, 1 / epsilon))",
+    "raises(rng, data)": r'raise ValueError("no\nluck \x1b[2J")',
+    "leaves(rng, data)": "sys.exit(0)",
+    "none(rng, data, size)": "return [None] * size",
+    "ragged(rng, data)": "return [1.0] * int(rng.integers(0, 40))",
+    "endless(rng, data)": "return list(range(20_000))",
+    "text(rng, data)": r'return "\ud800\x1b" if rng.random() < 0.5 else ""',
+    "kinds(rng, data)": 'return 1.0 if rng.random() < 0.5 else "one"',
+    "nothing()": "return 0.0",
+}
 MINE = """
 import sys
 import numpy as np
-
-def noisy(rng, data, epsilon, size, shift=0.0):
-    return np.sum(data) + shift + rng.laplace(0, 1 / epsilon, size)
 
 class Wrapped:
     def __init__(self, value):
         self.value = value
 
-def plain(rng, data, epsilon):
-    return Wrapped(float(np.sum(data)) + rng.laplace(0, 1 / epsilon))
-
 def value(outcome):
     return outcome.value
-
-def raises(rng, data):
-    raise ValueError("no\\nluck \\x1b[2J")
-
-def leaves(rng, data):
-    sys.exit(0)
-
-def none(rng, data, size):
-    return [None] * size
-
-def ragged(rng, data):
-    return [1.0] * int(rng.integers(0, 40))
-
-def endless(rng, data):
-    return list(range(20_000))
-
-def text(rng, data):
-    return "\\ud800\\x1b" if rng.random() < 0.5 else ""
-
-def kinds(rng, data):
-    return 1.0 if rng.random() < 0.5 else "one"
-
-def nothing():
-    return 0.0
-
-def rows(rng, data, epsilon):
-    return len(data) + rng.laplace(0, 1 / epsilon)
-
-def column(rng, data, epsilon):
-    return data["age"].mean() + rng.laplace(0, 1 / epsilon)
-
-class Model:
-    coef_ = 1.0
-    def __init__(self, value):
-        self.intercept_ = value
-
-def fitted(rng, data):
-    return Model(rng.random())
-
-def odd_one(rng, data):
-    if len(data) % 2:
-        raise ValueError("odd")
-    return rng.random()
 
 number = 7
 
@@ -102,7 +66,7 @@ class Odd:
         return value
 
 odd = Odd()
-"""
+""" + "".join(f"def {head}:\n    {does}\n" for head, does in MECHANISMS.items())
 #: Would leave a mark if anything imported it, or executed what files hold.
 CANARY = "open('executed', 'w').close()\ndef f(rng, data): return 0.0\n"
 
@@ -121,7 +85,7 @@ TEXTS = [
     "$(touch executed)", "`touch executed`", "__import__('os').system('touch executed')", "../canary", ".", "/",
     "!!python/object/apply:os.system ['touch executed']", "/dev/full", "no/such/file", "mine.py", "é.csv",
 ]  # fmt: skip
-NAMES = ["noisy", "plain", "raises", "leaves", "none", "ragged", "endless", "text", "kinds", "nothing"]
+NAMES = [head.partition("(")[0] for head in MECHANISMS]
 TARGETS = [
     *(f"mine.py:{name}" for name in (*NAMES, "number", "odd", "odd.randomise", "Odd", "gone")),
     *("mine:noisy", "mine:", ":noisy", "mine.py:", "a:b:c", "..:f", "os:getcwd", "math:pi", "json:loads", "numpy:sum"),
