@@ -201,11 +201,8 @@ def refuted(tmp_path_factory):
     ("options", "message"),
     [
         ("--queries 9", "is not one that queries(9) calls neighbouring"),
-        ("--pair [0] [1]", "is not one that pairs(([0], [1])) calls neighbouring"),
         ("--queries 10 --direction up", "is not one that queries(10, direction='up') calls neighbouring"),
         ("--seed 1", "seed=1 made this witness"),
-        ("--mechanism histogram", "histogram has no parameter 'threshold', which the witness gives to isvt1"),
-        ("--runs 1", "runs=1 is too small: even the clearest violation of ε = 0.7 at alpha=1e-06 needs 36 runs"),
         ("--python /nonexistent", "--python needs --mechanism TARGET"),
         ("--command ''", "must be a program and its arguments"),
     ],

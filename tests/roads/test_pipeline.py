@@ -190,21 +190,6 @@ def test_a_curve_of_another_familys_parameter():
 
 
 @pytest.mark.campaign
-def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
-    own = np.random.default_rng(5)
-
-    def hidden(value):
-        return value + own.laplace()
-
-    with pytest.warns(UserWarning, match="runs as plain Python"):
-        verdict = dpw.check(
-            hidden, epsilon=0.3, neighbours=dpw.pairs((0.0, 1.0)), seed=1, search_runs=2_000, runs=40_000
-        )
-    assert isinstance(verdict, dpw.Violation)
-    assert not verdict.reproducible
-
-
-@pytest.mark.campaign
 def test_an_interrupt_keeps_what_was_counted():
     def interrupt(stage, done, total, note):
         if stage == "confirm" and done >= 100_000:
