@@ -296,36 +296,3 @@ def test_what_is_no_result_is_refused_by_name(content, message, tmp_path, capsys
     file.write_text(content)
     assert message in refusal(capsys, "report", file, "-o", tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
-
-
-TESTS = """
-    import dpwitness as dpw
-    import pytest
-
-    def noisy_sum(rng, data, epsilon):
-        return data.sum() + rng.laplace(0, 0.5 / epsilon)
-
-    @pytest.mark.parametrize("claim", [1, 3])
-    def test_sum(assert_private, claim):
-        pair = dpw.pairs(([1, 1], [2, 1]))
-        assert_private(noisy_sum, epsilon=1.0, claim=dpw.PureDP(claim), neighbours=pair, runs=50_000)
-
-    def test_constant(assert_private):
-        assert_private(lambda rng, data: 3, epsilon=1.0, neighbours=dpw.pairs(([1, 1], [2, 1])))
-"""
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_session_writes_one_page(pytester, workers):
-    pytester.makepyfile(TESTS)
-    given = ["-n", workers, "--dp-seed=1", "--dp-report=all.json", "--dp-report-html=all.html"]
-    pytester.runpytest(*given).assert_outcomes(passed=1, failed=2)
-    text = (pytester.path / "all.html").read_text()
-    read = Reader(text)
-    assert len(read.all("article")) == 3
-    assert "1 violated, 1 no verdict, 1 not refuted" in read.text
-    assert "returned [3.0]" in read.text
-    assert "--dp-seed=1" in read.text
-    assert main(["report", "all.json", "-o", "again.html"]) == 0
-    assert (pytester.path / "again.html").read_text().count("<article") == 3
