@@ -309,7 +309,6 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
         ("subset_sum --oracle mine.py:bits --size 8 --error 3", "--error says nothing"),
         ("subset_sum --oracle mine.py:bits --size 8 --retries -1", "--retries -1"),
         ("subset_sum --oracle mine.py:bits --size 8 --rate 0", "--rate 0"),
-        ("subset_sum --oracle mine.py:bits --size 8 --budget 0", "--budget 0"),
         ("subset_sum --oracle mine.py:bits --size 8 --adversary exponential", "--error"),
         ("subset_sum --oracle mine.py:bits --size 40 --budget 50", "at least 52 questions"),
         ("subset_sum --oracle mine.py:bits --size 40 --budget 200 --queries 300", "--budget 330"),

@@ -152,6 +152,14 @@ def test_a_question_without_an_answer_ends_in_the_answers_before(at_seven, named
     assert caught.value.answers == (0.5, 0.5, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("limit", "named"), [({"budget": 0}, "--budget 0"), ({"rate": 0.0}, "--rate 0"), ({"retries": -1}, "--retries -1")]
+)
+def test_a_limit_out_of_range_is_named(limit, named):
+    with pytest.raises(InvalidParameter, match=named):
+        Limits(**limit)
+
+
 def test_the_budget_stops_a_batch_in_its_midst():
     ask = asking(lambda question: question, budget=5)
     assert ask.left == 5
