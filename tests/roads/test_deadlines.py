@@ -112,9 +112,9 @@ def test_at_the_deadline_a_search_keeps_the_shards_that_were_done(free):
 
 @pytest.mark.parametrize("given", [1, 3])
 def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(free, given):
-    relation = pairs(*((0.0, float(k)) for k in range(1, given + 1)))
+    ready, relation = hanging(free, 40), pairs(*((0.0, float(k)) for k in range(1, given + 1)))
     objective, end = GrowthAt(claim=ApproxDP(1.0)), time.monotonic() + 0.5
-    found, spent = search(hanging(free, 40), relation, objective, seed=1, budget=200, deadline=end)
+    found, spent = search(ready, relation, objective, seed=1, budget=200, deadline=end)
     assert spent == 20  # of the only pair, or of the first: 40 runs
     assert found[0].sample.training_runs + found[0].sample.test_runs > 0
 
