@@ -36,8 +36,8 @@ def violation():
 def test_a_verdict_and_a_profile_of_a_claim_have_no_truth_value():
     with without_processes():
         violation = dpw.check("isvt1", epsilon=0.7, **FEW)
-    passed = dpw.check(noisy, claim=2.0, neighbours=ONE, **FEW)
-    profile = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
+        passed = dpw.check(noisy, claim=2.0, neighbours=ONE, **FEW)
+        profile = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
     assert [found.refuted for found in (violation, passed, profile)] == [True, False, False]
     for found in (violation, passed, profile):
         with pytest.raises(TypeError, match=r"ask (verdict|profile)\.refuted"):
