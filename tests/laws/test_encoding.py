@@ -24,8 +24,8 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.columns import Columns, OutputTraits
-from dpwitness.mechanisms.outcomes import FlatRow, Row
+from dpwitness.mechanisms.columns import OutputTraits
+from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.python import VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 
@@ -62,12 +62,7 @@ def by_position(value):
     return FlatRow(OutputTraits()).write(value)
 
 
-def by_columns(value, columns):
-    return [None if math.isnan(entry) else entry for entry in Row(columns, OutputTraits()).write(value)]
-
-
 NESTED_LISTS = st.lists(st.lists(scalars, max_size=3), max_size=3)
-ANY = st.one_of(scalars, st.lists(scalars, max_size=4), NESTED_LISTS)
 
 
 @pytest.mark.parametrize("lists", [st.lists(scalars, max_size=4), NESTED_LISTS], ids=["flat", "nested"])
@@ -75,17 +70,6 @@ ANY = st.one_of(scalars, st.lists(scalars, max_size=4), NESTED_LISTS)
 def test_lists_that_differ_have_rows_that_differ(lists, data):
     a, b = data.draw(lists), data.draw(lists)
     assert (by_position(a) == by_position(b)) == alike(a, b)
-
-
-@given(ANY, ANY, st.lists(ANY, max_size=2))
-def test_outcomes_that_differ_have_rows_that_differ_whatever_the_columns(a, b, seen):
-    """Single values and lists of one are told apart, too; what the columns lack is one code."""
-    columns = Columns()
-    for outcome in seen:
-        traits = OutputTraits()
-        Row(columns, traits).write(outcome)
-        columns = columns.extended(traits.entries.values())
-    assert (by_columns(a, columns) == by_columns(b, columns)) == alike(a, b)
 
 
 @given(st.one_of(st.lists(st.booleans()), st.lists(st.floats()), st.lists(st.integers(-(2**63), 2**63 - 1))))
