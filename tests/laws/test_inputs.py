@@ -176,7 +176,7 @@ def test_objects_that_no_file_holds_say_so():
     holds_itself.append(holds_itself)
     for value in (
         len, {len}, 1j, {1: len}, {1j: 2}, np.array(["x"]), holds_itself, "\ud800", {"\ud800": 1},
-        [date(2020, 1, 1), Decimal(1)],
+        [date(2020, 1, 1), Decimal(1)], pd.DataFrame({"a": [date(2020, 1, 1)]}),
     ):  # fmt: skip
         written = json.loads(json.dumps(value_to_json(value), allow_nan=False))
         again = value_from_json(written)
@@ -322,45 +322,6 @@ def test_arrays_of_any_length_can_be_written_to_and_are_new_each_time(length):
         assert handed.flags.writeable
         handed[...] = 1
         assert np.array_equal(hand_out(), value)
-
-
-TIMES = pd.DataFrame({
-    "when": pd.to_datetime(["2020-01-01", None]).tz_localize("Europe/Berlin"),
-    "long": pd.to_timedelta([1, None], "D"),
-    "kind": pd.Categorical(["a", None], categories=["b", "a"], ordered=True),
-    "n": pd.array([1, None], dtype="Int8"),
-    "text": pd.Series(["a", "b"], dtype=object),
-})  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "index",
-    [
-        pd.RangeIndex(5, 9, 2, name="row"), pd.Index([3, 1], dtype="int16"), pd.Index(["a", "b"], dtype=object),
-        pd.DatetimeIndex(["2020-01-01", "2020-01-03"], tz="UTC", name="day"), pd.CategoricalIndex(["u", "v"]),
-        pd.date_range("2020-01-31", periods=2, freq="ME", tz="Europe/Berlin"),
-        pd.timedelta_range("1h", periods=2, freq="-30min"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("rows", [0, 1, 2])
-def test_tables_come_back_from_files_with_their_types_index_and_names(index, rows):
-    frame = TIMES.set_axis(index).iloc[:rows].rename_axis("fields", axis=1)
-    again = input_from_json(json.loads(json.dumps(input_to_json(frame), allow_nan=False)))
-    pd.testing.assert_frame_equal(again, frame, check_freq=False)
-    assert list(again.dtypes) == list(frame.dtypes)
-    assert (type(again.index), again.index.name) == (type(index), index.name)
-    for name in frame:
-        column = input_from_json(json.loads(json.dumps(input_to_json(frame[name]))))
-        pd.testing.assert_series_equal(column, frame[name], check_freq=False)
-
-
-def test_a_table_that_no_file_holds_says_so():
-    for frame in (
-        pd.DataFrame({"a": [date(2020, 1, 1)]}),
-        pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
-        pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
-    ):
-        assert set(input_to_json(frame)) == {"object"}
 
 
 def test_what_earlier_files_hold_is_read():

@@ -441,63 +441,6 @@ def test_values_survive_a_message(value):
     assert repr(there_and_back(value)) == repr(value)  # NaN included, and types
 
 
-COLUMNS = {
-    "when": pd.date_range("2020-01-01", periods=3),
-    "second": pd.Series(pd.date_range("2020-01-01", periods=3)).astype("datetime64[s]"),
-    "zone": pd.date_range("2020-10-25", periods=3, freq="2h", tz="Europe/Berlin"),
-    "long": pd.to_timedelta([1, 2, None], "D"),
-    "kind": pd.Categorical(["b", None, "a"], categories=["c", "b", "a"], ordered=True),
-    "n": pd.array([1, None, 3], dtype="Int8"),
-    "flag": pd.array([True, None, False], dtype="boolean"),
-    "name": ["x", None, "z"],
-    "text": pd.array(["x", None, "z"], dtype="string"),
-    "o": pd.Series(["x", None, 3], dtype=object),
-    "f": np.array([1, 2, np.nan], "f4"),
-}
-INDEXES = {
-    "counted": pd.RangeIndex(3),
-    "steps": pd.RangeIndex(2, 8, 2, name="r"),
-    "times": pd.DatetimeIndex(COLUMNS["when"], name="day", freq=None),
-    "texts": pd.Index(["r", "s", "t"]),
-}
-
-
-@pytest.mark.parametrize("index", INDEXES)
-def test_tables_arrive_as_they_are_with_any_number_of_rows(index):
-    """Neighbours must not differ in the types of columns."""
-    frame = pd.DataFrame({name: pd.Series(column) for name, column in COLUMNS.items()}).set_axis(INDEXES[index])
-    frame.columns.name = "fields"
-    for rows in (3, 1, 0):
-        pd.testing.assert_frame_equal(arrived(frame[:rows]), frame[:rows], check_freq=False)
-        for name in COLUMNS:
-            pd.testing.assert_series_equal(arrived(frame[name][:rows]), frame[name][:rows], check_freq=False)
-
-
-POLARS = pl.DataFrame({
-    "n": pl.Series([1, None, 3], dtype=pl.Int8),
-    "f": [0.5, float("nan"), None],
-    "name": ["x", None, "z"],
-    "kind": pl.Series(["f", "m", None], dtype=pl.Enum(["f", "m", "x"])),
-    "city": pl.Series(["Bern", None, "Basel"], dtype=pl.Categorical),
-    "seen": pl.Series([1, 2_000, None]).cast(pl.Datetime("ns", "Europe/Berlin")),
-    "day": pl.Series([1, 2_000, None]).cast(pl.Date),
-    "long": pl.Series([1, None, 3]).cast(pl.Duration("ms")),
-    "exact": pl.Series([Decimal("0.1"), None, Decimal(2)], dtype=pl.Decimal(10, 2)),
-    "flag": [True, None, False],
-    "raw": [b"a", None, b"\0"],
-})  # fmt: skip
-
-
-@pytest.mark.parametrize("rows", [3, 1, 0])
-def test_tables_of_polars_arrive_as_they_are_with_any_number_of_rows(rows):
-    from polars.testing import assert_frame_equal
-
-    frame = POLARS[:rows]
-    assert_frame_equal(arrived(frame), frame)
-    assert_frame_equal(pickle.loads(pickle.dumps(arrived(frame.lazy()))), frame.lazy())
-    assert_frame_equal(arrived(frame.rename({"flag": ""})), frame.rename({"flag": ""}))
-
-
 class Hue(Enum):
     RED = 1
 
