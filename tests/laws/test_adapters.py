@@ -1,15 +1,15 @@
 """Objects that randomise, estimators, and what mechanisms return: Laplace noise of scale 1/2, so ε = 2."""
 
-import dataclasses
 import time
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, check, pairs, queries
 from dpwitness.claims import ApproxDP
-from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter
+from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms import mechanism as cost
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
@@ -127,36 +127,11 @@ def test_a_check_without_a_claim_or_of_what_is_not_callable_is_refused():
         as_mechanism(3, as_finite_numbers([0.0]))
 
 
-@dataclasses.dataclass
-class Released:
-    total: float
-    label: str
-
-
-def frame(value):
-    pandas = pytest.importorskip("pandas", reason="pandas is in the extra [libraries]")
-    return pandas.DataFrame({"cell": [1, 2], "count": [value, 0.0]})
-
-
-OUTPUTS = {
-    "dict": (lambda v: {"total": v, "n": 3}, lambda out: out["total"]),
-    "nested dict": (lambda v: {"a": {"b": [v, 1.0]}}, lambda out: out["a"]["b"]),
-    "dataclass": (lambda v: Released(v, "x"), dataclasses.astuple),
-    "matrix": (lambda v: np.array([[v, 0.0], [1.0, 2.0]]), lambda out: out),
-    "string": (lambda v: "high" if v > 0.5 else "low", lambda out: out),
-    "sign of a string": (lambda v: f"{v:+.3f}", lambda out: out.startswith("-")),
-    "table": (frame, lambda out: out["count"].to_numpy()),
-}
-
-
-@pytest.mark.parametrize("kind", soon(OUTPUTS, 1))
-def test_outcome_turns_any_output_into_numbers(kind):
-    wrap, outcome = OUTPUTS[kind]
-
+def test_outcome_turns_any_output_into_numbers():
     def released(rng, data):
-        return wrap(data[0] + rng.laplace(0, 0.5))  # ε = 2; of the strings, which say less, at least 1.49
+        return {"total": Fraction(data[0] + rng.laplace(0, 0.5)), "of": object()}  # ε = 2
 
-    verdict = check(released, epsilon=1.2, outcome=outcome, **LIMITS)
+    verdict = check(released, epsilon=1.2, outcome=lambda output: float(output["total"]), **LIMITS)
     assert isinstance(verdict, Violation)
     assert verdict.reproducible
 
@@ -177,11 +152,6 @@ def test_strings_are_outcomes_and_are_counted_exactly():
     assert sorted((counts.hits / counts.runs, counts.neighbour_hits / counts.runs)) == pytest.approx(
         [0.1, 0.9], abs=limit
     )
-
-
-def test_without_outcome_an_object_of_no_known_type_is_refused_with_advice():
-    with pytest.raises(InvalidOutcome, match="outcome="):
-        check(lambda rng, data: object(), epsilon=1.0, **LIMITS)
 
 
 CALLS = []

@@ -1,14 +1,17 @@
 """Processes of foreign code: how they are asked, stopped and ended. `test_command` has what hostile programs write."""
 
+import json
 import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
-from dpwitness.mechanisms.child import Child
+from dpwitness.mechanisms.child import Child, Unreadable
 
 HANGS = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 
@@ -23,6 +26,19 @@ def cat():
 def test_answers_are_the_values_of_lines(cat):
     assert cat.ask(b'[1, "a"]\nnull\n', 2, 10.0) == [[1, "a"], None]
     assert cat.ask(b"2\n", 1, 10.0) == [2]
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b"1,2", b"[1", b"2]", b"1 2", b"nul", b"1\r2", b"--1"])
+def test_each_line_is_one_value(cat, line):
+    with pytest.raises(Unreadable):
+        cat.ask(line + b"\n", 1, 10.0)
+
+
+@pytest.mark.campaign
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_a_line_is_read_as_the_value_that_was_written(cat, value):
+    assert repr(cat.ask(json.dumps(value).encode() + b"\n", 1, 10.0)) == repr([value])
 
 
 def test_long_requests_and_answers_pass_each_other(cat):
@@ -61,7 +77,7 @@ def test_a_request_that_nobody_reads_ends_in_time():
 
 FORKS = """
 import os
-from dpwitness.mechanisms.child import Child
+from dpwitness.mechanisms.child import Child, Unreadable
 child = Child(["cat"])
 if os.fork() == 0:
     child.end()

@@ -18,8 +18,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness import cli
@@ -28,13 +26,10 @@ from dpwitness.errors import (
     InvalidOutcome,
     InvalidParameter,
     MechanismCrashed,
-    MechanismRaised,
     MechanismTimeout,
 )
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms import child
 from dpwitness.mechanisms import command as programs
-from dpwitness.mechanisms.child import Unreadable
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -278,25 +273,12 @@ def test_an_error_is_reported_in_one_form_and_between_other_outcomes():
     assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
 
 
-@pytest.mark.campaign
-def test_an_error_on_one_side_alone_is_a_difference():
-    body = "print(json.dumps({'error': 'odd'} if data[0] else 0.5))"
-    with pytest.raises(MechanismRaised, match="a difference between neighbours"):
-        dpw.check(served(body), **CHECKED)
-    assert dpw.check(served(body), **CHECKED, errors="outcome").refuted
-
-
 def test_long_outcomes_are_not_made_twice_where_no_seed_repeats_them():
     mechanism = CommandMechanism(Signature.of(served("print([calls] * (1 + 9 * (calls == 3)))"), {}))
     rows = mechanism.outcomes([0.0], np.random.default_rng(0), 5)
     assert rows.shape == (5, 3)  # one value, and what is known of further ones
     assert rows[2].tolist() == [3.0, 9.0, rows[2, 2]]
     assert mechanism.run_count == 5
-
-
-def test_a_summary_of_outcomes():
-    mechanism = as_mechanism(served("print(json.dumps({'x': data[0], 'y': calls}))"), [4.0], outcome=lambda o: o["x"])
-    assert mechanism.outcomes([4.0], np.random.default_rng(0), 3)[:, 0].tolist() == [4.0] * 3
 
 
 def test_at_the_deadline_of_a_check_the_program_is_ended(tmp_path):
@@ -384,18 +366,6 @@ def test_a_program_is_checked_saved_and_replayed_on_the_command_line(tmp_path, c
     assert cli.main(["replay", "result.json", *common]) == 2
     assert "--command PROGRAM" in capsys.readouterr().err
     assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
-
-
-@pytest.mark.parametrize("line", [b"", b" ", b"1,2", b"[1", b"2]", b"1 2", b"nul", b"1\r2", b"--1"])
-def test_each_line_is_one_value(line):
-    with pytest.raises(Unreadable):
-        child._value(line, 0)
-
-
-@pytest.mark.campaign
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
-def test_a_line_is_read_as_the_value_that_was_written(value):
-    assert repr(child._value(json.dumps(value).encode(), 0)) == repr(value)
 
 
 DOCS = Path(__file__).parents[2] / "docs"

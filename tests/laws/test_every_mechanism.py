@@ -237,6 +237,10 @@ class TestMechanismContract:
         rows = made(kind, at, errors="outcome").outcomes(kind.inputs[2], stream(), 3)
         assert rows[:, 0].tolist() == [exception_code(kind.outcome)] * 3
 
+    def test_a_summary_of_the_output_is_the_outcome(self, kind, at):
+        rows = made(kind, at, outcome=lambda output: output // 1).outcomes(kind.inputs[1], stream(), 3)
+        assert rows.tolist() == [[1.0]] * 3
+
 
 def test_the_kinds_are_what_they_are_called(at):
     """Else a function that numba refuses would be tested as plain Python, twice."""

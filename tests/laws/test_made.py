@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.mechanisms.resolve import MechanismFactory
 from dpwitness.problem import Effort, Statement, prepare
 
 PAIR = [([0.0], [1.0])]
@@ -103,10 +102,6 @@ def test_one_made_for_each_run_is_checked_replayed_and_made_small():
 def test_what_cannot_be_made_is_told(given, told):
     with pytest.raises(dpw.BadInput, match=told):
         Statement(**given)
-
-
-def test_a_pickled_one_leaves_its_example_behind():
-    assert set(MechanismFactory(OnceOnly).__getstate__()) == {"make", "__name__", "__qualname__", "__signature__"}
 
 
 def test_assert_private_takes_it(pytester):

@@ -244,31 +244,6 @@ def test_parameters_stay_what_the_caller_gave():
     assert verdict.witness.parameters == {"weights": weights, "options": options}
 
 
-def plain(function, n=40):
-    mechanism = PythonMechanism(Signature.of(function, {}))
-    rows = np.empty((n, 4))
-    mechanism.fill(DATA, np.random.Generator(np.random.SFC64(0)), rows, 100)
-    return mechanism, rows
-
-
-def test_texts_are_outcomes_and_keep_their_label():
-    mechanism, rows = plain(lambda rng, data: "yes" if rng.random() < 0.5 else "no")
-    assert {mechanism.label(x) for x in rows[:, 0]} == {"yes", "no"}
-
-
-@pytest.mark.parametrize(
-    ("function", "told"),
-    [
-        (lambda rng, data: {"a": object()}, r"returned \{'a': <object .* on run 100"),
-        (lambda rng, data: iter([1]), r"list\(…\)"),
-        (lambda rng, data: [0.0] * 20_000, "20000 values .* 100"),
-    ],
-)
-def test_outputs_that_are_no_outcomes_are_named_with_their_run(function, told):
-    with pytest.raises(InvalidOutcome, match=told):
-        plain(function)
-
-
 def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
     def longest(rng, data, weights):
         return data[0] + max(len(row) for row in weights)

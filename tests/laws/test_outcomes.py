@@ -409,13 +409,14 @@ ENDLESS.append(ENDLESS)
     ("value", "named"),
     [
         *((value, "outcome=") for value in (object(), Fitted, [1, object()], array.array("d", [1.0]))),
-        (ENDLESS, "holds itself"),
+        (ENDLESS, "holds itself"), ([0.0] * 20_000, "20000 values"),
         (Fitted([1.0, 2.0]), "outcome='coef_,intercept_'"),
     ],
 )
 def test_other_objects_are_no_outcomes(value, named):
-    with pytest.raises(InvalidOutcome, match=rf"on run 0.*{named}"):
+    with pytest.raises(InvalidOutcome, match=named) as caught:
         rows_of(lambda rng, data: value)
+    assert "run 0" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -232,10 +232,6 @@ def test_functions_are_called_as_here(at, name, python, data, expected):
     assert np.unique(rows_of(at(name, python), data), axis=0).tolist() == [expected]
 
 
-def test_outcomes_are_summarised_here(at):
-    assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
-
-
 #: JSON has no form of these.
 VALUES = [[math.nan, -0.0], b"b", {"a": [(1, 2)], 3: frozenset({"x"})}, (), None]
 
@@ -373,6 +369,10 @@ def test_attributes_are_read_over_there(at):
 @pytest.mark.parametrize(
     ("python", "target", "error", "told"),
     [
+        *(
+            (sys.executable, ("there.py:drawn", limit), InvalidParameter, "max_time=")
+            for limit in (0, "long", math.nan)
+        ),
         ("no-such-python", "there.py:noisy", InvalidParameter, "no-such-python"),
         ("false", "there.py:noisy", InvalidParameter, "exit code 1"),
         (sys.executable, "nowhere.py:noisy", UnknownTarget, "nowhere.py"),
@@ -386,14 +386,9 @@ def test_attributes_are_read_over_there(at):
 def test_what_cannot_be_loaded_is_named(there, monkeypatch, python, target, error, told):
     monkeypatch.chdir(there)
     Path("broken.py").write_text("1 / 0\n")
+    target, limit = target if isinstance(target, tuple) else (target, 10)
     with pytest.raises(error, match=told):
-        dpw.remote(python, target)
-
-
-@pytest.mark.parametrize("limit", [0, -1, "long", math.nan])
-def test_the_limit_is_checked(at, limit):
-    with pytest.raises(InvalidParameter, match="max_time="):
-        at("drawn", max_time=limit)
+        dpw.remote(python, target, max_time=limit)
 
 
 def test_what_cannot_be_sent_is_named(at):
@@ -426,19 +421,12 @@ data = st.recursive(
 )  # fmt: skip
 
 
-def there_and_back(value):
-    return value_from_json(json.loads(json.dumps(server.to_json(arrived(value)))))
-
-
-def arrived(value):
-    return server.of_json(json.loads(json.dumps(value_to_json(value))))
-
-
 @pytest.mark.campaign
 @given(data)
 @settings(max_examples=50)
 def test_values_survive_a_message(value):
-    assert repr(there_and_back(value)) == repr(value)  # NaN included, and types
+    arrived = server.of_json(json.loads(json.dumps(value_to_json(value))))
+    assert repr(value_from_json(json.loads(json.dumps(server.to_json(arrived))))) == repr(value)  # NaN and types, too
 
 
 class Hue(Enum):

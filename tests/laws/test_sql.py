@@ -185,13 +185,6 @@ def test_what_a_run_changes_the_next_one_does_not_see(changes):
     assert function._connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
 
 
-def test_a_function_of_the_connection_is_a_query():
-    def counted(connection):
-        return connection.execute("SELECT count(*) FROM people").fetchone()[0]
-
-    assert dpw.sql(connected, counted, table="people")(PEOPLE) == 3
-
-
 def test_a_result_without_end_is_refused():
     endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
     with pytest.raises(InvalidOutcome, match="10000 rows"):
