@@ -56,14 +56,6 @@ def said(body, n=4, data=(0.0,), seed=0, **more):
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
 
 
-@pytest.mark.campaign
-def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
-    leaky = dpw.check(served(LAPLACE.format(scale=0.1)), **CHECKED)
-    assert leaky.refuted
-    assert not leaky.reproducible
-    assert not dpw.check(served(LAPLACE.format(scale=1)), **CHECKED).refuted
-
-
 def test_sides_share_no_seeds_where_a_request_is_for_several_runs():
     mechanism = CommandMechanism(Signature.of(served("print(rng.random())", seeded=True, batch=3), {}))
     runs = PairedRuns.d_first(PAIR, 8, coupled=True)
@@ -112,19 +104,6 @@ OUTCOMES = {
 @pytest.mark.parametrize("written", OUTCOMES)
 def test_outcomes_in_any_form_of_json(written):
     assert said(f"print({written!r})")[0].tolist() == FlatRow(OutputTraits()).write(OUTCOMES[written])
-
-
-def test_numbers_and_other_values_in_turn():
-    rows = said("""print(["1.5", '"x"', "null", "[1, 2]"][calls % 4])""", n=8)
-    assert len(np.unique(np.nan_to_num(rows, nan=-1.0), axis=0)) == 4
-
-
-def test_objects_have_an_entry_for_each_key():
-    mechanism = as_mechanism(served("""print(json.dumps({"a": calls, "b": {"c": [1, "x"]}}))"""), [0.0])
-    rows = mechanism.outcomes([0.0], np.random.default_rng(0), 3)
-    found = {name: rows[:, k] for k, name in mechanism.places.items()}
-    assert np.diff(found["key 'a'"]).tolist() == [1.0, 1.0]
-    assert found["key 'b', key 'c', value 1"].tolist() == [1.0] * 3
 
 
 INPUTS = [
@@ -214,12 +193,6 @@ def test_what_is_written_before_it_is_asked_for_is_no_outcome():
             time.sleep(0.01)
         with pytest.raises(MechanismCrashed, match="wrote '7' before it was asked"):
             child.ask(b"{}\n", 1, 5.0)
-
-
-@pytest.mark.parametrize("argv", [["yes", "0"], ["sh", "-c", "exit 3"]])
-def test_programs_that_are_no_servers(argv):
-    with pytest.raises(MechanismCrashed):
-        dpw.check(dpw.command(argv), **CHECKED)
 
 
 def test_a_program_that_answers_with_its_input_is_refuted():

@@ -604,22 +604,6 @@ def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
     assert isinstance(checked(clips_in_place, relation, errors="outcome"), dpw.NotRefuted)
 
 
-@pytest.mark.campaign
-def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
-    def leaks_times(rng, people):
-        return float((people["when"].dt.day == 1).sum()) + rng.laplace(0, 0.1)
-
-    relation = dpw.records(dpw.like(PEOPLE.set_axis(pd.Index(range(100, 130), name="id"))))
-    verdict = dpw.check(leaks_times, claim=1.0, neighbours=relation, seed=1, workers=1)
-    assert isinstance(verdict, dpw.Violation)
-    verdict.witness.save(tmp_path / "w.json")
-    again = dpw.Witness.load(tmp_path / "w.json")
-    for read, side in zip(again.pair.sides, verdict.witness.pair.sides, strict=True):
-        assert besides(read) == besides(side)
-        assert read.equals(side)
-    assert isinstance(dpw.replay(again, leaks_times, neighbours=relation, seed=2, workers=1), dpw.Violation)
-
-
 X = pd.DataFrame({"x": [1, 2]})
 XY = pd.DataFrame({"x": [1], "y": [2]})
 

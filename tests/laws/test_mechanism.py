@@ -173,13 +173,6 @@ def test_a_size_with_a_default_of_its_own_is_asked_for():
         assert Signature.of(many, {}).size == "size"
 
 
-def test_vectorised_runs_that_no_seed_repeats_fill_wider_rows_as_they_were():
-    drawn = np.random.default_rng(0).random((4, 20))
-    mechanism = VectorisedMechanism(Signature.of(lambda data, size: drawn[:size], {}))
-    rows = mechanism.outcomes(np.zeros(1), np.random.Generator(np.random.SFC64(0)), 4)
-    assert np.array_equal(rows, drawn)
-
-
 def many(make, **settings):
     """The rows of a function that makes many runs a call, as DP-Sniper's."""
     return rows_of(lambda a, n_samples: make(np.arange(n_samples) + a[0], n_samples), **settings)[1]

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -198,6 +199,13 @@ DIFFERENT = {
         pa.table({"a": pa.DictionaryArray.from_arrays([0], list(names))}) for names in ("xy", "xz")
     ),
     "Arrow: metadata": lambda r: (pa.table({"a": [r]}).replace_schema_metadata({"n": "1"}), pa.table({"a": [r]})),
+    "Polars: a value": lambda r: (pl.DataFrame({"a": [r], "n": [1]}), pl.DataFrame({"a": [r], "n": [2]})),
+    "Polars: a column": lambda r: ({"t": pl.DataFrame({"a": [r]})}, {"t": pl.DataFrame({"b": [r]})}),
+    "Polars: a series": lambda r: (pl.Series([r, 1.0]), pl.Series([r, 2.0])),
+    "Arrow: a value": lambda r: (pa.table({"a": [r], "n": [1]}), pa.table({"a": [r], "n": [2]})),
+    "Arrow: chunks": lambda r: (pa.chunked_array([[r], [1.0]]), pa.chunked_array([[r], [2.0]])),
+    "Arrow: an array": lambda r: (pa.array([r, 1.0]), pa.array([r, 2.0])),
+    "Arrow: a scalar": lambda r: ([r, pa.scalar(1)], [r, pa.scalar(2)]),
     "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
     "series: a label": lambda r: (pd.Series([r], index=["a"]), pd.Series([r], index=["b"])),
     "series: the order": lambda r: (pd.Series([1, 2], index=["a", "b"]), pd.Series([2, 1], index=["b", "a"])),
@@ -409,7 +417,8 @@ ENDLESS.append(ENDLESS)
     ("value", "named"),
     [
         *((value, "outcome=") for value in (object(), Fitted, [1, object()], array.array("d", [1.0]))),
-        (ENDLESS, "holds itself"), ([0.0] * 20_000, "20000 values"),
+        (ENDLESS, "holds itself"),
+        ([0.0] * 20_000, "20000 values"),
         (Fitted([1.0, 2.0]), "outcome='coef_,intercept_'"),
     ],
 )

@@ -171,19 +171,6 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     return rows[:, :length]
 
 
-@pytest.mark.campaign
-def test_it_is_checked_as_any_other_function(at):
-    """Laplace noise of scale 1 / ε."""
-    settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400, "runs": 1_000}
-    noisy = at("noisy", sys.executable)
-    passed = dpw.check(noisy, **settings)
-    assert isinstance(passed, dpw.NotRefuted)
-    assert passed.reproducible
-    assert passed.mechanism == "noisy"
-    assert json.loads(json.dumps(passed.to_json()))["parameters"] == {"epsilon": 1.0, "scale": 1.0, "kept": "its own"}
-    assert isinstance(dpw.check(noisy, **settings, parameters={"scale": 0.2}), dpw.Violation)
-
-
 def test_one_object_handed_out_again_and_again(at):
     """An outcome is what it was when its run ended."""
     rows = rows_of(at("handed_out"), n=8)

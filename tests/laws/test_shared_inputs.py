@@ -198,28 +198,20 @@ def test_runs_are_those_of_copies(kind, when):
     assert len(np.unique(rows[0, :, 0])) == 1
 
 
-def test_what_nothing_changes_is_shared_until_it_is_changed():
+TURNED = Pair(data=[1, 2], neighbour=[1, 2, 3])
+
+
+def test_an_input_that_stays_is_shared_and_a_change_that_a_run_takes_back_is_none():
     seen = set()
 
     def mechanism(data, rng):
         seen.add(id(data))
-        return rng.random()
-
-    _, shared = made(mechanism, Pair(data=[{"a": 1}], neighbour=[{"a": 2}]))
-    assert not shared.copies
-    assert len(seen) == 2
-
-
-TURNED = Pair(data=[1, 2], neighbour=[1, 2, 3])
-
-
-def test_a_change_that_a_run_takes_back_is_none():
-    def mechanism(data, rng):
         data.append(1)
         return len(data) + rng.random() + data.pop()
 
     rows, shared = made(mechanism, TURNED)
     assert not shared.copies
+    assert len(seen) == 2
     np.testing.assert_array_equal(rows, made(mechanism, TURNED, copies=True)[0])
 
 
@@ -265,16 +257,13 @@ def test_a_late_change_in_runs_that_are_evidence(role, seeded):
     """Runs that no seed repeats cannot be made again where they count."""
     own = np.random.Generator(np.random.SFC64(1))
 
-    def unseeded(data):
-        return with_seed(data, own)
-
     def with_seed(data, rng):
         seen = len(data)
         if rng.random() < 0.05:
             data.append(1)
         return seen
 
-    mechanism = PythonMechanism(Signature.of(with_seed if seeded else unseeded, {}))
+    mechanism = PythonMechanism(Signature.of(with_seed if seeded else lambda data: with_seed(data, own), {}))
     pair = Pair(data=[1.0], neighbour=[1.0, 2.0])
     work = OutcomeRows(mechanism=mechanism, pair=pair, seed=0, role=role, runs=400, size=200, width=1)
     if role in (Role.CONFIRM, Role.EPOCH) and not seeded:
@@ -373,9 +362,8 @@ def answered(bit, noise):
 
 
 OWN = np.random.Generator(np.random.SFC64(99))
-
-
 LISTS = ([0, 1], [1, 1])
+FRAMES = tuple(pd.DataFrame({"a": [bit]}) for bit in (0, 1))
 
 
 def seldom_reversed(data, rng):
@@ -391,7 +379,6 @@ def writes_in_place(data, rng):
     return answered(bit, rng.random())
 
 
-FRAMES = tuple(pd.DataFrame({"a": [bit]}) for bit in (0, 1))
 AT_THE_BOUNDARY = {
     "list": (lambda data, rng: answered(data[0], rng.random()), LISTS),
     "list, its own draws": (lambda data: answered(data[0], OWN.random()), LISTS),

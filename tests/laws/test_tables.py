@@ -196,30 +196,6 @@ def test_files_that_hold_no_table_are_refused_in_one_line(written):
     assert "\n" not in str(caught.value)
 
 
-def people(form, rng):
-    table = pl.DataFrame({"city": ["a", "b"], "n": [rng.laplace(), 2.0]})
-    column = table["n"]
-    return {
-        "polars": table, "arrow": table.to_arrow(), "series": column, "chunked": pa.chunked_array([column.to_arrow()]),
-        "array": column.to_arrow(), "scalar": column.to_arrow()[0], "nested": {"table": table, "k": 1},
-    }[form]  # fmt: skip
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("form", ["polars", "arrow", "series", "chunked", "array", "scalar", "nested"])
-def test_outcomes_of_both_libraries_are_read_by_rows_and_columns(form):
-    def noisy(rng, data):
-        return people(form, rng)
-
-    def exact(rng, data):
-        drawn = people(form, rng)
-        return [drawn, data]
-
-    small = {"claim": 1.0, "neighbours": dpw.pairs(("a", "b")), "seed": 1, "workers": 1, "alpha": 1e-6}
-    assert isinstance(dpw.check(noisy, runs=100, search_runs=100, **small), dpw.NotRefuted)
-    assert isinstance(dpw.check(exact, runs=200, search_runs=64, **small), dpw.Violation)
-
-
 OBJECTS = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
 LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "seed": 1, "workers": 1}
 

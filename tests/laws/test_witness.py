@@ -1,5 +1,6 @@
 import json
 import math
+import re
 import sys
 from dataclasses import dataclass, replace
 from types import ModuleType, SimpleNamespace
@@ -23,7 +24,7 @@ from dpwitness.errors import (
 from dpwitness.events import Event, Interval
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries, shown
 from dpwitness.problem import _reference
 from dpwitness.results.verdict import verdict_from_json
 
@@ -59,21 +60,54 @@ def test_a_replay_of_a_bound_tests_the_bound(tmp_path):
     assert "allowed" not in str(bound)  # by no claim: none was tested
 
 
-def half_a_pair(data, rng):
-    return "\ud800" if rng.random() < (0.5 if data[0] else 0.01) else str(rng.integers(3))
+def length(rng, data):
+    return len(data) + rng.laplace(scale=0.2)
+
+
+def half_a_pair(rng, data):
+    return "\ud800" if rng.random() < (0.5 if len(data) > 1 else 0.01) else str(rng.integers(3))
+
+
+def key_of_half_a_pair(rng, data):
+    return {"\ud800": half_a_pair(rng, data), "other": "0"}
+
+
+def keys_of_data(rng, data):
+    return {key: 1.0 + rng.laplace() for key in data}
+
+
+def labels_of_data(rng, data):
+    return pd.Series(1.0, index=list(data)) + rng.laplace(0, 1, len(data))
+
+
+DAYS = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=3)}, index=pd.Index([7, 9, 8], name="id"))
 
 
 @pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 @pytest.mark.parametrize(
-    "mechanism", [half_a_pair, lambda data, rng: {"\ud800": half_a_pair(data, rng), "other": str(0)}], ids=["", "key"]
-)
-def test_an_event_of_a_text_that_no_file_can_hold_is_read_back(mechanism, tmp_path):
-    found = dpw.check(mechanism, claim=0.2, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=5_000)
+    ("function", "pair", "said"),
+    [
+        (length, ([1, None], [1, None, 3]), ""), (length, ("abc", "abcd"), ""), (length, (b"", b"\x00"), ""),
+        (length, ({"a": 1}, {"a": 1, "b": math.nan}), ""), (length, (DAYS, DAYS[1:]), ""),
+        (length, ([{"age": 1}], [{"age": 1}, {"age": None}]), ""),
+        # Texts that no file can hold, and keys that one side alone has.
+        (half_a_pair, ([1], [1, 2]), r"\\ud800"), (key_of_half_a_pair, ([1], [1, 2]), r"\\ud800"),
+        (keys_of_data, (["flu"], ["flu", "hiv"]), "key 'hiv'|order of|number"),
+        (labels_of_data, (["flu"], ["flu", "hiv"]), "index 'hiv'|order of|number"),
+    ],
+)  # fmt: skip
+def test_a_violation_of_any_kind_is_saved_and_replayed_in_the_same_words(function, pair, said, tmp_path):
+    few = {"seed": 1, "workers": 1, "runs": 1_000, "search_runs": 1_000}
+    found = dpw.check(function, claim=0.2, neighbours=[pair], parameters={}, **few)
     assert isinstance(found, dpw.Violation)
-    assert "\\ud800" in found.witness.description
+    assert re.search(said, found.witness.description)
     again = through_a_file(found.witness, tmp_path)
-    assert (again.event, again.description) == (found.witness.event, found.witness.description)
+    assert again.to_json() == found.witness.to_json()
+    assert "\n" not in shown(again.pair.data)
+    replayed = dpw.replay(again, function, seed=2, workers=1, runs=1_000)
+    assert isinstance(replayed, dpw.Violation)
+    assert replayed.witness.description == found.witness.description
 
 
 def test_a_file_never_decides_which_code_runs(violation, tmp_path):
