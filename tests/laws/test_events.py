@@ -98,50 +98,41 @@ def test_events_of_every_kind_keep_the_laws(kind, data, outcomes):
         assert rounded.width == event.width
 
 
+HALF = Interval(coordinate=0, low=0.5)
+
+
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (OutcomeSet([[0, 0, 0, 0, 0, 1]]), "answers (0, 0, 0, 0, 0, 1)"),
         (OutcomeSet([[0, 1], [1]]), "one of 2 outcomes: (0, 1), 1"),
         (OutcomeSet([[np.nan]]), "answer nothing"),
         (OutcomeSet([[0.0, 2.5, np.nan]]), "answers (0, 2.5)"),
         (Interval(coordinate=0, high=-0.512345), "first answer below −0.512345"),
-        (Interval(coordinate=11, low=2), "answer 12 at least 2"),
-        (Interval(coordinate=1, low=0, high=1), "second answer from 0 to below 1"),
+        (Interval(coordinate=11, low=0, high=1), "answer 12 from 0 to below 1"),
         (Interval(coordinate=0, low=0.25, high=np.nextafter(0.25, 1)), "first answer equal to 0.25"),
         (Interval(coordinate=1), "second answer present"),
-        (
-            Box((Interval(coordinate=0, low=1), Interval(coordinate=1, high=0))),
-            "first answer at least 1 and second answer below 0",
-        ),
+        (Box((HALF, Interval(coordinate=1, high=0))), "first answer at least 0.5 and second answer below 0"),
     ],
 )
 def test_events_in_plain_english(event, text):
     assert event.describe("answer") == text
 
 
-def test_of_a_box_with_long_ends_one_side_is_told():
-    sides = [Interval(coordinate=k, low=-0.2940763601682844, high=0.2771208894369578) for k in range(3)]
-    told = "first answer from −0.2940763601682844 to below 0.2771208894369578 and"
-    assert Box(sides).describe("answer") == f"{told} 2 more entries in a range"
-    assert Box(sides[:2]).describe("answer") == f"{told} 1 more entry in a range"
-
-
-def test_no_text_of_an_event_is_longer_than_a_line():
-    problem = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
-    text = Problem.described(problem, OutcomeSet(np.arange(80.0)[None]))
-    assert text.startswith("answers (0, 1, 2, ")
-    assert len(text) == 100
-
-
-@pytest.mark.parametrize("noun", ["answer", Noun("answer", places={k: f"answer {k}" for k in range(8)})])
-def test_a_set_of_many_long_outcomes_lists_a_few(noun):
+@pytest.mark.parametrize(
+    ("event", "begins"),
+    [
+        (Box([Interval(coordinate=k, low=-0.2940763601682844, high=0.2771208894369578) for k in range(3)]), "first "),
+        (OutcomeSet(np.arange(80.0)[None]), "answers (0, 1, 2, "),
+        (OutcomeSet(np.arange(1555 * 8).reshape(1555, 8) + 0.125), "one of 1555 outcomes: (0.125, "),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_text_of_an_event_is_longer_than_a_line(event, begins):
     """Of 1,555 outcomes of eight entries eight took 300 characters."""
-    text = OutcomeSet(np.arange(1555 * 8).reshape(1555, 8) + 0.125).describe(noun)
-    assert text.startswith("one of 1555 outcomes: ")
-    assert "0.125" in text
-    assert len(text) < 200
-    assert "0.25" in OutcomeSet(np.full((2, 80), [[0.5], [0.25]])).describe()  # one is listed, however long
+    problem = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
+    text = Problem.described(problem, event)
+    assert text.startswith(begins)
+    assert len(text) <= 120
 
 
 def interval(low, high, coordinate=0):

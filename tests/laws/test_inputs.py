@@ -18,7 +18,7 @@ import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
-from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs, shown
+from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs
 from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
 texts = st.text(max_size=5) | st.sampled_from(["inf", "-inf", "nan"])
@@ -185,13 +185,6 @@ def test_objects_that_no_file_holds_say_so():
         assert value_to_json(again) == written
         json.dumps(written, ensure_ascii=False).encode()
     assert repr(value_from_json(value_to_json(Decimal(1)))) == "Decimal('1')"
-
-
-def test_inputs_are_shown_on_one_line():
-    frame = pd.DataFrame({"age": range(40), "name": ["x"] * 40})
-    assert shown(frame).startswith("DataFrame of 40 rows (age: [0, 1, 2, …, 37, 38, 39] (40 items)")
-    assert shown(["a", None, 2.5]) == "['a', None, 2.5]"
-    assert shown((np.zeros(2), [1])) == "([0., 0.], [1])"
 
 
 def kind_of(rng, data):

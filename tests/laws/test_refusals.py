@@ -49,20 +49,12 @@ def test_what_numba_says_today_is_understood(function, why):
     assert "\n" not in told
 
 
-def test_reasons_are_short_and_never_empty():
-    assert reason("") == "no reason given"
-    assert len(reason("x" * 5000)) < 300
-
-
 def test_colours_in_numba_s_message_hide_nothing():
     """Where colorama is installed numba writes in colours."""
-    plain = (
-        "Failed in nopython mode\n\nUntyped global name 'doubled': Cannot determine Numba type of <class 'function'>"
-    )
-    coloured = "\x1b[1m\x1b[1mFailed in nopython mode\x1b[0m\n\n\x1b[1mUntyped global name 'doubled':\x1b[0m " + (
-        "\x1b[1m\x1b[1mCannot determine Numba type of <class 'function'>\x1b[0m\x1b[0m"
-    )
+    plain = "Failed in nopython mode\n\nUntyped global name 'doubled': Cannot determine Numba type of it"
+    coloured = "".join(f"\x1b[1m{part}\x1b[0m" for part in plain.partition("Untyped"))
     assert reason(coloured) == reason(plain)
+    assert reason("") == "no reason given"
 
 
 def test_what_numba_says_of_a_call_within_a_run_is_told_without_its_pipeline():

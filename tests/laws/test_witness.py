@@ -84,6 +84,7 @@ DAYS = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=3)}, index=pd.I
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 @pytest.mark.parametrize(
     ("function", "pair", "said"),
