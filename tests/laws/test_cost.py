@@ -9,14 +9,12 @@ import pytest
 
 from dpwitness import Violation, check, pairs
 from dpwitness.errors import MechanismRaised
-from dpwitness.mechanisms.mechanism import QUICK_RUN_SECONDS, Cost
+from dpwitness.mechanisms.mechanism import SLOW_RUN_SECONDS, Cost
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import laplace
-
-FAST = {"compiled": True}
 
 
 def noisy_sum(rng, data):
@@ -107,19 +105,16 @@ def test_an_exception_without_a_text_is_told_by_its_class():
         check(raises, claim=1.0, neighbours=pairs(([0.0], [1.0])), outcome=float)
 
 
-def test_shards_follow_from_the_cost():
+@pytest.mark.parametrize("kind", [{"compiled": True}, {"batched": True}, {}], ids=str)
+def test_shards_follow_from_the_cost(kind):
     """16,384 runs a call of 10,000 cells were 1.3 gigabytes for each array."""
-    times = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-    for kind, most in (({"compiled": True}, 16_384), ({"batched": True}, 16_384), ({}, 65_536)):
-        assert [Cost(**kind, seconds_per_run=s).shard for s in times] == [most, 4_096, 256, 16, 2, 2]
-    for width, shard in ((1, 16_384), (64, 16_384), (65, 4_096), (1_024, 4_096), (10_000, 256), (10**6, 2)):
-        assert Cost(batched=True, width=width).shard == shard
-        assert Cost(**FAST, width=width).shard == 16_384  # its rows are counted in blocks
-
-
-def test_many_confirm_runs_of_quick_machine_code_have_larger_shards():
-    quick = Cost(**FAST, seconds_per_run=QUICK_RUN_SECONDS)
-    larger = {1: 1, (1 << 19) - 1: 1, 1 << 19: 2, (1 << 20) - 1: 2, 1 << 20: 4, (1 << 21) - 1: 4, 1 << 21: 8, 10**10: 8}
-    assert {runs: quick.shards_larger(16_384, runs) for runs in larger} == larger
-    assert Cost(**FAST, seconds_per_run=2e-6).shards_larger(16_384, 10**10) == 1  # 65 ms a shard as it is
-    assert Cost(batched=True).shards_larger(16_384, 10**10) == Cost().shards_larger(65_536, 10**10) == 1
+    for seconds in (1e-7, 2e-6, 4e-6, 6e-5, 5e-4, 3.9e-3, 1e-2, SLOW_RUN_SECONDS):
+        cost = Cost(**kind, seconds_per_run=seconds)
+        assert 2 * seconds * cost.shard < 0.33
+        larger = [cost.shards_larger(cost.shard, runs) for runs in (1, 1 << 19, 1 << 20, 10**10)]
+        assert larger == sorted(larger)
+        assert set(larger) <= {1, 2, 4, 8}
+        assert 2 * seconds * cost.shard * max(larger) < 0.33
+    assert Cost(**kind, seconds_per_run=1e-6).shard >= 16_384
+    if "batched" in kind:  # machine code counts its rows in blocks
+        assert max(width * Cost(batched=True, width=width).shard for width in (1, 65, 10_000, 10**6)) <= 1 << 22

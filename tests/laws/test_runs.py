@@ -33,7 +33,7 @@ from dpwitness.events import (
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import SLOW_RUN_SECONDS, Cost, Mechanism, PairedRuns
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
@@ -527,12 +527,6 @@ def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
     )
     for shard in (0, 1, 7):
         np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
-
-
-def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
-    for seconds in (1e-7, 2e-6, 4e-6, 3e-5, 6e-5, 5e-4, 1e-3, 3.9e-3, 8e-3, 1e-2, SLOW_RUN_SECONDS):
-        assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33
-        assert 2 * seconds * Cost(seconds_per_run=seconds, compiled=True).shard < 0.33
 
 
 def test_tallies_and_tables_of_cells_have_d_first():
