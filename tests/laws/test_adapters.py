@@ -10,8 +10,6 @@ import pytest
 from dpwitness import NotRefuted, Violation, check, pairs, queries
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidClaim, InvalidParameter
-from dpwitness.mechanisms import mechanism as cost
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers
@@ -172,21 +170,6 @@ def test_a_slow_mechanism_stops_as_soon_as_it_is_refuted():
     # Nothing is so clear as a mechanism without noise: one or two shards of 32 runs, not 200 000.
     assert verdict.counts.runs <= 64
     assert len(CALLS) < 3_000
-
-
-def loops(rng, data):
-    total = 0.0
-    for _ in range(100):
-        total += rng.random()
-    return data[0] + total
-
-
-@pytest.mark.parametrize(("seconds", "shards"), [(1e-9, 2), (1e3, 16_384)])
-def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(seconds, shards, monkeypatch):
-    """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
-    monkeypatch.setattr(cost, "SHARD_SECONDS", seconds)
-    mechanism = as_mechanism(loops, np.array([0.0]))
-    assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shards)
 
 
 def test_an_array_without_axes_is_a_number():

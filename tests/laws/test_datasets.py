@@ -374,9 +374,17 @@ def values_of(values):
     return {"categories": values, "other": False, "missing": False}
 
 
+def nested_tuples(depth):
+    domain = range_of(0.0, 1.0)
+    for _ in range(depth):
+        domain = {"tuple": [domain]}
+    return domain
+
+
 @pytest.mark.parametrize(
     ("domain", "named"),
     [
+        (nested_tuples(100), "nested too deep"),
         (None, "domain None"), ({"numbers": [0.0]}, "one of tuple"), (range_of(0.0), "numbers="),
         (range_of(0.0, "1"), "numbers='1'"), (range_of(0.0, 1e999), "finite"),
         (range_of(0.0, 1.0, clipped=0), "clipped=0"), (range_of(1.0, 0.0), "low must be below high"),
@@ -400,14 +408,6 @@ def test_a_relation_in_a_file_is_checked():
     ):  # fmt: skip
         with pytest.raises(InvalidNeighbours, match=named):
             relation_from_json({**WRITTEN, **change})
-
-
-def test_a_domain_in_a_file_is_not_nested_without_end():
-    domain = range_of(0.0, 1.0)
-    for _ in range(100):
-        domain = {"tuple": [domain]}
-    with pytest.raises(InvalidNeighbours, match="nested too deep"):
-        relation_from_json({**WRITTEN, "domain": domain})
 
 
 #: Values that domains read alike, or not at all.
