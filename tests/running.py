@@ -2,10 +2,12 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
 from dpwitness.machine import Deadline
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.runs import Role, Runner, Threads
@@ -32,6 +34,24 @@ def soon(cases, number):
     first, others = list(cases)[:number], sampled(list(cases)[number:])
     several = (case if isinstance(case, tuple) else (case,) for case in others)
     return [*first, *(pytest.param(*case, marks=pytest.mark.campaign) for case in several)]
+
+
+def stream(seed=1):
+    """A generator of the kind that runs draw from."""
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def same(output):
+    """What keeps numba from being asked, as `outcome=`."""
+    return output
+
+
+def interpreted(function, pair, shard=None, **settings):
+    """The mechanism of a function that the interpreter runs, in shards of so many runs."""
+    requirements = Requirements(interpreted=True)
+    found = as_mechanism(function, pair.data, neighbour=pair.neighbour, requirements=requirements, **settings)
+    found.shard = shard or found.shard
+    return found
 
 
 def runner(mechanism, seed=1, workers=1, deadline=None):

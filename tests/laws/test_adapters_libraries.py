@@ -333,18 +333,6 @@ def test_objects_over_datasets_run_as_they_are(name):
         assert isinstance(check(thing, d_in=distance, **{**settings, "runs": 1_000}), NotRefuted)
 
 
-def test_a_tool_of_diffprivlib_needs_a_lambda_and_a_domain():
-    tools = installed("diffprivlib.tools")
-    relation = records(numbers(0, 1), adjacency="replace-one", size=(1, 3))
-    settings = {**LIMITS, "max_time": 600.0, "neighbours": relation, "outcome": float, "search_runs": 4_000}
-
-    def mean(data):
-        return tools.mean(data, epsilon=1.0, bounds=(0, 1))
-
-    assert isinstance(check(mean, claim=0.4, **settings), Violation)
-    assert isinstance(check(mean, claim=1.0, **{**settings, "runs": 1_000}), NotRefuted)
-
-
 @pytest.mark.filterwarnings("default")  # it runs as plain Python, and says so
 def test_the_noise_generator_of_opacus():
     """Its tensors are outcomes as they are; noise of standard deviation 1 on what moves by 1 is 1-GDP exactly."""

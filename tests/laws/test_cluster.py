@@ -17,12 +17,12 @@ from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismC
 from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.problem import Effort
 from dpwitness.runs import Dispatcher, Role, Runner, cluster_of, executors
 from elsewhere import Elsewhere
-from running import last, runner, sampled
+from running import interpreted, last, runner, sampled
 
 PAIR = pairs((np.zeros(4), np.ones(4))).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
@@ -48,7 +48,7 @@ def svt():
 
 
 def python(function):
-    return as_mechanism(function, PAIR.data, requirements=Requirements(interpreted=True))
+    return interpreted(function, PAIR)
 
 
 def there(mechanism, cluster, **settings):

@@ -42,14 +42,10 @@ from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
 from dpwitness.problem import Effort, Statement
 from dpwitness.runs import Role, Runner, generator, order
-from running import sample
+from running import sample, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
-
-
-def stream(seed=0):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def compiled(function, pair=PAIR, **settings):
@@ -62,7 +58,7 @@ def compiled(function, pair=PAIR, **settings):
 def value_of(mechanism, data=1):
     """The number that one run returns."""
     rows = np.empty((1, 1))
-    mechanism.fill(np.array([data]), stream(), rows, 0)
+    mechanism.fill(np.array([data]), stream(0), rows, 0)
     return rows[0, 0]
 
 
@@ -332,7 +328,7 @@ def test_what_cannot_be_told_is_not_kept(own_cache):
     settings, whole = Settings(), types.ModuleType("whole")
     # With signatures given it is compiled at once, and does not see that SCALE changes.
     released = numba.njit("float64(float64)")(lambda value: value * SCALE)
-    generator_of_a_script = executed("def noisy(data): return [x + rng.random() for x in data]", rng=stream())["noisy"]
+    generator_of_a_script = executed("def noisy(data): return [x + rng.random() for x in data]", rng=stream(0))["noisy"]
     # `x` is a variable of `make` and, for `inner`, a global one.
     make = executed(
         "def make(x):\n"
@@ -580,7 +576,7 @@ def log_of_length(rng, data):
 def test_what_machine_code_alone_raises_is_no_error_of_the_mechanism():
     runs = PairedRuns.d_first(Pair(np.ones(2), np.zeros(2)), 10_000, coupled=True)
     with pytest.raises(CompiledDisagrees, match="ratio"):
-        compiled(ratio, Pair(np.ones(2), np.ones(2))).pair_outcomes(runs, stream())
+        compiled(ratio, Pair(np.ones(2), np.ones(2))).pair_outcomes(runs, stream(0))
 
 
 def test_what_python_raises_on_some_pair_is_not_hidden_by_machine_code():

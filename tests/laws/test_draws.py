@@ -20,12 +20,9 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
+from running import stream
 
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
-
-
-def stream(seed=1):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def both_sides(function, n=2_000):

@@ -28,6 +28,7 @@ from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.python import VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
+from running import stream
 
 
 def infinite_response(rng, data):
@@ -126,7 +127,7 @@ def test_vectorised_rows_are_those_of_single_outcomes():
 
     rows = np.empty((5, 4))
     made = VectorisedMechanism(Signature.of(vectorised, {}))
-    assert made.fill(np.array([0]), np.random.Generator(np.random.SFC64(0)), rows, 0) == 3
+    assert made.fill(np.array([0]), stream(0), rows, 0) == 3
     assert rows[0, :3].tolist() == [NEGATIVE_ZERO, NOT_A_NUMBER, math.inf]
     assert np.isnan(rows[:, 3]).all()
 

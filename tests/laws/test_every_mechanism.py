@@ -26,7 +26,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from elsewhere import Elsewhere, away
 from programs import served
-from running import runner
+from running import runner, stream
 
 
 def uniform(rng, data):
@@ -176,10 +176,6 @@ def at(tmp_path_factory):
     (folder / "there.py").write_text("\n".join(map(inspect.getsource, (uniform, itself, writing))))
     venv.create(folder / "bare", symlinks=True)
     return lambda name, python=folder / "bare" / "bin" / "python": dpw.remote(python, f"{folder / 'there.py'}:{name}")
-
-
-def stream(seed=1):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def made(kind, at, **settings):

@@ -27,13 +27,12 @@ from dpwitness.health.explanation import Comparison, entries_of, explain
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.command import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
-from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
 from dpwitness.report.page import Entry, page
 from dpwitness.report.sarif import log
 from dpwitness.results.witness import Explanation, Witness
-from running import prepare, runner
+from running import interpreted, prepare, runner
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism", "ignore::dpwitness.CompiledDiffers")
 
@@ -48,10 +47,7 @@ def unhurried(monkeypatch):
 
 def runner_of(function, pair, seed=1):
     """A runner of a function as plain Python: compiling takes seconds."""
-    mechanism = as_mechanism(
-        function, pair.data, neighbour=pair.neighbour, epsilon=1.0, requirements=Requirements(interpreted=True)
-    )
-    return runner(mechanism, seed=seed)
+    return runner(interpreted(function, pair, epsilon=1.0), seed=seed)
 
 
 def explanation(function, first, second, claim=ONE, seed=1):

@@ -10,7 +10,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
 from dpwitness.runs import Role
-from running import runner
+from running import runner, stream
 
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
@@ -50,7 +50,7 @@ def test_no_run_that_counts_is_made_twice_for_longer_outcomes(kind, errors):
 
 @pytest.mark.parametrize("kind", [PythonMechanism, VectorisedMechanism])
 def test_health_checks_make_no_run_twice_either(kind):
-    rng = np.random.Generator(np.random.SFC64(0))
+    rng = stream(0)
     mechanism, calls = made(kind)
     rows = mechanism.outcomes(PAIR.data, rng, 64)
     assert len(calls) == 64

@@ -25,14 +25,13 @@ from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, Entry, OutputTra
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
 from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt
 from elsewhere import Elsewhere, away
-from running import runner
+from running import interpreted, runner, same
 
 ABSENT = object()
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
@@ -311,15 +310,10 @@ def test_orders_of_keys_fill_no_memory(key):
         tracemalloc.stop()
 
 
-def interpreted(function):
-    requirements = Requirements(interpreted=True)
-    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, requirements=requirements)
-
-
 @pytest.mark.campaign
 def test_counts_and_rows_are_those_of_one_process():
     """Each process sees other keys first."""
-    mechanism, other = interpreted(elsewhere.tokens), interpreted(elsewhere.tokens)
+    mechanism, other = interpreted(elsewhere.tokens, PAIR), interpreted(elsewhere.tokens, PAIR)
     other.cost, other.shard = mechanism.cost, mechanism.shard  # measured: runs of a shard share a seed
     there, here = away(mechanism, Elsewhere(), seed=5), runner(other, 5)
     for turn in range(3):
@@ -332,17 +326,12 @@ def test_counts_and_rows_are_those_of_one_process():
     assert there.notes == ()
 
 
-def same(output):
-    """It keeps numba from being asked."""
-    return output
-
-
 @pytest.mark.campaign
 def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     def random_tokens(rng, data):
         return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
 
-    mechanism = interpreted(random_tokens)
+    mechanism = interpreted(random_tokens, PAIR)
     running = runner(mechanism, 3)
     for turn in range(3):
         x, y = running.sample(PAIR, 200, Role.SEARCH, turn)

@@ -406,6 +406,7 @@ def examples_of(part):
         found = [example for name, fortran in kinds for example in arrays(name, fortran)]
     elif part in ("polars", "arrow"):
         found = [tables(*one, metadata={"unit": "years"}) for one in TABLES if one[1] == part]
+        return [(dpw.like(example), None, besides(example)) for example in found]
     else:
         index, kind = ("counted", Table) if part == "another class" else (part, pd.DataFrame)
         found = [frame(name, index=index, kind=kind) for name in (*COLUMNS, *LISTS, *PANDAS)]

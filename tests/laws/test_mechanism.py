@@ -24,6 +24,7 @@ from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
+from running import stream
 
 DATA = as_finite_numbers([1.0, 2.0])
 
@@ -31,7 +32,7 @@ DATA = as_finite_numbers([1.0, 2.0])
 def rows_of(function, n=3, width=8, data=DATA, **settings):
     mechanism = as_mechanism(function, data, **settings)
     rows = np.empty((n, width))
-    length = mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
+    length = mechanism.fill(data, stream(0), rows, 0)
     return mechanism, rows, length
 
 
@@ -71,7 +72,7 @@ def in_python(function):
     plain = PythonMechanism(Signature.of(function, {}))
     plain.begin(None, by_position=True)
     rows = np.empty((1, 8))
-    plain.fill(DATA, np.random.Generator(np.random.SFC64(0)), rows, 0)
+    plain.fill(DATA, stream(0), rows, 0)
     return rows[0]
 
 

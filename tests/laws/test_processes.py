@@ -33,7 +33,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.memory import is_installed
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner, executors
@@ -48,7 +48,7 @@ from dpwitness.runs.elsewhere import (
 )
 from dpwitness.runs.executors import Processes, ordered
 from elsewhere import Elsewhere, away, finished
-from running import last, runner, sampled, soon
+from running import interpreted, last, runner, sampled, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
@@ -61,13 +61,9 @@ def many_portions(monkeypatch):
     monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION_SECONDS", 0.0)
 
 
-def python(function, **settings):
+def python(function):
     """A function run by the interpreter, in shards of 32 runs, so that there are many of them."""
-    mechanism = as_mechanism(
-        function, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True), **settings
-    )
-    mechanism.shard = 32
-    return mechanism
+    return interpreted(function, PAIR, shard=32)
 
 
 def counted(running, runs=1_000):
@@ -89,6 +85,7 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     assert np.array_equal(*samples, equal_nan=True)
     assert there.notes == ()
     assert len(place.published) == 4  # the mechanism once, and three pieces of work
+    assert place.ended == 3
 
 
 def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
@@ -115,9 +112,8 @@ def test_what_outputs_showed_elsewhere_is_known_here():
 def test_that_a_run_changed_its_input_elsewhere_is_known_here():
     """Shards of large inputs follow from it, and with them what a seed gives."""
     pair = pairs(([0.0] * 300_000, [0.0] * 300_001)).given[0]
-    mechanism = as_mechanism(elsewhere.writing, pair.data, requirements=Requirements(interpreted=True))
+    mechanism = interpreted(elsewhere.writing, pair, shard=32)
     mechanism.copies = False  # whether the first runs changed theirs is luck
-    mechanism.shard = 32
     large = mechanism.shard_of(pair)
     away(mechanism).sample(PAIR_OF_LISTS, 4_000, Role.SEARCH)
     assert mechanism.copies

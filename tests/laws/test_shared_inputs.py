@@ -25,6 +25,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import copier, shared_input
 from dpwitness.runs import Role
 from dpwitness.runs.shards import OutcomeRows
+from running import stream
 
 RECORD, PAYS = np.dtype([("a", "i4"), ("b", "f8")]), np.dtype([("id", "i4"), ("pay", "O")])
 
@@ -161,7 +162,7 @@ def made(function, pair, *, copies=False, runs=COMPARISON_RUNS + 22, batches=2, 
     for number in range(batches):
         order = np.random.default_rng(number).integers(0, 2, runs).astype(np.uint8)
         part = PairedRuns(pair=pair, order=order, coupled=coupled, start=number * runs)
-        rows.append(mechanism.pair_outcomes(part, np.random.Generator(np.random.SFC64(number))))
+        rows.append(mechanism.pair_outcomes(part, stream(number)))
     return np.concatenate(rows, axis=1), mechanism
 
 
@@ -247,7 +248,7 @@ def test_turned_round_at_random():
     for seed in range(60):
         shared = PythonMechanism(Signature.of(mechanism, {}))
         runs = PairedRuns.d_first(TURNED, 2 * COMPARISON_RUNS + 44, coupled=True)
-        differ += bool(np.any(shared.pair_outcomes(runs, np.random.Generator(np.random.SFC64(seed))) != 1))
+        differ += bool(np.any(shared.pair_outcomes(runs, stream(seed)) != 1))
     assert differ <= 3
 
 
@@ -255,7 +256,7 @@ def test_turned_round_at_random():
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_late_change_in_runs_that_are_evidence(role, seeded):
     """Runs that no seed repeats cannot be made again where they count."""
-    own = np.random.Generator(np.random.SFC64(1))
+    own = stream(1)
 
     def with_seed(data, rng):
         seen = len(data)
@@ -291,11 +292,11 @@ def test_a_run_that_hangs_keeps_its_input():
     pair = Pair(data=[1], neighbour=[1, 2])
     shared = PythonMechanism(Signature.of(mechanism, {}))
     runs = PairedRuns.d_first(pair, 5, coupled=True)
-    behind = threading.Thread(target=shared.pair_outcomes, args=(runs, np.random.Generator(np.random.SFC64(0))))
+    behind = threading.Thread(target=shared.pair_outcomes, args=(runs, stream(0)))
     behind.start()
     try:
         assert inside.wait(60)
-        rows = shared.pair_outcomes(runs, np.random.Generator(np.random.SFC64(1)))
+        rows = shared.pair_outcomes(runs, stream(1))
     finally:
         go_on.set()
         behind.join()
@@ -361,7 +362,7 @@ def answered(bit, noise):
     return bit ^ (noise < 1 / (1 + math.e))
 
 
-OWN = np.random.Generator(np.random.SFC64(99))
+OWN = stream(99)
 LISTS = ([0, 1], [1, 1])
 FRAMES = tuple(pd.DataFrame({"a": [bit]}) for bit in (0, 1))
 

@@ -15,6 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.sql import SqlMechanism, quoted, rows_of
 from dpwitness.neighbours import Pair
+from running import stream
 
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
 
@@ -202,7 +203,7 @@ def test_rows_are_inserted_and_rolled_back_for_each_run():
     mechanism = as_mechanism(dpw.sql(watched, "SELECT max(x) FROM people", table="people"), PEOPLE)
     statements.clear()
     runs = PairedRuns.d_first(Pair(PEOPLE, PEOPLE[:1]), 100, coupled=True)
-    mechanism.pair_outcomes(runs, np.random.Generator(np.random.SFC64(1)))
+    mechanism.pair_outcomes(runs, stream(1))
     assert sum("INSERT" in one for one in statements) == 400  # three rows, and one
     assert sum(one == "SELECT max(x) FROM people" for one in statements) == 200
     assert sum(one == "ROLLBACK" for one in statements) == 200
