@@ -92,7 +92,6 @@ def planes(make):
 WRONG_CLAIMS = {
     "half_plane cuts": (plane(0.5), r"half_plane\(\) is p ≤ 0.5·q \+ 0, .* contain the region"),
     "half_plane falls": (plane(-1.0, 1.5), r"p ≤ -1·q \+ 1.5, which"),
-    "half_plane NaN": (plane(math.nan), r"the slope of half_plane\(\) is nan"),
     "half_plane inside": ({"half_plane": parallel_inside}, r"half_plane\(0, 0\) is p ≤ 1·q \+ 0, .* contain"),
     "half_plane at 0": (
         {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, claim.distance + 0 / (1 if q is None else q))},
@@ -116,7 +115,6 @@ WRONG_CLAIMS = {
         {"largest": lambda claim, q: min(1.0, q + (claim.distance if q < 0.5 else 0.1))},
         r"largest\(q\) must not fall in q",
     ),
-    "largest raises": ({"largest": lambda claim, q: 1 / 0}, r"largest\(q\) raised ZeroDivisionError"),
     "half_planes of one": (
         planes(lambda claim, x: HalfPlane(np.ones_like(x), np.full_like(x, claim.distance))),
         r"half_planes\(x\) is p ≤ 1·q .* contain",
@@ -124,16 +122,12 @@ WRONG_CLAIMS = {
     "half_planes through 0": (planes(lambda _, x: HalfPlane(np.ones_like(x), np.zeros_like(x))), r"≤ 1·q \+ 0, "),
     "half_planes NaN": (planes(lambda _, x: HalfPlane(np.ones_like(x), math.nan * x)), "intercept of .* nan"),
     "half_planes too few": (planes(lambda _, x: HalfPlane(np.ones(2), x)), r"slope of half_planes.* numbers of shape"),
-    "half_planes None": (planes(lambda _, x: None), r"slope of half_planes\(x\) raised AttributeError"),
     "at": ({"at": lambda claim, x: claim}, r"the parameter of at\(0\) is 0\.4"),
     "at of less": ({"at": lambda claim, x: Half(x, claim.distance)}, r"at\(x\) must allow more|at\(0\.4\) must allow"),
-    "parameter NaN": ({"parameter": math.nan}, "parameter is nan"),
     "parameter text": ({"parameter": "0.4"}, "parameter is '0.4'"),
     "parameter negative": ({"parameter": -1.0}, "parameter=-1.0"),
     "smallest too small": ({"smallest": lambda claim, p, x: max(p - 10 * x, 0.0)}, r"smallest\(.* the least q"),
     "smallest too large": ({"smallest": lambda claim, p, x: max(p - x / 10, 0.0)}, r"smallest\(.* the least q"),
-    "smallest NaN": ({"smallest": lambda claim, p, x: math.nan}, r"smallest\(8.32e-07, 0\) is nan"),
-    "reached None": ({"reached": lambda claim, p, q: None}, r"reached\(p, q\) of arrays is None"),
     "reached of numbers": ({"reached": lambda claim, p, q: max(p - q, 0.0)}, r"reached.* of arrays raised ValueError"),
     "reached too little": (
         {"reached": lambda claim, p, q: np.maximum(np.asarray(p) - q, 0.0) / 2}, r"reached\(.* allows less",
@@ -218,14 +212,12 @@ def contains(judge):
 
 WRONG_EVENTS = {
     "first half": (contains(lambda rows: np.arange(len(rows)) < len(rows) // 2), "contains .* row alone"),
-    "lower half": (contains(lambda rows: rows[:, 0].argsort().argsort() < len(rows) // 2), "contains .* row alone"),
     "memory": ({"contains": remembers()}, "contains .* give the same each time"),
     "numbers": (contains(lambda rows: 2 * (rows[:, 0] > 0)), "contains gave array.* of one bool a row"),
     "too few": (contains(lambda rows: rows[1:, 0] > 0), "contains gave array.* of one bool a row"),
     "nothing for no row": (contains(lambda rows: np.array([row[0] > 0 for row in rows])), "contains gave .* 0 rows"),
     "changes rows": ({"contains": changes}, "contains raised ValueError: .*read-only"),
     "raises": (contains(lambda rows: rows["sum"] > 0), "contains raised IndexError"),
-    "exits": (contains(lambda rows: sys.exit("no")), "contains raised SystemExit: no"),
     "looks further": (contains(lambda rows: np.nansum(rows, axis=1) % 1 > 0.5), "width=1 is too small"),
     "cells by place": (
         {
@@ -238,21 +230,14 @@ WRONG_EVENTS = {
     "width None": ({"width": None}, "width raised TypeError"),
     "width large": ({"width": 10**9}, "width=1000000000"),
     "complexity number": ({"complexity": 1}, "complexity raised TypeError"),
-    "complexity raises": ({"complexity": property(lambda event: 1 / 0)}, "complexity raised ZeroDivisionError"),
-    "describe raises": ({"describe": lambda event, *_: 1 / 0}, r"describe\(\) raised ZeroDivisionError"),
     "describe None": ({"describe": lambda event, *_: None}, r"describe\(\) is None"),
     "JSON": ({"to_json": lambda event: {"kind": event.kind, "terms": {1}}}, "to_json raised TypeError"),
     "JSON of another": (
         {"to_json": lambda event: {"kind": event.kind, "terms": 1, "threshold": 1.0}}, "read back .* the same rows",
     ),
     "simpler None": ({"simpler": lambda event: None}, "simpler gave None"),
-    "simpler raises": ({"simpler": lambda event: 1 / 0}, "simpler raised ZeroDivisionError"),
     "rounded number": ({"rounded": lambda event: [3]}, "rounded gave 3"),
     "rounded itself": ({"rounded": lambda event: [event]}, "rounded gave .*: it must give other events"),
-    "rounded endless": (
-        {"rounded": lambda event: (replace(event, threshold=n) for n in itertools.count(1.0))},
-        "rounded gave more than",
-    ),
 }  # fmt: skip
 
 
@@ -321,7 +306,6 @@ WRONG_RELATIONS = {
         "contains must say yes to .* of its candidates",
     ),
     "no pairs": (giving("candidates", ([0.0], [1.0])), "candidates gave list"),
-    "candidates None": (giving("candidates", None), "candidates raised TypeError"),
     "variations outside": ({"variations": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its variations"),
     "smaller outside": ({"smaller": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its smaller"),
     "smaller to itself": ({"smaller": lambda relation, pair: iter([pair])}, r"smaller must end: .* after 1 step"),
@@ -377,17 +361,15 @@ def drawn():
 
 
 WRONG_LEARNERS = {
-    "None": (proposing(None), "propose gave None"), "one": (proposing(ABOVE), r"propose gave Proposal\("),
+    "None": (proposing(None), "propose gave None"),
     "event": (proposing([ABOVE.event]), "propose gave Interval.* class Proposal"),
     "swapped": (proposing([replace(ABOVE, swapped="no")]), "class Proposal"),
-    "raises": (proposing(lambda: 1 / 0), "propose raised ZeroDivisionError"),
     "raises late": (proposing(lambda: (1 / n for n in (0,))), "raised ZeroDivisionError"),
     "signature": (lambda learner, sample, objective: [], "raised TypeError: .* 'thorough'"),
     "exits": (proposing(lambda: sys.exit(3)), "propose raised SystemExit: 3"),
     "endless": (proposing(lambda: itertools.repeat(ABOVE)), "propose gave more than 1,000"),
     "at random": (proposing(drawn), "propose must give the same events of the same outcomes"),
     "bad event": (proposing([Proposal(event=event_with(width=None))]), "the event Mine: width raised TypeError"),
-    "no event": (proposing([Proposal(event=None)]), "the event NoneType: it lacks"),
 }  # fmt: skip
 
 
@@ -409,8 +391,6 @@ def family(**settings):
 WRONG_ATTACKS = {
     "None": (proposing(None), "it gave None"), "pair": (proposing([CANDIDATE.pair]), "it gave Pair"),
     "raises": (lambda parameters, *given: [parameters["scale"]], "it raised KeyError: 'scale'"),
-    "signature": (lambda parameters: [], "it raised TypeError"),
-    "endless": (proposing(lambda: itertools.repeat(CANDIDATE)), "it gave more than 1,000"),
     "equal inputs": (proposing([replace(CANDIDATE, pair=Pair([1.0], [1.0]))]), "the inputs of a pair must differ"),
     "at random": (
         proposing(lambda: [replace(CANDIDATE, pair=Pair([0.0], [DRAWN.random()]))]),
@@ -420,7 +400,6 @@ WRONG_ATTACKS = {
         proposing([replace(CANDIDATE, event=event_with(width=None))]),
         "the event Mine: width raised",
     ),
-    "no event": (proposing([replace(CANDIDATE, event=None)]), "the event NoneType: it lacks"),
     "no function": (3, "3 must be a function"),
     "family without anything": (family(), "it must have a generator or a command"),
     "family of a wrong default": (family(generators={"one": lambda *_: ()}, default="two"), "default='two'"),
