@@ -356,10 +356,6 @@ def test_attributes_are_read_over_there(at):
 @pytest.mark.parametrize(
     ("python", "target", "error", "told"),
     [
-        *(
-            (sys.executable, ("there.py:drawn", limit), InvalidParameter, "max_time=")
-            for limit in (0, "long", math.nan)
-        ),
         ("no-such-python", "there.py:noisy", InvalidParameter, "no-such-python"),
         ("false", "there.py:noisy", InvalidParameter, "exit code 1"),
         (sys.executable, "nowhere.py:noisy", UnknownTarget, "nowhere.py"),
@@ -373,9 +369,14 @@ def test_attributes_are_read_over_there(at):
 def test_what_cannot_be_loaded_is_named(there, monkeypatch, python, target, error, told):
     monkeypatch.chdir(there)
     Path("broken.py").write_text("1 / 0\n")
-    target, limit = target if isinstance(target, tuple) else (target, 10)
     with pytest.raises(error, match=told):
-        dpw.remote(python, target, max_time=limit)
+        dpw.remote(python, target)
+
+
+@pytest.mark.parametrize("limit", [0, "long", math.nan])
+def test_the_limit_is_checked(at, limit):
+    with pytest.raises(InvalidParameter, match="max_time="):
+        at("drawn", max_time=limit)
 
 
 def test_what_cannot_be_sent_is_named(at):
