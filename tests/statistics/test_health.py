@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from math import comb
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,15 +19,15 @@ from scipy import stats
 import dpwitness as dpw
 import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
-from dpwitness.events import Interval, event_from_json
-from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, TRUE, symbol
+from dpwitness.events import Interval
+from dpwitness.events.encoding import NEGATIVE_ZERO, NONE, TRUE, symbol
 from dpwitness.events.event import outcome_text
 from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process, refutation
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
 from dpwitness.health.findings import useful_runs
-from dpwitness.health.refutation import _in_time, check_pass, check_refutation
+from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.reach import constants
@@ -40,7 +41,10 @@ from dpwitness.results.text import at_most
 from running import confirm, prepare, soon
 
 PAIR = dpw.pairs(([0.0], [1.0]))
+GIVEN = PAIR.given[0]
 LIMITS = {"claim": 1.0, "neighbours": PAIR, "runs": 200_000, "search_runs": 100_000}
+#: Of plain Python: a summary is not compiled.
+SLOW = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
 POSITIVE = Interval(coordinate=0, low=0.5)
 
 
@@ -48,19 +52,25 @@ def job(function, seed=1, neighbours=PAIR, outcome=None, max_time=60.0):
     return prepare(function, neighbours=neighbours, outcome=outcome, seed=seed, max_time=max_time)
 
 
-def flag(p):
-    """One flag a call; of its own law it is exactly 1-DP."""
+def shards_of(*counts, **more):
+    """Shards of confirm runs with these counts each."""
+    shards = Shards(**more)
+    for total in accumulate(counts):
+        shards.add((total,))
+    return shards
+
+
+def first_of(*sides):
+    """First runs of shape (runs, 1) on either side."""
+    return tuple(Series(data, rows, np.arange(len(rows))) for data, rows in zip(GIVEN.sides, sides, strict=True))
+
+
+def flags(p, length=None):
+    """One flag for so many runs of a call, or for all; of its own law it is exactly 1-DP."""
 
     def shared(rng, data, size):
-        return np.full(size, float(rng.random() < (p if data[0] > 0.5 else p / np.e)))
-
-    return shared
-
-
-def blocks(p, length):
-    def shared(rng, data, size):
-        few = rng.random(-(-size // length)) < (p if data[0] > 0.5 else p / np.e)
-        return np.repeat(few * 1.0, length)[:size]
+        few = rng.random(-(-size // (length or size))) < (p if data[0] > 0.5 else p / np.e)
+        return np.repeat(few * 1.0, length or size)[:size]
 
     return shared
 
@@ -69,38 +79,30 @@ def whole(rng, data, size):
     return np.full(size, np.round(data[0]) + rng.geometric(1 - 1 / np.e) - rng.geometric(1 - 1 / np.e))
 
 
-def rounded(rng, data, size):
-    return np.full(size, np.round(data[0] + rng.laplace(), 1))
-
-
-def continuous(rng, data, size):
-    return np.full(size, data[0] + rng.laplace())
-
-
 def threshold(rng, data, size):
     """The sparse vector technique with one noisy threshold a call."""
     return (data[0] + rng.laplace(0, 4, size) > rng.laplace(0, 2)) * 1.0
-
-
-def beside_noise(rng, data, size):
-    """The second value differs in every row, so that no two rows are equal."""
-    return np.column_stack([flag(0.3)(rng, data, size), rng.random(size)])
 
 
 def seeded_calls(data, size):
     return data[0] + np.random.default_rng(0).laplace(0, 1, size)
 
 
-DEPENDENT = {
-    **{f"flag {p}": flag(p) for p in (0.5, 0.1, 0.01, 0.001)},
-    **{f"blocks of 16, {p}": blocks(p, 16) for p in (0.5, 0.1, 0.01, 0.001)},
-    **{f"pairs, {p}": blocks(p, 2) for p in (0.5, 0.1, 0.01)},
+#: What most calls show: equal rows, or a flag. Of "beside noise" no two rows are equal.
+SHOWN = {
+    "flag 0.5": flags(0.5),
     "whole": whole,
-    "rounded": rounded,
-    "continuous": continuous,
-    "threshold": threshold,
-    "beside noise": beside_noise,
+    "rounded": lambda rng, data, size: np.full(size, np.round(data[0] + rng.laplace(), 1)),
+    "continuous": lambda rng, data, size: np.full(size, data[0] + rng.laplace()),
+    "beside noise": lambda rng, data, size: np.column_stack([flags(0.3)(rng, data, size), rng.random(size)]),
     "seeded calls": seeded_calls,
+}
+DEPENDENT = {
+    **SHOWN,
+    **{f"flag {p}": flags(p) for p in (0.1, 0.01, 0.001)},
+    **{f"blocks of 16, {p}": flags(p, 16) for p in (0.5, 0.1, 0.01, 0.001)},
+    **{f"pairs, {p}": flags(p, 2) for p in (0.5, 0.1, 0.01)},
+    "threshold": threshold,
 }
 
 
@@ -115,13 +117,10 @@ def test_runs_that_depend_on_each_other_accuse_nobody(name):
         assert isinstance(verdict, dpw.NotRefuted)
 
 
-ROWS_SHOW = ("flag 0.5", "whole", "rounded", "continuous", "beside noise", "seeded calls")
-
-
 @pytest.mark.parametrize(
     ("name", "more", "told"),
     [
-        *((name, {}, r"are not independent: .* draw fresh noise for every run") for name in ROWS_SHOW),
+        *((name, {}, "are not independent") for name in SHOWN),
         # The threshold of a call moves all of its answers; no two rows are equal for it.
         pytest.param(
             "threshold", {"search_runs": 50_000, "runs": 400_000}, "of one call's runs and in",
@@ -129,7 +128,7 @@ ROWS_SHOW = ("flag 0.5", "whole", "rounded", "continuous", "beside noise", "seed
         ),
     ],
 )  # fmt: skip
-def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name, more, told):
+def test_what_most_calls_show_is_refused_in_check_bound_and_curve(name, more, told):
     function, limits = DEPENDENT[name], {"neighbours": PAIR, "seed": 1, **more}
     for refuse in (
         lambda: dpw.check(function, claim=1.0, **limits),
@@ -140,16 +139,18 @@ def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name, 
             refuse()
 
 
-@pytest.mark.parametrize("runs", [16_384, 0])
-def test_a_rare_flag_that_the_confirm_runs_happened_to_show_convicts_nobody(runs):
-    """One call of all hits on D: what one draw a call of probability 0.001 shows once in a thousand checks."""
-    _, ready = job(flag(0.001))
-    shards = Shards()
-    shards.add((Counts(n10=16_384),))
-    if runs:
-        shards.add((Counts(n10=16_384, n00=runs),))
-    with pytest.raises(DependentRuns, match=r"happened in 0\.000% of one call's runs and in 100\.000% of another's"):
-        check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
+@pytest.mark.parametrize(
+    ("check", "function", "counts", "told"),
+    [
+        # One call of all hits on D: what one draw a call of probability 0.001 shows once in a thousand checks.
+        (check_refutation, flags(0.001), [Counts(n10=16_384)], r"0\.000% of one .* 100\.000% of another"),
+        (check_refutation, flags(0.001), [Counts(n10=16_384), Counts(n00=16_384)], r"0\.000% .* 100\.000%"),
+        (check_pass, remembered.noisy, [Counts(n10=n, n00=1000 - n) for n in [600, 400] * 10], r"60\.000%"),
+    ],
+)
+def test_shards_that_differ_more_than_by_chance_convict_nobody_and_pass_nobody(check, function, counts, told):
+    with pytest.raises(DependentRuns, match=told):
+        check(job(function)[1], GIVEN, [POSITIVE], shards_of(*counts))
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
@@ -161,31 +162,16 @@ def test_runs_since_an_event_was_chosen_are_compared_with_runs_on_one_input_alon
         before.append(data[0])
         return float(before[-2:] != [data[0]] * 2) - 1e-9 * rng.random()
 
-    _, ready = job(after_another)
-    shards = Shards(chosen=((Interval(coordinate=0, low=0.4), Counts(n10=25, n11=25, n01=25, n00=25)),))
-    shards.add((Counts(n11=2, n00=2),))
+    chosen = ((Interval(coordinate=0, low=0.4), Counts(n10=25, n11=25, n01=25, n00=25)),)
     with pytest.raises(DependentRuns, match=r"on D the event happened in 50 of 100 runs between runs on both .* alone"):
-        check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
-
-
-def test_a_pass_of_dependent_runs_is_refused_too():
-    shards, total = Shards(), Counts()
-    for k in range(20):
-        total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
-        shards.add((total,))
-    with pytest.raises(DependentRuns, match=r"% of one call's runs and in 60\.000%"):
-        check_pass(job(remembered.noisy)[1], PAIR.given[0], [POSITIVE], shards)
+        check_refutation(job(after_another)[1], GIVEN, [POSITIVE], shards_of(Counts(n11=2, n00=2), chosen=chosen))
 
 
 def test_shards_are_kept_by_their_number_and_sum_up():
-    shards, total = Shards(), Counts()
-    for k in range(300):
-        total += Counts(n10=k, n11=1, n01=2, n00=3)
-        shards.add((total,))
-    assert shards.totals == (total,)
+    shards = shards_of(*(Counts(n10=k, n11=1, n01=2, n00=3) for k in range(300)))
+    assert shards.totals == (Counts(n10=sum(range(300)), n11=300, n01=600, n00=900),)
     assert 32 <= len(shards.kept) <= 64
-    assert [kept for ((kept, _, _),) in shards.kept] == [k + 1 for k in range(0, 300, shards.stride)]
-    assert all(others == 3 and runs == hits - 1 + 6 for ((hits, others, runs),) in shards.kept)
+    assert shards.kept == [((k + 1, 3, k + 6),) for k in range(0, 300, shards.stride)]
 
 
 def coin(rng, data, size):
@@ -207,7 +193,7 @@ def test_the_level_of_the_early_check(function, monkeypatch):
 
 def further_calls(rows, hits, outcomes=((0.0,),)):
     """Calls on one input, and outcomes that they gave."""
-    series = Series(PAIR.given[0].data, np.array(outcomes), np.arange(len(outcomes)))
+    series = Series(GIVEN.data, np.array(outcomes), np.arange(len(outcomes)))
     return FurtherCalls(rows=rows, hits=[hits], series=series)
 
 
@@ -218,10 +204,8 @@ def test_the_level_of_the_check_before_a_refutation(monkeypatch):
     alarms, seeds = 0, 150
     for _ in range(seeds):
         seen = [further_calls([400] * 8, rng.binomial(400, 0.2, 8).tolist()) for _ in range(2)]
-        shards, total = Shards(), Counts()
-        for n10, n11, n01, n00 in rng.multinomial(1_000, (0.1, 0.1, 0.1, 0.7), 6).tolist():
-            total += Counts(n10=n10, n11=n11, n01=n01, n00=n00)
-            shards.add((total,))
+        cells = rng.multinomial(1_000, (0.1, 0.1, 0.1, 0.7), 6).tolist()
+        shards = shards_of(*(Counts(n10=n10, n11=n11, n01=n01, n00=n00) for n10, n11, n01, n00 in cells))
         try:
             refuse_dependent("m", 1, shards, seen)
         except DependentRuns:
@@ -237,7 +221,7 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
             state.extend([rng.laplace()] * 2)
         return data[0] + state.pop()
 
-    with pytest.raises(DependentRuns, match="the same outcome came again 1 run later, more often than by chance"):
+    with pytest.raises(DependentRuns, match="the same outcome came again 1 run later"):
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
@@ -246,20 +230,17 @@ def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     given = [0.0]  # it does not go to the new process
     more = {"parameters": {"memory": given}} if name == "listed" else {}
     outcome = None if name == "offset" else float  # plain Python: what is compiled remembers nothing
-    limits = {"neighbours": PAIR, "outcome": outcome, "seed": 1, "search_runs": 2_000, **more}
-    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):
-        dpw.check(getattr(remembered, name), claim=1.0, **limits)
+    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process"):
+        dpw.check(getattr(remembered, name), **{**SLOW, "outcome": outcome}, **more)
     assert given == [0.0]  # so a second check finds the same
 
 
 @pytest.mark.campaign
 def test_noise_that_was_compiled_in_is_found_by_a_new_process():
-    with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
+    with pytest.raises(DependentRuns, match="compiled_offset may remember its noise"):
         dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
     assert new_process.same_constants(remembered.scaled)
     assert not new_process.same_constants(remembered.compiled_coin)  # one new process draws the same in one of two
-    assert constants(remembered.scaled) not in (None, constants(remembered.compiled_offset))
-    assert constants(remembered.noisy) is None
 
 
 def reads_another_module(data):
@@ -268,6 +249,8 @@ def reads_another_module(data):
 
 def test_constants_of_other_modules_count_and_our_own_do_not():
     assert constants(reads_another_module) is not None
+    assert constants(remembered.scaled) not in (None, constants(remembered.compiled_offset))
+    assert constants(remembered.noisy) is None
     assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
 
 
@@ -277,8 +260,8 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     with pytest.warns(dpw.errors.CompiledDiffers):
         verdict = dpw.check(remembered.leaks_zero, claim=1.0, neighbours=PAIR, seed=1, search_runs=2_000)
     assert isinstance(verdict, dpw.Violation)
-    assert len(verdict.notes) == 1
-    assert "in a new process too" in verdict.notes[0]
+    (note,) = verdict.notes
+    assert "in a new process too" in note
 
 
 @pytest.mark.campaign
@@ -296,20 +279,24 @@ def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release
     assert isinstance(verdict, dpw.Violation)
 
 
+SAME_NOISE = "it adds no noise, or draws the same noise in every run"
+
+
 @pytest.mark.campaign
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
-    verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
+    verdict = dpw.check(remembered.seeded, **SLOW)
     assert isinstance(verdict, dpw.Violation)
     assert [note.split(" every run")[0] for note in verdict.notes] == ["on D", "on D′"]
-    assert all(
-        "in a new process too: it adds no noise, or draws the same noise in every run" in note for note in verdict.notes
-    )
-    assert verdict.to_json()["notes"] == list(verdict.notes)
+    assert all(f"in a new process too: {SAME_NOISE}" in note for note in verdict.notes)
 
 
 def seeds_itself(rng, data):
     """Noise of a generator that begins anew in each run."""
     return data[0] + np.random.default_rng(666).laplace()
+
+
+def seeds_itself_in_each_call(data, size):
+    return data[0] + np.full(size, np.random.default_rng(666).laplace())
 
 
 def without_noise(rng, data):
@@ -324,13 +311,6 @@ class SlowAndSeeded:
         return float(data[0]) + np.random.default_rng(666).laplace()
 
 
-def seeds_itself_in_each_call(data, size):
-    return data[0] + np.full(size, np.random.default_rng(666).laplace())
-
-
-SAME_NOISE = "it adds no noise, or draws the same noise in every run"
-
-
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 @pytest.mark.parametrize(
     ("function", "counts", "same"),
@@ -341,10 +321,8 @@ SAME_NOISE = "it adds no noise, or draws the same noise in every run"
     ],
 )
 def test_a_pass_names_the_same_noise_in_every_run(function, counts, same):
-    shards = Shards()
-    shards.add((counts,))
     for seed in range(3 if same else 1):
-        notes = check_pass(job(function, seed + (not same))[1], PAIR.given[0], [POSITIVE], shards)
+        notes = check_pass(job(function, seed + (not same))[1], GIVEN, [POSITIVE], shards_of(counts))
         assert [SAME_NOISE in note for note in notes] == [True] * same
 
 
@@ -357,60 +335,133 @@ def test_a_slow_pass_names_the_same_noise_in_every_run(seed):
     assert [note for note in verdict.notes if SAME_NOISE in note]
 
 
-def test_the_same_noise_in_every_run_is_seen_where_further_calls_take_too_long(monkeypatch):
-    """What was bet on shows it: it may be noise that was drawn once, which only new processes can tell."""
-    monkeypatch.setattr("dpwitness.health.refutation.further_calls", lambda *_, **__: None)
-    (pair,), places = PAIR.given, np.arange(20)
-    shards = Shards(series=tuple(Series(data, np.full((20, 1), float(data[0])), places) for data in pair.sides))
-    shards.add((Counts(n01=20),))
-    monkeypatch.setattr(remembered, "RESPONSES", {False: False, True: True})
-    # A new process may draw another response, or the same by chance.
-    told = r"^response (remembers its noise|returned \[0\] in every run on D and \[1\] on D′: .* of 21 new)"
-    with pytest.raises(DependentRuns, match=told):
-        check_refutation(job(remembered.response, outcome=float)[1], pair, [POSITIVE], shards)
+@pytest.fixture
+def judged(monkeypatch):
+    """What a refutation says of outcomes of both sides in this process, and of the answers of new processes."""
+    monkeypatch.setattr(refutation, "further_calls", lambda *_, **__: None)  # they take too long
+
+    def judge(ready, outcomes, counts, answers):
+        def ask(question, further):
+            if isinstance(answers, str):
+                raise new_process.CannotLoad(answers)
+            return answers
+
+        monkeypatch.setattr(new_process, "ask", ask)
+        rows = [np.array(of_input, np.float64)[:, None] for of_input in outcomes]
+        shards = shards_of(counts, series=first_of(*rows))
+        return check_refutation(ready, GIVEN, [POSITIVE], shards)[1:]
+
+    return judge
+
+
+def answered(runs, hits, always=None, outcomes=()):
+    return new_process.Answer(runs=runs, hits=(hits,), always=always, outcomes=outcomes)
+
+
+def always(value, runs):
+    return answered(runs, int(value * runs), (float(value),))
+
+
+ZEROS, VARIED = [0.0] * 20, [0.0] * 19 + [1.0]
+#: What a first new process and twenty others say that return 0 on D and 1 on D′.
+ALIKE = [(always(0, 1_024), always(1, 1_024)), *[(always(0, 32), always(1, 32))] * 20]
 
 
 @pytest.mark.parametrize(
-    ("but", "number", "told"),
+    ("function", "outcomes", "counts", "answers", "told"),
     [
-        (7, 21, r"on D the event happened in \d+ of \d+ runs, and in .* in a new"),  # drawn alike by all but one
-        (None, 1, "1 of 21 new processes answered"),  # no further one answers: nobody is accused
-        (None, 20, None),  # one fails, which tells nothing
-        (None, 21, None),
+        (remembered.kept, (ZEROS, ZEROS), Counts(n10=9), "none", None),
+        (remembered.kept, (ZEROS, ZEROS), Counts(n01=9), "none", None),
+        (remembered.kept, (ZEROS, ZEROS), Counts(n10=9, n00=1), "none", ["none", "on D′ every"]),
+        (remembered.kept, (ZEROS, VARIED), Counts(n10=9), "none", ["none", "on D every run"]),
+        (remembered.hidden[0], (ZEROS, ZEROS), Counts(n10=9), "none", ["loaded", "on D every", "on D′ every"]),
+        # All alike; one of the further ones fails; one has drawn otherwise; no further one answers.
+        (remembered.kept, (ZEROS, [1.0] * 20), Counts(n01=20), ALIKE, ["in 21 new", "in 21 new"]),
+        (remembered.kept, (ZEROS, [1.0] * 20), Counts(n01=20), ALIKE[:20], ["in 20 new", "in 20 new"]),
+        (remembered.kept, (ZEROS, [1.0] * 20), Counts(n01=20), [*ALIKE[:20], ALIKE[20][::-1]], None),
+        (remembered.kept, (ZEROS, [1.0] * 20), Counts(n01=20), ALIKE[:1], None),
+        # What varies in a new process alone is rare.
+        (remembered.rare, (ZEROS, ZEROS), Counts(n11=20), [(answered(1_000, 990),) * 2], ["are rare", "are rare"]),
     ],
 )
-def test_what_all_new_processes_return_alike_is_a_violation(monkeypatch, but, number, told):
-    """Each returns what is returned here, except for one, by its place."""
-    monkeypatch.setattr(remembered, "RESPONSES", {False: False, True: True})
+def test_what_never_varies_is_refused_where_new_processes_differ_or_are_missing(
+    judged, function, outcomes, counts, answers, told
+):
+    ready = job(function, outcome=float)[1]
+    if told is None:
+        with pytest.raises(DependentRuns):
+            judged(ready, outcomes, counts, answers)
+    else:
+        notes = judged(ready, outcomes, counts, answers)
+        assert len(notes) == len(told)
+        assert all(part in note for part, note in zip(told, notes, strict=True))
 
-    def ask(question, further):
-        event = event_from_json(question.events[0])
-        hits = [int(event.contains(np.array([[value]]))[0]) for value in (0.0, 1.0)]
-        runs = [1_024, *[further.runs] * further.processes]
-        return [
-            tuple(
-                new_process.Answer(runs=n, hits=(n * hits[value ^ (k == but)],), always=(float(value ^ (k == but)),))
-                for value in (0, 1)
-            )
-            for k, n in enumerate(runs[:number])
-        ]
 
-    monkeypatch.setattr(new_process, "ask", ask)
-    limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 500, "runs": 500}
-    if told is not None:
-        with pytest.raises(DependentRuns, match=told):
-            dpw.check(remembered.response, claim=1.0, **limits)
-        return
-    verdict = dpw.check(remembered.response, claim=1.0, **limits)
-    assert isinstance(verdict, dpw.Violation)
-    assert all(f"in {number} new processes too: it adds no noise" in note for note in verdict.notes)
+@pytest.mark.parametrize(("here", "there"), [(30, 30), (20, 20), (40, 3), (32, 1_024), (1_000, 4), (1_000, 3), (7, 9)])
+def test_constants_differ_where_independent_runs_hardly_ever_fall_so(judged, here, there):
+    """All of one kind here, all of another there: so few of all orders of these outcomes put them so."""
+    ready = job(remembered.rare, outcome=float)[1]
+    likely = 2 / comb(here + there, there) >= dependence.LEVEL / (2 * 2 * 3)  # two inputs, two answers, three counts
+    answers = [(always(1, there), always(1, there))]
+    if likely:
+        judged(ready, [[0.0] * here] * 2, Counts(n11=here), answers)
+    else:
+        with pytest.raises(DependentRuns, match="the same outcome came in"):
+            judged(ready, [[0.0] * here] * 2, Counts(n11=here), answers)
+
+
+def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them(judged):
+    """A thousand values as likely: in the runs that define them repeats are those that came twice there."""
+    rng, ready = np.random.default_rng(1), job(remembered.rare, outcome=float)[1]
+
+    def told(low):
+        here, new = rng.integers(0, 1_000, (2, 2_000)), rng.integers(low, low + 1_000, (2, 1_000, 1)).astype(float)
+        sides = tuple(answered(1_000, 500, outcomes=tuple(findings.outcome_keys(rows))) for rows in new)
+        return judged(ready, here, Counts(n10=5, n00=5, n11=5), [sides])
+
+    assert told(0) == ()
+    with pytest.raises(DependentRuns, match=r"an outcome came that had come twice before in .* and in 0 of 1000"):
+        told(1_000)
+
+
+@pytest.mark.campaign
+def test_the_level_of_the_comparison_with_new_processes(monkeypatch, judged):
+    monkeypatch.setattr(refutation, "LEVEL", 0.05)
+    rng, alarms, seeds = np.random.default_rng(3), 0, 100
+    ready = job(remembered.rare, outcome=float)[1]
+
+    def answer(runs):
+        rows = rng.integers(0, 40, (runs, 1)).astype(float)
+        kept = rows if runs > 100 else rows[:0]
+        return answered(runs, int((rows < 12).sum()), outcomes=tuple(findings.outcome_keys(kept)))
+
+    for _ in range(seeds):
+        hits = rng.binomial(400, 0.3)
+        answers = [(there, there) for there in map(answer, [1_000, *[32] * 20])]
+        try:
+            judged(ready, [rng.integers(0, 40, 200)] * 2, Counts(n11=hits, n00=400 - hits), answers)
+        except DependentRuns:
+            alarms += 1
+    assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
+
+
+FEW = new_process.Further(processes=2, runs=5)
+
+
+def requested(function, outcome=None, given=None, events=()):
+    signature = replace(Signature.of(function, {}), given=given or {}, size=None)
+    return new_process.request(PythonMechanism(signature, outcome), GIVEN, events, seed=1)
+
+
+def asked(function, further=FEW):
+    return new_process.ask(requested(function, events=[POSITIVE]), further)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("function", [remembered.kept, remembered.kept_of_the_global_generator])
 def test_each_new_process_draws_anew(function):
     """Forks that shared a generator would give one sample several times, and refuse independent runs."""
-    first, *further = new_process.ask(requested(function, events=[POSITIVE]), FEW)
+    first, *further = asked(function)
     assert [answer[0].runs for answer in further] == [5, 5]
     assert len({side.always for answer in (first, *further) for side in answer}) == 6
 
@@ -418,26 +469,23 @@ def test_each_new_process_draws_anew(function):
 @pytest.mark.campaign
 def test_what_is_drawn_at_import_and_varied_a_little_is_found_by_further_processes():
     """A coin that leaks all but a twentieth of what it keeps; the first new process draws the same in one of two."""
-    limits = {"neighbours": dpw.pairs(([0.0], [1.0])), "outcome": int, "runs": 500, "search_runs": 500}
     for seed in range(6):
         with pytest.raises(DependentRuns, match="varied remembers its noise"):
-            dpw.check(remembered.varied, claim=1.0, seed=seed, **limits)
+            dpw.check(remembered.varied, **{**SLOW, "outcome": int, "seed": seed, "runs": 500, "search_runs": 500})
 
 
 @pytest.mark.campaign
 def test_the_first_call_of_a_further_process_does_not_count():
-    _, *further = new_process.ask(requested(remembered.first_is_unlike, events=[POSITIVE]), FEW)
+    _, *further = asked(remembered.first_is_unlike)
     assert [side.always for answer in further for side in answer] == [(1.0,)] * 4
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("function", [remembered.fails_in_forks, remembered.hangs_in_forks])
-def test_a_further_process_that_fails_or_hangs_tells_nothing(function):
-    """And is left before the result is due."""
-    _, ready = job(function, outcome=float)
-    due = _in_time(replace(FEW, seconds=np.inf), replace(ready, due=time.monotonic() + 3.0))
-    for further in (replace(FEW, seconds=1.0), due):
-        assert len(new_process.ask(requested(function, events=[POSITIVE]), further)) == 1
+def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time(function):
+    begin = time.monotonic()
+    assert len(asked(function, replace(FEW, seconds=1.0))) == 1
+    assert time.monotonic() < begin + 20.0
 
 
 def test_a_violation_of_fresh_noise_needs_no_note():
@@ -448,14 +496,13 @@ def test_a_violation_of_fresh_noise_needs_no_note():
 
 @pytest.mark.campaign
 def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_may_remember():
-    limits = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
     noise = np.random.default_rng(1).laplace()
-    with pytest.raises(DependentRuns, match=r"or remembers it: it cannot be loaded .*; put a function"):
-        dpw.check(lambda data: data[0] + noise, **limits)
-    verdict = dpw.check(remembered.hidden[0], **limits)
+    with pytest.raises(DependentRuns, match="or remembers it: it cannot be loaded"):
+        dpw.check(lambda data: data[0] + noise, **SLOW)
+    verdict = dpw.check(remembered.hidden[0], **SLOW)
     assert isinstance(verdict, dpw.Violation)
     assert [note.split(" every run")[0] for note in verdict.notes[1:]] == ["on D", "on D′"]
-    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **limits, runs=20_000)
+    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **SLOW, runs=20_000)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("not compared with a new process, ")
 
@@ -467,26 +514,18 @@ def of_no_module(text, name):
     return space[name]
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (remembered.hidden[0], "^<lambda> is a lambda, found by no name$"),
-        (remembered.decorated, "noisy is another object"),
-        (np.random.default_rng(0).laplace, "must be a plain function"),
-        (new_process.Place, "must be a plain function"),
-        (
-            of_no_module("def outer():\n    def f(data): return data\n    return f\nf = outer()", "f"),
-            "is defined inside another function",
-        ),
-        (of_no_module("def f(data): return data", "f"), "f is not in a module that can be imported"),
-    ],
-)
-def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
-    with pytest.raises(new_process.CannotLoad, match=reason):
-        new_process.place_of(function)
+def test_only_functions_that_a_name_leads_to_are_loaded_anew():
+    inner = of_no_module("def outer():\n    def f(data): return data\n    return f\nf = outer()", "f")
+    for function in (
+        remembered.hidden[0], remembered.decorated, np.random.default_rng(0).laplace, new_process.Place, inner,
+        of_no_module("def f(data): return data", "f"),
+    ):  # fmt: skip
+        with pytest.raises(new_process.CannotLoad):
+            new_process.place_of(function)
 
 
 NOISE = np.random.default_rng(3).laplace()
+GENERATOR = np.random.default_rng(3)
 
 
 def draws_globally(data, scale=0.5, steps=(1, 2.0), weights=np.ones(2)):  # noqa: B008  # data, as a default may be
@@ -510,9 +549,6 @@ def marked(data):
 
 
 marked.noise = 0.3
-
-
-GENERATOR = np.random.default_rng(3)
 
 
 def draws_from_its_own(data):
@@ -557,53 +593,51 @@ def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_na
     assert not memory.may_remember(time)
 
 
-def test_an_opendp_measurement_remembers_nothing_unless_a_function_of_the_users_may_be_in_it(monkeypatch):
-    measurement = opendp.LIBRARY
-    monkeypatch.setitem(sys.modules, "opendp.mod", SimpleNamespace(GLOBAL_FEATURES={"contrib"}))
-    assert not measurement.may_remember(object())
-    monkeypatch.setitem(sys.modules, "opendp.mod", SimpleNamespace(GLOBAL_FEATURES={"honest-but-curious"}))
-    assert measurement.may_remember(object())
-
-
-FEW = new_process.Further(processes=2, runs=5)
-
-
-def requested(function, outcome=None, given=None, events=()):
-    signature = replace(Signature.of(function, {}), given=given or {}, size=None)
-    return new_process.request(PythonMechanism(signature, outcome), PAIR.given[0], events, seed=1)
+@pytest.mark.parametrize(("feature", "remembers"), [("contrib", False), ("honest-but-curious", True)])
+def test_an_opendp_measurement_remembers_only_where_a_function_of_the_users_may_be_in_it(
+    monkeypatch, feature, remembers
+):
+    monkeypatch.setitem(sys.modules, "opendp.mod", SimpleNamespace(GLOBAL_FEATURES={feature}))
+    assert opendp.LIBRARY.may_remember(object()) is remembers
 
 
 def test_parameters_that_may_hold_memory_are_not_sent():
     requested(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)})
     for value in (np.random.default_rng(0), {}, [object()], [1, object()], np.array([object()])):
-        with pytest.raises(new_process.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
+        with pytest.raises(new_process.CannotLoad, match="'a'"):
             requested(remembered.noisy, None, {"a": value})
-
-
-def asked(function):
-    return new_process.ask(requested(function, events=[POSITIVE]), FEW)[0]
 
 
 @pytest.mark.campaign
 def test_what_a_mechanism_prints_is_not_the_answer():
-    left, right = asked(remembered.talkative)
+    left, right = asked(remembered.talkative)[0]
     assert (left.always, right.always) == ((0.0,), (1.0,))
     assert (left.hits, right.hits) == ((0,), (right.runs,))
 
 
 @pytest.mark.campaign
 def test_errors_in_the_new_process_are_told_in_one_line():
-    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: MechanismCrashed: leaves called sys.exit"):
+    with pytest.raises(new_process.CannotLoad, match=r"MechanismCrashed: leaves called sys.exit"):
         asked(remembered.leaves)
-    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: it ended with exit code 3$"):
+    with pytest.raises(new_process.CannotLoad, match=r"it ended with exit code 3$"):
         asked(remembered.crashes)
     script = str(Path(__file__).parents[1] / "calls_at_import.py")
     exact = new_process.Place(module="calls_at_import", file=script, name="exact")
-    question = replace(requested(remembered.leaves), function=exact)
-    with pytest.raises(
-        new_process.CannotLoad, match="calls dpwitness when it is imported: put the call under if __name__"
-    ):
-        new_process.ask(question, FEW)
+    with pytest.raises(new_process.CannotLoad, match="under if __name__"):
+        new_process.ask(replace(requested(remembered.leaves), function=exact), FEW)
+
+
+def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
+    new_process.refuse_inside()
+    monkeypatch.setenv(new_process.INSIDE_VARIABLE, "1")
+    with pytest.raises(DPWitnessError, match="when it is imported"):
+        new_process.refuse_inside()
+
+
+def test_a_new_process_says_how_many_runs_it_counted_hits_in():
+    question = replace(requested(remembered.noisy, events=[Interval(coordinate=0)]), kind=VectorisedMechanism)
+    for one in new_process.answer(question, replace(FEW, runs=2_048, runs_seconds=60.0)):
+        assert (one["runs"], one["hits"]) == (2_048, (2_048,))
 
 
 def ignores(rng, data):
@@ -618,13 +652,15 @@ def ignores_vectorised(rng, data, size):
     return rng.random(size)
 
 
+IGNORES = "both inputs gave the same values in every run"
+
+
 @pytest.mark.parametrize("function", soon([ignores_vectorised, ignores, ignores_in_python], 1))
 def test_an_ignored_input_is_noted(function):
     limits = {"neighbours": dpw.queries(2), "seed": 1, "search_runs": 500, "runs": 2_000}
     verdict = dpw.check(function, claim=1.0, outcome=float if function is ignores_in_python else None, **limits)
-    (note, *_) = verdict.notes
-    assert note.startswith("both inputs gave the same values in every run (")
-    assert note.endswith(f"does {function.__name__} use its input?")
+    assert verdict.notes[0].startswith(IGNORES)
+    assert function.__name__ in verdict.notes[0]
 
 
 def rarely(rng, data):
@@ -640,15 +676,15 @@ def test_an_input_that_is_used_is_not_called_ignored():
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        (Counts(n00=5), "the event never happened on either input: it says nothing"),
-        (Counts(n11=5), "the event happened in every run on both inputs: it says nothing"),
+        (Counts(n00=5), "never happened on either input"),
+        (Counts(n11=5), "happened in every run on both inputs"),
         (Counts(n11=5, n01=1), None),
         (Counts(n10=5), None),
         (Counts(), None),
     ],
 )
 def test_an_event_that_tells_nothing_apart_is_noted(counts, told):
-    assert findings.notes_on_counts(counts) == (() if told is None else (told,))
+    assert [told in note for note in findings.notes_on_counts(counts)] == [True] * (told is not None)
 
 
 class Same(Relation):
@@ -681,9 +717,9 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
 
     _, ready = job(exact)
     shards = Shards()
-    for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, runs=100):
+    for totals in confirm(ready.mechanism, GIVEN, [POSITIVE], seed=1, runs=100):
         shards.add(totals)
-    notes = check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
+    notes = check_refutation(ready, GIVEN, [POSITIVE], shards)
     assert [note.split(": ")[0] for note in notes] == [
         "on D every one of 256 runs returned [0]",
         "on D′ every one of 256 runs returned [1]",
@@ -691,54 +727,39 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_runs_that_share_noise_with_the_next_one_are_seen(first):
-    """Pairs of runs that begin at even ones, and at odd ones."""
+@pytest.mark.parametrize("sides", [[0], [1], [0, 1]])
+def test_runs_that_share_noise_with_the_next_one_are_seen(first, sides):
+    """Pairs of runs that begin at even ones, and at odd ones; on either side, or on both."""
     noise = np.random.default_rng(1).random((2, 249, 1))
-    noise[:, first + 1 : 248 : 2] = noise[:, first:247:2]
+    noise[sides, first + 1 : 248 : 2] = noise[sides, first:247:2]
     assert before_search.stuck_generator("it", first_of(*noise[:, :248])).name == "stuck_generator"
 
 
-def first_of(*sides):
-    """First runs of shape (runs, 1) on either side."""
-    return tuple(
-        Series(data, rows, np.arange(len(rows))) for data, rows in zip(PAIR.given[0].sides, sides, strict=True)
-    )
-
-
 @pytest.mark.parametrize("side", [0, 1])
-def test_runs_that_are_dependent_or_vary_on_one_side_alone(side):
-    noise = np.random.default_rng(2).random((2, 248, 1))
-    seen = noise.copy()
-    seen[side, 1::2] = seen[side, 0::2]
-    assert before_search.stuck_generator("it", first_of(*seen)).name == "stuck_generator"
-    constant = np.zeros_like(noise)
-    assert before_search.deterministic_output("it", first_of(*constant)).name == "deterministic_output"
-    constant[side] = noise[side]
-    assert before_search.deterministic_output("it", first_of(*constant)) is None
-
-
-def test_outcomes_that_varied_once_are_not_constant():
-    rows = np.array([[1.0, np.nan], [1.0, np.nan], [1.0, np.nan]])
-    assert findings.only_outcome(rows) == (1.0,)
-    rows[1] = [1.0, 2.0]
-    assert findings.only_outcome(rows) is findings.only_outcome(rows[:0]) is None
+def test_runs_that_vary_on_one_side_alone_are_not_deterministic(side):
+    rows = np.zeros((2, 248, 1))
+    assert before_search.deterministic_output("it", first_of(*rows)).name == "deterministic_output"
+    rows[side] = np.random.default_rng(2).random((248, 1))
+    assert before_search.deterministic_output("it", first_of(*rows)) is None
 
 
 def test_an_outcome_is_the_same_with_and_without_what_is_absent_behind_it():
     rows = np.array([[1.0, np.nan, np.nan], [1.0, np.nan, 2.0], [np.nan] * 3])
     assert findings.outcome_keys(rows[:1]) == findings.outcome_keys(rows[:1, :1])
     assert [len(key) for key in findings.outcome_keys(rows)] == [8, 24, 0]
+    assert findings.only_outcome(rows[[0, 0]]) == (1.0,)
+    assert findings.only_outcome(rows[:2]) is findings.only_outcome(rows[:0]) is None
 
 
 @pytest.mark.parametrize(("width", "ignored"), [(1, True), (2, False)])
 def test_an_input_that_decides_how_many_values_are_returned_is_used(width, ignored):
     """Blocks are as wide as the longest outcome so far, so the one on D′ may be wider."""
-    asked, ready = job(slow_coin, outcome=float)
+    problem, ready = job(slow_coin, outcome=float)
     rows = {0.0: np.array([[1.0]]), 1.0: np.array([[1.0, 2.0][:width]])}
     slow = SimpleNamespace(
         name="it", cost=ready.mechanism.cost, width=1, reproducible=True, outcomes=lambda data, *_: rows[data[0]]
     )
-    assert (before_search.input_ignored(asked, replace(ready, mechanism=slow)) is not None) is ignored
+    assert (before_search.input_ignored(problem, replace(ready, mechanism=slow)) is not None) is ignored
 
 
 def test_a_note_on_an_ignored_input_needs_every_pair_to_give_the_same():
@@ -747,36 +768,30 @@ def test_a_note_on_an_ignored_input_needs_every_pair_to_give_the_same():
     assert before_search.ignored_throughout(mechanism, [(same, same), (same, other)]) == ()
 
 
-def with_cost(seconds, max_time, claim=1.0):
+def with_cost(seconds, max_time):
     """A job whose mechanism is said to take so many seconds a run."""
-    statement = Statement(mechanism=slow_coin, claim=claim, neighbours=PAIR, outcome=float)
-    asked, ready = prepared(statement, Effort(seed=1, workers=1, max_time=max_time))
+    statement = Statement(mechanism=slow_coin, claim=1.0, neighbours=PAIR, outcome=float)
+    problem, ready = prepared(statement, Effort(seed=1, workers=1, max_time=max_time))
     ready.mechanism.cost = replace(ready.mechanism.cost, seconds_per_run=seconds)
-    return asked, ready
+    return problem, ready
 
 
 def test_too_slow_for_alpha_is_told_before_the_runs():
-    needed = runs_needed(dpw.PureDP(1.0), 1e-6)
-    asked, ready = with_cost(2.0, max_time=60.0)
-    found = before_search.time_needed(asked, ready, 1e-6)
-    assert found.name == "too_slow"
-    advised = at_most(1.3 * 4 * useful_runs(asked.claim, 1e-6))
-    for said in (f"needs {needed} runs on each input", f"{4 * needed} s with 1 core", f"max_time={advised} "):
-        assert said in found.text
-    told = []
-    before_search.report_time_needed(asked, replace(ready, progress=lambda *report: told.append(report)), 1e-6)
-    assert told == [("search", 0, needed, found.text)]
-
-
-def test_the_time_that_is_needed_is_that_of_runs_on_both_inputs_and_never_zero():
-    needed = 2 * runs_needed(dpw.PureDP(1.0), 1e-6)
+    """By the time of runs on both inputs, and with a max_time that is never zero."""
+    claim = dpw.PureDP(1.0)
+    needed = runs_needed(claim, 1e-6)
     for share, alpha, too_slow in ((1.01, 1e-6, True), (0.99, 1e-6, False), (1.01, 0.5, False)):
-        found = before_search.time_needed(*with_cost(share * 60.0 / needed, max_time=60.0), alpha)
-        assert (found is not None) is too_slow
-    found = before_search.time_needed(*with_cost(1e-6, max_time=1e-9), 1e-6)
-    advised = at_most(1.3 * 2e-6 * useful_runs(dpw.PureDP(1.0), 1e-6))
-    assert f"{1e-6 * needed:.4g} s with 1 core" in found.text
-    assert f"max_time={advised} " in found.text
+        found = before_search.time_needed(*with_cost(share * 60.0 / (2 * needed), max_time=60.0), alpha)
+        assert (found and found.name) == ("too_slow" if too_slow else None)
+    for seconds, max_time in ((2.0, 60.0), (0.5e-6, 1e-9)):
+        problem, ready = with_cost(seconds, max_time)
+        found = before_search.time_needed(problem, ready, 1e-6)
+        advised = at_most(1.3 * 2 * seconds * useful_runs(claim, 1e-6))
+        for said in (f"{needed} runs", f"{2 * seconds * needed:.4g} s", f"max_time={advised} "):
+            assert said in found.text
+        told = []
+        before_search.report_time_needed(problem, replace(ready, progress=lambda *r, told=told: told.append(r)), 1e-6)
+        assert told == [("search", 0, needed, found.text)]
 
 
 def slow(weight):
@@ -798,9 +813,6 @@ def test_a_check_without_the_time_says_so_before_and_after_its_runs():
     assert any("at least" in note and "are needed" in note for note in verdict.notes)
 
 
-IGNORES = "both inputs gave the same values in every run"
-
-
 @pytest.mark.campaign
 @pytest.mark.parametrize("weight", [0, 9])
 def test_a_slow_mechanism_that_ignores_its_input_is_noted_after_its_runs(weight):
@@ -819,90 +831,10 @@ def test_a_slow_mechanism_that_ignores_its_input_is_noted_after_its_runs(weight)
     ],
 )
 def test_functions_of_the_global_generators_that_ignore_their_input(function, ignored):
-    asked, ready = job(partial(function))
-    assert not asked.mechanism.reproducible
-    assert (before_search.input_ignored(asked, ready) is not None) == ignored
-    assert not asked.mechanism.draws_globally
-
-
-def in_this_process(outcomes, counts, side=0):
-    """What is known of D (or D′) from further calls that gave some outcomes, and from counts of the confirm runs."""
-    shards = Shards()
-    shards.add((counts,))
-    calls = [further_calls([1], [0], outcomes)] * 2
-    return refutation._Side.of(side, PAIR.given[0], shards, calls)
-
-
-@pytest.mark.parametrize(("here", "there"), [(30, 30), (20, 20), (40, 3), (32, 1_024), (1_000, 4), (1_000, 3), (7, 9)])
-def test_constants_differ_where_independent_runs_hardly_ever_fall_so(here, there):
-    """All of one kind here, all of another there: so few of all orders of these outcomes put them so."""
-    known = in_this_process([[0.0]] * here, Counts(n11=here))
-    other = new_process.Answer(runs=there, hits=(there,), always=(1.0,))
-    likely = 2 / comb(here + there, there) >= dependence.LEVEL / (2 * 22 * 3)
-    assert (known.other_share(other, "in a new process", tests=22) is None) is likely
-
-
-def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them():
-    """A thousand values as likely: in the runs that define them repeats are those that came twice there."""
-    rng = np.random.default_rng(1)
-    here = in_this_process(rng.integers(0, 1_000, (2_000, 1)).astype(float), Counts(n10=5, n00=5))
-    for low, remembered_too in ((0, False), (1_000, True)):
-        new = rng.integers(low, low + 1_000, (1_000, 1)).astype(float)
-        there = new_process.Answer(runs=1_000, hits=(), always=None, outcomes=tuple(findings.outcome_keys(new)))
-        found = here.other_share(there, "in a new process")
-        assert ("an outcome came that had come twice before in" in (found or "")) is remembered_too
-        assert not found or found.endswith("and in 0 of 1000 in a new process")
-
-
-@pytest.mark.campaign
-def test_the_level_of_the_comparison_with_new_processes(monkeypatch):
-    monkeypatch.setattr(refutation, "LEVEL", 0.05)
-    rng, alarms, seeds = np.random.default_rng(3), 0, 100
-
-    def answered(runs):
-        rows = rng.integers(0, 40, (runs, 1)).astype(float)
-        outcomes = tuple(findings.outcome_keys(rows)) if runs > 100 else ()
-        return new_process.Answer(runs=runs, hits=(int((rows < 12).sum()),), always=None, outcomes=outcomes)
-
-    for _ in range(seeds):
-        hits = rng.binomial(400, 0.3)
-        known = in_this_process(rng.integers(0, 40, (200, 1)).astype(float), Counts(n11=hits, n00=400 - hits))
-        answers = [(there, there) for there in map(answered, [1_000, *[32] * 20])]
-        try:
-            refutation._refuse_other_processes("it", [known, known], answers)
-        except DependentRuns:
-            alarms += 1
-    assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
-
-
-ALWAYS, VARIED = [[0.0]] * 20, [[0.0]] * 19 + [[1.0]]
-
-
-@pytest.mark.parametrize(
-    ("function", "outcomes", "counts", "refused"),
-    [
-        (remembered.kept, (ALWAYS, ALWAYS), Counts(n10=9), True),
-        (remembered.kept, (ALWAYS, ALWAYS), Counts(n01=9), True),
-        (remembered.kept, (ALWAYS, ALWAYS), Counts(n10=9, n00=1), False),
-        (remembered.kept, (ALWAYS, VARIED), Counts(n10=9), False),
-        (remembered.hidden[0], (ALWAYS, ALWAYS), Counts(n10=9), False),
-    ],
-)
-def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(function, outcomes, counts, refused):
-    sides = [in_this_process(of_input, counts, side) for side, of_input in enumerate(outcomes)]
-    _, ready = job(function, outcome=float)
-    if refused:
-        with pytest.raises(DependentRuns, match="or remembers it: none answered"):
-            refutation._notes_without_processes(ready, "none answered", sides)
-    else:
-        assert refutation._notes_without_processes(ready, "none answered", sides)[0].endswith(": none answered")
-
-
-def test_what_varies_in_a_new_process_alone_is_rare():
-    sides = [in_this_process(ALWAYS, Counts(n11=20), side) for side in range(2)]
-    there = new_process.Answer(runs=1_000, hits=(990,), always=None)
-    notes = refutation._compare_processes(job(remembered.rare, outcome=float)[1], "", [(there, there)], sides)
-    assert notes == tuple(f"on {side} 20 runs all returned [0]: other outcomes are rare" for side in ("D", "D′"))
+    problem, ready = job(partial(function))
+    assert not problem.mechanism.reproducible
+    assert (before_search.input_ignored(problem, ready) is not None) == ignored
+    assert not problem.mechanism.draws_globally
 
 
 def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(monkeypatch):
@@ -915,34 +847,12 @@ def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(
         raise new_process.CannotLoad("no process")
 
     monkeypatch.setattr(new_process, "_ask_processes", cannot)  # then nobody is accused
-    (note,) = check_refutation(job(remembered.compiled_coin)[1], PAIR.given[0], [POSITIVE], Shards())
+    (note,) = check_refutation(job(remembered.compiled_coin)[1], GIVEN, [POSITIVE], Shards())
     assert note.endswith("no process")
 
 
-def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
-    new_process.refuse_inside()
-    monkeypatch.setenv(new_process.INSIDE_VARIABLE, "1")
-    with pytest.raises(DPWitnessError, match="calls dpwitness when it is imported"):
-        new_process.refuse_inside()
-
-
-def test_a_new_process_says_how_many_runs_it_counted_hits_in():
-    question = replace(requested(remembered.noisy, events=[Interval(coordinate=0)]), kind=VectorisedMechanism)
-    for one in new_process.answer(question, replace(FEW, runs=2_048, runs_seconds=60.0)):
-        assert one["runs"] == 2_048
-        assert one["hits"] == (2_048,)
-
-
 def test_an_outcome_is_named_by_what_it_is():
-    a_dict, order, text = symbol("mapping"), symbol("mapping", "[]"), symbol("enum", "red")
-    names = {a_dict: "a dict", order: "none", text: "red"}.get
-    assert outcome_text((a_dict, order), names) == "[a dict, none]"
-    assert outcome_text((text, 0.5), names) == "[red, 0.5]"
-    assert outcome_text((text,), {}.get) == "[another kind of value]"
-    assert outcome_text((TRUE, FALSE, NEGATIVE_ZERO, 2.5, NONE), {}.get) == "[True, False, -0.0, 2.5, None]"
-
-
-def test_tests_run_the_health_check_that_users_run():
-    """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
-    assert new_process._ask_processes.__module__ == "dpwitness.health.new_process"
-    assert dependence.SERIES_RUNS == 1 << 15
+    outcome = (symbol("mapping"), symbol("enum", "red"), TRUE, NEGATIVE_ZERO, 2.5, NONE)
+    names = dict(zip(outcome, ("a dict", "red"), strict=False))
+    assert outcome_text(outcome, names.get) == "[a dict, red, True, -0.0, 2.5, None]"
+    assert outcome_text((symbol("enum", "red"),), {}.get) == "[another kind of value]"
