@@ -15,7 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role
 from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.costs import UNENDED_COST, Costs, entries
+from dpwitness.search.costs import Costs, entries
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from running import runner
@@ -58,16 +58,10 @@ def counting():
 @pytest.mark.parametrize(
     ("data", "size"),
     [
-        (np.zeros((3, 4)), 12),
-        (2.5, 1),
-        ("four", 4),
-        ([], 1),
-        ([1, 2, 3], 3),
-        ([{"a": 1, "b": 2}] * 5, 10),
-        ({"a": [1, 2], "b": np.zeros(3)}, 5),
-        ((np.zeros((4, 2)), np.zeros(4)), 12),
+        (np.zeros((3, 4)), 12), (2.5, 1), ("four", 4), ([], 1), ([1, 2, 3], 3), ([{"a": 1, "b": 2}] * 5, 10),
+        ({"a": [1, 2], "b": np.zeros(3)}, 5), ((np.zeros((4, 2)), np.zeros(4)), 12),
     ],
-)
+)  # fmt: skip
 def test_how_many_entries_an_input_has(data, size):
     assert entries(data) == size
 
@@ -97,10 +91,6 @@ def test_what_pairs_cost(monkeypatch, counting, seconds, max_time, sizes, costs,
     assert asked == timed
 
 
-def test_a_pair_that_hangs_costs_most(counting):
-    assert Costs(runner(counting), _seconds=1e-6)._class_of(math.inf) == UNENDED_COST
-
-
 def test_growth_counts_by_the_second_and_bounds_by_the_runs_that_fit():
     p, q = np.array([0.5]), np.array([0.1])
     growth = GrowthAt(claim=CLAIM, planned=1000)
@@ -125,12 +115,6 @@ def test_a_pair_of_many_records_must_earn_its_price(monkeypatch, counting, secon
     timed_as(monkeypatch, counting, seconds)
     costs = Costs(runner(counting))
     # The one of 1,000 shows more a run: half of its runs are in the event, of the other's 0.18.
-    (found, *_), _ = compare(
-        runner(counting),
-        [entry(10, cut=1.0), entry(1000, cut=0.0)],
-        GrowthAt(claim=CLAIM),
-        6_000,
-        Role.COMPARISON,
-        costs,
-    )
+    both = [entry(10, cut=1.0), entry(1000, cut=0.0)]
+    (found, *_), _ = compare(runner(counting), both, GrowthAt(claim=CLAIM), 6_000, Role.COMPARISON, costs)
     assert len(found.pair.data) == winner

@@ -21,65 +21,47 @@ from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
 from dpwitness.search.learners import Proposal
 from dpwitness.search.pairs import different
 
+PAIR = Pair(np.array([0]), np.array([1]))
 
-def course(
-    index: int, runs: int, *, wealth: float = 0.0, promise: float = 0.0, seconds: float = 0.002, epochs: int = 2
-) -> PairWealth:
+
+def course(runs, *, wealth=0.0, promise=0.0, seconds=0.002, epochs=2, cost=1.0):
     rows = np.zeros((runs, 1))
     coming = Portfolio(events=(), swapped=NOTHING.swapped, stakes=NOTHING.stakes, promise=promise)
     return PairWealth(
-        pair=Pair(np.array([0]), np.array([1])),
-        index=index,
+        pair=PAIR,
+        index=0,
         epochs=([Epoch(stakes=NOTHING.stakes, counts=NO_COUNTS)] * epochs, []),
         x=rows,
         y=rows,
         log_wealth=np.full(2, wealth),
         coming=[coming, NOTHING],
         seconds_per_run=seconds if runs else math.inf,
+        cost=cost,
     )
 
 
-def test_a_pair_that_has_no_runs_yet_comes_first():
-    assert next_pair([course(0, 4), course(1, 0), course(2, 1)]).index == 1
-
-
-def test_runs_that_take_long_are_charged_by_their_seconds():
-    slow, quick = course(0, 10, seconds=0.5), course(1, 40)
-    assert next_pair([slow, quick]) is quick  # its 40 runs took 0.08 s, those of the other one 5 s
-
-
-def test_one_long_epoch_charges_nothing():
-    compiling, other = course(0, 10, seconds=0.5, epochs=1), course(1, 40)
-    assert next_pair([compiling, other]) is compiling
-
-
-def test_short_runs_are_charged_as_runs_however_long_they_took():
-    slow, quick = course(0, 10, seconds=0.09), course(1, 40)
-    assert next_pair([slow, quick]) is slow  # a busy machine must not change what a seed gives
-
-
-def test_runs_on_many_records_are_charged_by_their_measured_price():
-    dear, quick = course(0, 10), course(1, 40)
-    assert next_pair([dear, quick]) is dear
-    dear.cost = 8.0
-    assert next_pair([dear, quick]) is quick
-
-
-def test_slow_growth_is_stayed_with_where_no_pair_grows_faster():
-    growing, idle = course(0, 200, wealth=1.8, promise=3.0), course(1, 100)
-    assert next_pair([growing, idle]) is growing
-
-
-def test_a_luckier_start_does_not_keep_the_runs():
-    lucky, idle = course(0, 60, wealth=0.2, promise=2.0), course(1, 20)
-    assert next_pair([lucky, idle]) is idle
+@pytest.mark.parametrize(
+    ("next_one", "others"),
+    [
+        (course(0), [course(4), course(1)]),  # one that has no runs yet
+        (course(40), [course(10, seconds=0.5)]),  # its 40 runs took 0.08 s, those of the other one 5 s
+        (course(10, seconds=0.5, epochs=1), [course(40)]),  # one long epoch, in which code is compiled, charges nothing
+        (course(10, seconds=0.09), [course(40)]),  # a busy machine must not change what a seed gives
+        (course(10), [course(40)]),
+        (course(40), [course(10, cost=8.0)]),  # runs on many records have a measured price
+        (course(200, wealth=1.8, promise=3.0), [course(100)]),  # slow growth, where no pair grows faster
+        (course(20), [course(60, wealth=0.2, promise=2.0)]),  # a luckier start does not keep the runs
+    ],
+)
+def test_which_pair_gets_the_next_runs(next_one, others):
+    assert next_pair([next_one, *others]) is next_pair([*others, next_one]) is next_one
 
 
 def test_each_pair_is_tried_once_in_whichever_direction():
     zero, one, two = (np.array([value]) for value in (0, 1, 2))
     proposed = [Pair(zero, one), Pair(one, zero), Pair(zero, two), Pair(zero, one)]
     assert list(different(proposed)) == [proposed[0], proposed[2]]
-    assert list(different(proposed, [course(0, 1).pair])) == [proposed[2]]
+    assert list(different(proposed, [PAIR])) == [proposed[2]]
 
 
 def test_no_run_of_plain_python_is_thrown_away_that_takes_as_long_as_a_call_of_a_library():
@@ -95,16 +77,9 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
         return [float(data[0] + value) for value in rng.laplace(size=2)]
 
     monkeypatch.setattr(courses_module, "PAIR_NUMBERS", 1 << 10)
-    verdict = dpw.check(
-        noise,
-        claim=2.0,
-        neighbours=[([0.0], [1.0])],
-        outcome=lambda found: str(found) and found,  # keeps it plain Python
-        search_runs=0,
-        runs=2000,
-        seed=1,
-        workers=1,
-    )
+    plain = {"outcome": lambda found: str(found) and found}  # keeps it plain Python
+    effort = {"search_runs": 0, "runs": 2000, "seed": 1, "workers": 1}
+    verdict = dpw.check(noise, claim=2.0, neighbours=[([0.0], [1.0])], **plain, **effort)
     # Both sides of 256 runs hold 2 · 2 · 256 numbers; the last epoch may add a tenth.
     assert 256 <= verdict.epoch_runs <= 282
     assert isinstance(verdict, dpw.NotRefuted)
@@ -135,8 +110,7 @@ def test_an_event_learned_before_stays_beside_the_new_ones_while_it_wins(monkeyp
     monkeypatch.setattr(courses_module, "propose", proposed)
     pair = Pair(np.array([1.0]), np.array([0.0]))
     runner = Runner(mechanism=as_mechanism(noise, pair.data, neighbour=pair.neighbour), seed=1, workers=1)
-    course = PairWealth(pair=pair, index=0)
+    winning = PairWealth(pair=pair, index=0)
     while len(asked) < 4:
-        course.advance(runner, dpw.PureDP(0.5), 8, lambda value: None)
-    assert good in course._learned
-    assert len(course._learned) == len(set(course._learned)) <= 40 + courses_module.KEPT_EVENTS
+        winning.advance(runner, dpw.PureDP(0.5), 8, lambda value: None)
+    assert any(good in coming.events for coming in winning.coming)
