@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise, product
-from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -15,9 +14,9 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
-from dpwitness.candidate import Candidate, CellsEstimate, Estimate
+from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims.renyi import Hyperplane
-from dpwitness.errors import InvalidWitness, MechanismTimeout
+from dpwitness.errors import InvalidWitness
 from dpwitness.events import Cells, Interval, ScoreThreshold, event_from_json
 from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.bet import OnCells
@@ -25,7 +24,6 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner
-from dpwitness.search.cells import Aim, better
 from dpwitness.search.comparison import Entry, compare
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import GrowthAt
@@ -54,12 +52,9 @@ def bet_of(order, joint, against, *, ratios=None, event_share=0.0):
     p, q = joint.sum(axis=1), joint.sum(axis=0)
     logs = np.log(p / q) if ratios is None else ratios
     estimate = CellsEstimate(
-        joint=tuple(joint.ravel().tolist()),
-        order=order,
-        log_ratios=tuple(map(float, logs)),
-        against=against,
+        joint=tuple(joint.ravel().tolist()), order=order, log_ratios=tuple(map(float, logs)), against=against,
         event_share=event_share,
-    )
+    )  # fmt: skip
     return Estimate(p=float(p[-1]), q=float(q[-1]), both=float(joint[-1, -1]), cells=estimate)
 
 
@@ -114,14 +109,11 @@ def test_whatever_the_ratios_are_no_law_exceeds_what_its_divergence_allows(order
 
 def joints():
     """Both sides independent of each other, and hanging together as closely as they can."""
-    u = np.union1d(np.cumsum(P), np.cumsum(Q)[:-1])
-    u[-1] = 1.0
+    cuts = np.union1d(np.cumsum(P)[:-1], np.cumsum(Q)[:-1])
+    parts = np.diff(cuts, prepend=0.0, append=1.0)
+    middles = np.append(cuts, 1.0) - parts / 2
     together = np.zeros((3, 3))
-    for low, high in zip(np.append(0, u[:-1]), u, strict=True):
-        middle = (low + high) / 2
-        together[min(np.searchsorted(np.cumsum(P), middle), 2), min(np.searchsorted(np.cumsum(Q), middle), 2)] += (
-            high - low
-        )
+    np.add.at(together, tuple(np.searchsorted(np.cumsum(side)[:-1], middles) for side in (P, Q)), parts)
     return {"independent": np.outer(P, Q), "together": together}
 
 
@@ -380,34 +372,3 @@ def test_a_cut_is_placed_where_it_promises_most(lower):
     z = -found.found.event.high if lower else found.found.event.low - 1
     assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
     assert spent <= 10_000_000
-
-
-class Late:
-    """A runner whose time is over when what it has learned is to be counted."""
-
-    mechanism = SimpleNamespace(width=1, cost=SimpleNamespace(compiled=True))
-
-    def for_half(self):
-        return self
-
-    def part_of(self, n):
-        return None
-
-    def sample(self, pair, n, *stream, **how):
-        rng = np.random.default_rng(1)
-        return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
-
-    def tallies(self, *asked, **how):
-        raise MechanismTimeout("late")
-
-
-def test_search_runs_are_told_though_the_time_was_over():
-    claim = dpw.ZCDP(0.01)
-    candidate = Candidate(
-        pair=Pair(np.array([1.0]), np.array([0.0])),
-        event=Interval(coordinate=0, low=0.5),
-        estimate=Estimate(p=0.69, q=0.31),
-    )
-    objective = GrowthAt(claim=claim, planned=20_000_000)
-    aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
-    assert better(Late(), candidate, aim, objective, 30_000) == (candidate, 10_000)

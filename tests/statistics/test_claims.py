@@ -16,10 +16,11 @@ from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, Trade
 from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
 from dpwitness.claims.trade_off import TEST_SIZES
-from dpwitness.errors import InvalidClaim
+from dpwitness.errors import BadInput, InvalidClaim
 from dpwitness.evidence import Estimate, detectable_at_best, event_bet, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import gaussian_delta
+from dpwitness.mechanisms.claims import claim_of_text
 from running import soon
 
 #: Probabilities of D′ at which a half-plane is compared with the region in arithmetic of 60 digits.
@@ -113,6 +114,35 @@ def test_it_is_read_back_as_it_was_written(claim):
     assert hash(again) == hash(claim)
     assert claim.at(claim.parameter) == claim
     assert claim.at(claim.parameter + 0.25).parameter == claim.parameter + 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("0.5", 0.5), ("1,1e-5", ApproxDP(1.0, 1e-5)), ("dp:2", ApproxDP(2.0)), ("zcdp:0.5", ZCDP(0.5)),
+        ("gdp:1", GaussianDP(1.0)), ("rdp:8,0.4", RenyiDP(8.0, 0.4)),
+        *((text, None) for text in ("zcdp", "zcdp:", "rdp:8", "1,2,3", ":1", "gdp:1,2", "other:1", "zcdp:-1")),
+    ],
+)  # fmt: skip
+def test_claims_as_text(text, found):
+    if found is None:
+        with pytest.raises(InvalidClaim, match="must be"):
+            claim_of_text(text)
+    else:
+        assert claim_of_text(text) == found
+
+
+def test_claims_in_files(tmp_path):
+    file = tmp_path / "profile.json"
+    for word, kind, points in (
+        ("profile", PrivacyProfile, [[0.5, 0.01], [1, 1e-5]]), ("tradeoff", TradeOff, [[0, 1], [0.5, 0.1], [1, 0]]),
+    ):  # fmt: skip
+        file.write_text(json.dumps(points))
+        assert claim_of_text(f"{word}:{file}") == kind(points)
+    for broken in ("{", "3", "[]", "[[1]]", '{"kind": "other"}', '{"a": 1}'):
+        file.write_text(broken)
+        with pytest.raises(BadInput, match=r"profile\.json"):
+            claim_of_text(f"profile:{file}")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
@@ -248,24 +278,24 @@ def test_evidence_and_bounds_of_expected_counts(claim):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GaussianDP(-1), r"^mu=-1.0 must be a number from 0 to 700$"),
-        (lambda: ZCDP(math.nan), r"^rho=nan must be"),
-        (lambda: RenyiDP(1.0, 1.0), r"^alpha=1.0 must be a number above 1"),
-        (lambda: PrivacyProfile([]), r"at least one pair"),
-        (lambda: PrivacyProfile([(0.1, 0.1), (0.2, 0.3)]), r"δ\(ε\) must fall$"),
-        (lambda: TradeOff([(0, 1), (0.5, 0.5), (0.6, 0.1), (1, 0)]), r"is convex$"),
-        (lambda: PrivacyProfile([(1, 1e-5), (1, 1e-6)]), r"^points: two values at 1.0, 1e-05 and 1e-06: give one$"),
-        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.2), (0.7, 0.1)]), r"^points: two values at 0.5, 0.3 and 0.2: give one$"),
-        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.3)]), r"at least two points"),
-        (lambda: TradeOff(lambda a: a), r"must lie from 0 to 1"),
-        (lambda: TradeOff(lambda a: (1 - a) * (a < 0.5)), r"not convex"),
-        (lambda: RenyiDP(2, 701.0), r"^epsilon=701.0 must be"),
-        (lambda: GaussianDP(math.inf), r"^mu=inf must be"),
-        (lambda: ApproxDP(1.0, 1.0), r"^delta=1.0 must be"),
-        (lambda: PrivacyProfile([(1.0, 1.0)]), r"must have ε from 0 to 700"),
-        (lambda: PrivacyProfile([(-1.0, 0.5)]), r"must have ε from 0 to 700"),
-        (lambda: TradeOff([(0, 1), (0.5, 0.8), (1, 0)]), r"must lie from 0 to"),
-        (lambda: claim_from_json({"kind": "zcdp"}), r"lacks 'rho'"),
+        (lambda: GaussianDP(-1), "mu=-1.0"),
+        (lambda: ZCDP(math.nan), "rho=nan"),
+        (lambda: RenyiDP(1.0, 1.0), "alpha=1.0"),
+        (lambda: PrivacyProfile([]), "at least one"),
+        (lambda: PrivacyProfile([(0.1, 0.1), (0.2, 0.3)]), "must fall"),
+        (lambda: TradeOff([(0, 1), (0.5, 0.5), (0.6, 0.1), (1, 0)]), "convex"),
+        (lambda: PrivacyProfile([(1, 1e-5), (1, 1e-6)]), "two values at 1.0"),
+        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.2), (0.7, 0.1)]), "two values at 0.5"),
+        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.3)]), "at least two"),
+        (lambda: TradeOff(lambda a: a), "from 0 to 1"),
+        (lambda: TradeOff(lambda a: (1 - a) * (a < 0.5)), "convex"),
+        (lambda: RenyiDP(2, 701.0), "epsilon=701.0"),
+        (lambda: GaussianDP(math.inf), "mu=inf"),
+        (lambda: ApproxDP(1.0, 1.0), "delta=1.0"),
+        (lambda: PrivacyProfile([(1.0, 1.0)]), "ε from 0 to 700"),
+        (lambda: PrivacyProfile([(-1.0, 0.5)]), "ε from 0 to 700"),
+        (lambda: TradeOff([(0, 1), (0.5, 0.8), (1, 0)]), "from 0 to"),
+        (lambda: claim_from_json({"kind": "zcdp"}), "rho"),
     ],
 )
 def test_what_is_no_claim_is_refused(make, message):
@@ -423,8 +453,7 @@ def test_without_an_estimate_the_bet_is_at_the_middle_of_the_boundary(mu):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
 def test_contacts_lie_on_the_boundary_of_their_own_parameter(claim):
-    for more in (0.0, 0.4):
-        member = claim.at(claim.parameter + more)
+    for member in (claim, claim.at(claim.parameter + 0.4)):
         contacts = boundary_of(member).contacts
         for q, p in list(zip(contacts.q, contacts.p, strict=True))[:: max(len(contacts.q) // 8, 1)]:
             assert p == pytest.approx(member.largest(q), rel=1e-4, abs=1e-12)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import integrate, stats
 
-from dpwitness.algorithms.sparse_vector import svt
-from dpwitness.algorithms.threshold_testing import gptt
+from dpwitness import exact
 from dpwitness.exact import NOISE_SCALES, pattern_probability, target_probability
 from reference import sparse_vector
 from running import soon
@@ -99,29 +99,28 @@ def test_fifty_random_cases_agree_with_simulation():
         checked += 1
 
 
-def test_bad_input():
-    with pytest.raises(ValueError, match="zeros and ones"):
-        pattern_probability([2], [0], threshold=0, threshold_scale=1, query_scale=1)
-    with pytest.raises(ValueError, match="zeros and ones"):
-        pattern_probability([1, 0], [0], threshold=0, threshold_scale=1, query_scale=1)
-    with pytest.raises(ValueError, match="must be positive"):
-        pattern_probability([1], [0], threshold=0, threshold_scale=0, query_scale=1)
+@pytest.mark.parametrize(("answers", "scale", "told"), [([2], 1, "ones"), ([1, 0], 1, "ones"), ([1], 0, "positive")])
+def test_bad_input(answers, scale, told):
+    with pytest.raises(ValueError, match=told):
+        pattern_probability(answers, [0], threshold=0, threshold_scale=scale, query_scale=1)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "parameters", "scales"),
-    [
-        (svt, {"epsilon": 4.0, "cutoff": 2}, (0.5, 2.0)),  # 2/ε, 4·cutoff/ε: Lyu, Su & Li 2017, Alg. 1
-        (svt, {"epsilon": 4.0, "cutoff": 2, "sensitivity": 2.0}, (1.0, 4.0)),
-        (gptt, {"epsilon1": 1.0, "epsilon2": 2.0}, (1.0, 0.5)),  # 1/ε₁, 1/ε₂: Chen & Machanavajjhala 2015, Alg. 2
-        (gptt, {"epsilon1": 1.0, "epsilon2": 2.0, "sensitivity": 2.0}, (2.0, 1.0)),
-    ],
-)
-def test_a_target_has_the_noise_of_its_paper(mechanism, parameters, scales):
-    """Frequencies of all patterns of two answers within 5 standard errors; noise twice as large is 10 of them off."""
-    n, queries, rng = 4_000, np.array([1.5, 0.0]), np.random.default_rng(1)
-    seen = Counter(tuple(mechanism(rng, queries, **parameters).astype(int).tolist()) for _ in range(n))
-    for pattern in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        b, c = scales
-        p = pattern_probability(pattern, queries, threshold=0.5, threshold_scale=b, query_scale=c)
-        assert abs(seen[pattern] / n - p) < 5 * math.sqrt(p * (1 - p) / n)
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+def test_the_delta_of_a_sampled_step_by_quadrature(epsilon, removed):
+    rate, mu = 0.3, 1.2
+
+    def excess(x):
+        mixed = (1 - rate) * stats.norm.pdf(x) + rate * stats.norm.pdf(x, mu)
+        first, second = (mixed, stats.norm.pdf(x)) if removed else (stats.norm.pdf(x), mixed)
+        return max(first - math.exp(epsilon) * second, 0.0)
+
+    found = exact.subsampled_gaussian_delta(epsilon, rate=rate, mu=mu, removed=removed)
+    assert found == pytest.approx(integrate.quad(excess, -12, 14, limit=400, points=[0.0, mu])[0], abs=1e-7)
+
+
+def test_other_deltas_in_closed_form():
+    bound = math.log(1 + math.expm1(1.0) / 0.1)
+    assert exact.truncated_laplace_delta(1.0, scale=1.0, bound=bound) == pytest.approx(0.05, rel=1e-12)
+    found = exact.discrete_gaussian_delta(0.1, sigma=30.0)  # at such a scale the whole numbers are as good as all
+    assert found == pytest.approx(exact.gaussian_delta(0.1, mu=1 / 30), rel=1e-3)

@@ -56,13 +56,19 @@ def joint(p, q, coupled):
     return (1 - coupled) * np.outer(p, q) + coupled * (np.diag(alike) + rest)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 2.2e-16, 1.0])
-def test_the_probabilities_of_these_tests_sum_to_1(epsilon):
-    assert joint(*boundary(epsilon), 0.5).sum() == pytest.approx(1)
+def staked(p, q, both, shares, **more):
+    """Stakes on events."""
+    p, q, both, shares = (np.atleast_1d(np.array(one, float)) for one in (p, q, both, shares))
+    return Stakes(p=p, q=q, both=both, log_shares=np.log(shares), **more)
+
+
+def epoch_of(stakes, *counts):
+    """An epoch of these counts of each event, each as (n10, n11, n01, n00)."""
+    return Epoch(stakes=stakes, counts=CountsTable(np.array(counts, np.int64).reshape(-1, 4).T))
 
 
 @st.composite
-def stakes_on(draw, events):
+def any_stakes(draw, events):
     """Any stakes at all: estimates that have nothing to do with the truth, shares of all the wealth or of less."""
     p, q = (np.array(draw(st.lists(st.floats(0, 1), min_size=events, max_size=events))) for _ in range(2))
     both = np.minimum(p, q) * draw(st.floats(0, 1))
@@ -90,13 +96,9 @@ def flags_in(members, swapped, x, y):
 
 @pytest.mark.campaign
 @given(
-    st.data(),
-    st.floats(0, 2),
-    st.sampled_from([0.0, 0.01, 0.3]),
-    st.floats(0, 1),
-    st.sampled_from([1, 1, 1, 2]),
+    st.data(), st.floats(0, 2), st.sampled_from([0.0, 0.01, 0.3]), st.floats(0, 1), st.sampled_from([1, 1, 1, 2]),
     st.booleans(),
-)
+)  # fmt: skip
 @settings(max_examples=40)
 def test_the_factor_of_an_epoch_has_expectation_1_at_most_whatever_is_staked(
     data, epsilon, delta, coupled, runs, graded
@@ -106,7 +108,7 @@ def test_the_factor_of_an_epoch_has_expectation_1_at_most_whatever_is_staked(
     k = data.draw(st.integers(1, 4))
     members = data.draw(hnp.arrays(np.bool_, (k, 5)))
     swapped = data.draw(hnp.arrays(np.bool_, k))
-    stakes = data.draw(stakes_on(k))
+    stakes = data.draw(any_stakes(k))
     if graded:  # any fractions at all, here the shares
         stakes = replace(stakes, fractions=np.exp(stakes.log_shares))
     total = expected = 0.0
@@ -126,18 +128,14 @@ def test_the_factor_of_an_epoch_has_expectation_1_at_most_whatever_is_staked(
 def test_a_factor_is_what_bets_and_money_kept_come_to():
     """Σ w_k ∏(1 + λ_k X_ki) + 1 − Σ w_k, run by run."""
     claim = ApproxDP(0.5, 0.01)
-    stakes = Stakes(
-        p=np.array([0.6, 0.2]), q=np.array([0.1, 0.01]), both=np.array([0.05, 0.0]), log_shares=np.log([0.3, 0.5])
-    )
-    counts = [Counts(n10=3, n11=1, n01=2, n00=4), Counts(n10=1, n11=0, n01=0, n00=9)]
+    stakes = staked([0.6, 0.2], [0.1, 0.01], [0.05, 0.0], [0.3, 0.5])
+    counts = [(3, 1, 2, 4), (1, 0, 0, 9)]
     expected = 0.2
     for k, (share, seen) in enumerate(zip((0.3, 0.5), counts, strict=True)):
         bet = float(best_bet(stakes.p[k], stakes.q[k], claim.half_plane(), stakes.both[k]))
-        runs = [(1, 0)] * seen.n10 + [(1, 1)] * seen.n11 + [(0, 1)] * seen.n01 + [(0, 0)] * seen.n00
-        expected += share * math.prod(1 + bet * (a - math.exp(0.5) * b - 0.01) for a, b in runs)
-    cells = np.array([[c.n10, c.n11, c.n01, c.n00] for c in counts]).T
-    epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
-    nothing = Epoch(stakes=NOTHING.stakes, counts=CountsTable(np.zeros((4, 0), np.int64)))
+        pays = [a - math.exp(0.5) * b - 0.01 for a, b in ((1, 0), (1, 1), (0, 1), (0, 0))]
+        expected += share * math.prod((1 + bet * pay) ** n for pay, n in zip(pays, seen, strict=True))
+    epoch, nothing = epoch_of(stakes, *counts), epoch_of(NOTHING.stakes)
     assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
 
 
@@ -148,13 +146,7 @@ def test_a_graded_event_pays_each_run_what_its_parts_come_to():
     swapped = np.array([False, False, True])
     x, y = (np.array(rows, np.float64)[:, None] for rows in ([0, 1, 2, 2, -1], [1, 0, -1, -1, 2]))
     fractions = np.array([0.5, 0.2, 0.1])
-    stakes = Stakes(
-        p=np.full(3, 0.6),
-        q=np.full(3, 0.1),
-        both=np.zeros(3),
-        log_shares=np.log(np.full(3, 1 / 3)),
-        fractions=fractions,
-    )
+    stakes = staked([0.6] * 3, [0.1] * 3, [0.0] * 3, [1 / 3] * 3, fractions=fractions)
     flags = flags_of(events, swapped, x, y)
     assert sorted(flags.times) == [1, 1, 1, 2]  # two runs fell into the same events
     epoch = Epoch(stakes=stakes, counts=CountsTable(np.zeros((4, 3), np.int64)), flags=flags)
@@ -200,19 +192,13 @@ def test_a_graded_event_grows_faster_than_any_of_its_parts_and_each_step_helps(m
 
 def test_more_than_the_wealth_cannot_be_staked():
     with pytest.raises(ValueError, match="more than a graded event can bet"):
-        Stakes(p=np.ones(2), q=np.ones(2), both=np.ones(2), log_shares=np.zeros(0), fractions=np.array([0.7, 0.4]))
-    with pytest.raises(ValueError, match="which runs fell into which events"):
-        Epoch(
-            stakes=Stakes(p=np.ones(1), q=np.ones(1), both=np.ones(1), log_shares=np.zeros(1), fractions=np.ones(1)),
-            counts=CountsTable(np.zeros((4, 1), np.int64)),
-        )
+        staked([1, 1], [1, 1], [1, 1], [0.5, 0.5], fractions=np.array([0.7, 0.4]))
     with pytest.raises(ValueError, match="more than its wealth"):
-        Stakes(p=np.full(2, 0.5), q=np.full(2, 0.1), both=np.zeros(2), log_shares=np.log([0.6, 0.5]))
+        staked([0.5, 0.5], [0.1, 0.1], [0.0, 0.0], [0.6, 0.5])
+    with pytest.raises(ValueError, match="which runs fell into which events"):
+        epoch_of(staked(1, 1, 1, 1, fractions=np.ones(1)), (0, 0, 0, 0))
     with pytest.raises(ValueError, match="0 counts must be as many as the stakes, 1"):
-        Epoch(
-            stakes=Stakes(p=np.ones(1), q=np.ones(1), both=np.ones(1), log_shares=np.zeros(1)),
-            counts=CountsTable(np.zeros((4, 0), np.int64)),
-        )
+        epoch_of(staked(1, 1, 1, 1))
 
 
 class Told:
@@ -440,13 +426,9 @@ def test_many_runs_are_counted_like_the_sum_of_their_parts():
     assert np.array_equal(cells_of(events, x, y), np.sum(parts, axis=0))
 
 
-def wealth_of(counts, claim_estimate, shares=1.0, **more):
+def wealth_of(counts, estimate, **more):
     """The wealth of one course with one event."""
-    p, q, both = claim_estimate
-    stakes = Stakes(p=np.array([p]), q=np.array([q]), both=np.array([both]), log_shares=np.log([shares]))
-    n10, n11, n01, n00 = counts
-    epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[n10], [n11], [n01], [n00]])))
-    return Wealth(accounts=((epoch,),), **more)
+    return Wealth(accounts=((epoch_of(staked(*estimate, 1.0), counts),),), **more)
 
 
 @pytest.mark.parametrize("claimed", soon([1.0, 0.8, 1.2], 1))
@@ -512,16 +494,6 @@ def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is
     assert np.all(np.diff(evidence) <= 1e-9)
     assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
     assert lower_bound(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
-
-
-def test_entries_that_the_inputs_move_have_half_of_the_prior_more():
-    cuts = {column: np.array([0.0, 1.0]) for column in range(4)}
-    ranges = Ranges(cuts, frozenset({2, 9}))
-    columns = np.array([getattr(event, "interval", event).coordinate for event in ranges])
-    shares = [np.exp(ranges.log_prior[columns == column]).sum() for column in range(4)]
-    assert shares == pytest.approx([1 / 8, 1 / 8, 1 / 2 + 1 / 8, 1 / 8])
-    for moved in (frozenset(), frozenset(range(4)), frozenset({9})):
-        assert np.array_equal(Ranges(cuts, moved).log_prior, Ranges(cuts).log_prior)
 
 
 def test_what_moves_is_told_from_the_inputs_where_an_outcome_has_an_entry_for_each_value():
