@@ -154,14 +154,10 @@ def test_counts_add_up_and_swapping_exchanges_the_sides(a, b):
 @given(any_counts, hints, deltas)
 def test_lower_bound_is_where_the_e_value_stops_to_refute(counts, hint, delta):
     """To a thousandth, and to a ten-thousandth of small bounds."""
-    alpha = 1e-3
-    lower = lower_bound(event_bet(counts, hint), ApproxDP(0.0, delta), alpha=alpha)
-    if lower > 0:
-        claim = ApproxDP(epsilon=min(lower, 700), delta=delta)
-        assert log_e_value(counts, claim, hint) >= math.log(1 / alpha) - 1e-6
-    if lower < 600:
-        claim = ApproxDP(epsilon=max(lower * 1.0011, lower + 1.01e-4), delta=delta)
-        assert log_e_value(counts, claim, hint) < math.log(1 / alpha) + 1e-6 or lower == 0
+    lower = lower_bound(event_bet(counts, hint), ApproxDP(0.0, delta), alpha=1e-3)
+    at, above = (min(x, 700) for x in (lower, max(lower * 1.0011, lower + 1.01e-4)))
+    assert lower == 0 or log_e_value(counts, ApproxDP(at, delta), hint) >= math.log(1e3) - 1e-6
+    assert lower == 0 or lower >= 600 or log_e_value(counts, ApproxDP(above, delta), hint) < math.log(1e3) + 1e-6
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, math.nan])
@@ -270,16 +266,9 @@ def test_bounds_with_a_claim_among_them_keep_their_level(claim):
     assert above > 0 or claim > true  # a bound that never comes near the truth would prove nothing
 
 
-@pytest.mark.parametrize(("p", "q", "epsilon"), CASES)
-@pytest.mark.parametrize("delta", [0.0, 1e-4])
-def test_growth_rate_is_the_maximum_over_all_bets(p, q, epsilon, delta):
-    rate = float(growth_rate(p, q, HalfPlane(math.exp(epsilon), delta)))
-    assert rate == pytest.approx(best_growth(p, q, epsilon, delta), rel=1e-5)
-
-
 @pytest.mark.parametrize("coupling", [None, 0.0, 0.5, 0.99, 1.0])
 @pytest.mark.parametrize("most", [0.0, 0.3])
-def test_no_bet_grows_faster_however_the_sides_are_coupled(coupling, most):
+def test_growth_rate_is_the_maximum_over_all_bets_however_the_sides_are_coupled(coupling, most):
     """Of 3,000 violators of claims between ε = 0.01 and 6, against the zero of the slope found by halving alone."""
     rng = np.random.default_rng(26)
     slope = np.exp(np.exp(rng.uniform(math.log(0.01), math.log(6), 3_000)))
@@ -299,7 +288,7 @@ def test_no_bet_grows_faster_however_the_sides_are_coupled(coupling, most):
     best = sum(c * np.log1p(low * x) for c, x in zip(cells, values, strict=True))
     clear = best > 1e-8  # below it 14 nats take 10⁹ runs, and rounding shows
     assert np.mean(clear) > 0.5
-    assert np.all(growth_rate(p, q, plane, both)[clear] >= best[clear] * (1 - 1e-6))
+    assert growth_rate(p, q, plane, both)[clear] == pytest.approx(best[clear], rel=1e-6)
 
 
 @given(unit, st.floats(1e-9, 1), epsilons, deltas)
@@ -469,10 +458,8 @@ def test_detectable_epsilon_is_refuted_in_95_percent_of_samples():
     rng = np.random.default_rng(23)
     claim, alpha, n, p = ApproxDP(epsilon=0.5), 1e-4, 40_000, 0.1
     hint = Estimate(p=p, q=p * math.exp(-0.5))
-    observed = Counts(n10=3757, n11=243, n01=2183, n00=33_817)
-    detectable = detectable_parameter(event_bet(observed, hint), claim, alpha=alpha)
-    q = p * math.exp(-detectable)
-    refuted = sum(refutes(sample(rng, p, q, n), claim, hint, alpha) for _ in range(1_000))
+    detectable = detectable_parameter(event_bet(expected(p, hint.q, n), hint), claim, alpha=alpha)
+    refuted = sum(refutes(sample(rng, p, p * math.exp(-detectable), n), claim, hint, alpha) for _ in range(1_000))
     assert stats.binom.ppf(1e-6, 1_000, 0.93) <= refuted <= stats.binom.ppf(1 - 1e-6, 1_000, 0.985)
 
 
