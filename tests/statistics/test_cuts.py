@@ -28,29 +28,46 @@ def tally_of(cuts, x, y):
     return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
 
 
+def flags_of(chances, n=60_000, seed=1):
+    """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
+    rng = np.random.default_rng(seed)
+    return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
+
+
+def some_of(sample, members):
+    return OutcomeSet(sample.outcomes[np.random.default_rng(members).permutation(1024)[:members]])
+
+
+DIFFERENCE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1))
+SHIFTED = [rows_of(1.0), rows_of(0.0), rows_of(1.0, seed=2), rows_of(0.0, seed=3)]
+FLAGS = [flags_of(chances, seed=seed) for seed in (1, 3) for chances in ((0.5, 0.5), (0.6, 0.4))]
+FLAGS[3][:5] = 7.0  # an outcome that the sample does not show
+
+
 @pytest.mark.parametrize(
-    "event",
+    ("rows", "event"),
     [
-        Interval(coordinate=0, low=0.5),
-        Interval(coordinate=2, high=-0.25),
-        Interval(coordinate=1, low=-1.0, high=0.5),
-        Outside(interval=Interval(coordinate=2, low=-1.0, high=1.5)),
-        ScoreThreshold([0, 1], [[0.0, 1.0], [0.5]], [[-0.5, 0.25, 1.0, 0.0], [0.1, -0.1, 0.0]], 0.2),
-        FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1)),
+        (SHIFTED, Interval(coordinate=0, low=0.5)),
+        (SHIFTED, Interval(coordinate=2, high=-0.25)),
+        (SHIFTED, Interval(coordinate=1, low=-1.0, high=0.5)),
+        (SHIFTED, Outside(interval=Interval(coordinate=2, low=-1.0, high=1.5))),
+        (SHIFTED, ScoreThreshold([0, 1], [[0.0, 1.0], [0.5]], [[-0.5, 0.25, 1.0, 0.0], [0.1, -0.1, 0.0]], 0.2)),
+        (SHIFTED, DIFFERENCE),
+        (FLAGS, 1), (FLAGS, 3), (FLAGS, 400),
     ],
-    ids=lambda event: event.describe(),
-)
-def test_a_table_gives_the_rates_of_every_interval(event):
-    x, y = rows_of(1.0, seed=2), rows_of(0.0, seed=3)
-    cuts = cuts_around(event, sample_of(rows_of(1.0), rows_of(0.0)))
+)  # fmt: skip
+def test_a_table_gives_the_rates_of_every_interval_and_set_of_outcomes(rows, event):
+    """Cut by a sample, counted in other runs."""
+    sample, (x, y) = sample_of(*rows[:2]), rows[2:]
+    event = some_of(sample, event) if isinstance(event, int) else event
+    cuts = cuts_around(event, sample)
+    assert cuts.cells < 128
     tally = tally_of(cuts, x, y)
     assert np.array_equal(cuts.inside[cuts.cell_of(x)], event.contains(x))
     best, chosen = cuts.best(tally, OBJECTIVE)
-    for found in (event, best):
-        estimate = cuts.estimate(found, tally)
+    for found, estimate in ((event, cuts.estimate(event, tally)), (best, cuts.estimate(best, tally)), (best, chosen)):
         a, b = found.contains(x), found.contains(y)
         assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
-    assert (chosen.p, chosen.q, chosen.both) == pytest.approx((estimate.p, estimate.q, estimate.both))
 
 
 def test_of_intervals_that_show_the_same_one_with_one_end_is_chosen():
@@ -104,31 +121,8 @@ def test_a_rare_interval_is_placed_as_well_as_there_are_runs():
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_where_no_edge_is_finite_there_is_nothing_to_cut(value):
     """As where a mechanism returns infinity or nothing."""
-    assert (
-        cuts_around(Interval(coordinate=0, low=np.inf), sample_of(np.full((64, 1), value), np.full((64, 1), value)))
-        is None
-    )
-
-
-def flags_of(chances, n=60_000, seed=1):
-    """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
-    rng = np.random.default_rng(seed)
-    return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
-
-
-@pytest.mark.parametrize("members", [1, 3, 400])
-def test_a_table_gives_the_rates_of_every_set_of_outcomes(members):
-    sample = sample_of(flags_of((0.5, 0.5)), flags_of((0.6, 0.4), seed=2))
-    event = OutcomeSet(sample.outcomes[np.random.default_rng(members).permutation(1024)[:members]])
-    cuts = cuts_around(event, sample)
-    x, y = flags_of((0.5, 0.5), seed=3), flags_of((0.6, 0.4), seed=4)
-    y[:5] = 7.0  # an outcome that the sample does not show
-    tally = tally_of(cuts, x, y)
-    assert cuts.cells < 128
-    best, chosen = cuts.best(tally, OBJECTIVE)
-    for found, estimate in ((event, cuts.estimate(event, tally)), (best, chosen)):
-        a, b = found.contains(x), found.contains(y)
-        assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
+    sample = sample_of(*np.full((2, 64, 1), value))
+    assert cuts_around(Interval(coordinate=0, low=np.inf), sample) is None
 
 
 @pytest.mark.campaign
