@@ -20,8 +20,6 @@ import dpwitness as dpw
 import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
-from dpwitness.events.encoding import NEGATIVE_ZERO, NONE, TRUE, symbol
-from dpwitness.events.event import outcome_text
 from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process, refutation
@@ -849,10 +847,3 @@ def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(
     monkeypatch.setattr(new_process, "_ask_processes", cannot)  # then nobody is accused
     (note,) = check_refutation(job(remembered.compiled_coin)[1], GIVEN, [POSITIVE], Shards())
     assert note.endswith("no process")
-
-
-def test_an_outcome_is_named_by_what_it_is():
-    outcome = (symbol("mapping"), symbol("enum", "red"), TRUE, NEGATIVE_ZERO, 2.5, NONE)
-    names = dict(zip(outcome, ("a dict", "red"), strict=False))
-    assert outcome_text(outcome, names.get) == "[a dict, red, True, -0.0, 2.5, None]"
-    assert outcome_text((symbol("enum", "red"),), {}.get) == "[another kind of value]"

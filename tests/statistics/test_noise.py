@@ -41,10 +41,6 @@ def draw_in_python(rng, out):
 draw = compiled(draw_in_python)
 
 
-def sfc64(seed):
-    return np.random.Generator(np.random.SFC64(seed))
-
-
 def cells(name, n):
     """Edges and probabilities of 1,000 cells and of tails of which 10 or more draws are expected."""
     tails = 10.0 ** np.arange(-math.floor(math.log10(n / 10)), -3)
@@ -61,8 +57,10 @@ def cells(name, n):
     return edges, -np.diff(above), above[1:-1]
 
 
-def check_laws(n, seed, part=500_000):
-    rng, out = sfc64(seed), np.empty((len(NAMES), min(n, part)))
+@pytest.mark.campaign
+@pytest.mark.parametrize(("n", "seed"), [(200_000, 1), (scaled(100_000_000), 2)])
+def test_samplers_draw_from_the_laws_that_they_name(n, seed):
+    rng, out = np.random.Generator(np.random.SFC64(seed)), np.empty((len(NAMES), min(n, 500_000)))
     prepared = {name: cells(name, n) for name in NAMES}
     counts = {name: np.zeros(len(shares), np.int64) for name, (_, shares, _) in prepared.items()}
     for _ in range(n // out.shape[1]):
@@ -80,16 +78,6 @@ def check_laws(n, seed, part=500_000):
         for share, seen in zip(above, beyond, strict=True):
             low, high = stats.binom.ppf([LEVEL, 1 - LEVEL], n, share)
             assert low <= seen <= high, (name, share)
-
-
-@pytest.mark.campaign
-def test_samplers_draw_from_the_laws_that_they_name():
-    check_laws(200_000, seed=1)
-
-
-@pytest.mark.campaign
-def test_samplers_draw_from_the_laws_that_they_name_over_very_many_draws():
-    check_laws(scaled(100_000_000), seed=2)
 
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])

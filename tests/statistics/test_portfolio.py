@@ -20,7 +20,6 @@ from dpwitness.evidence.portfolio import COARSE_PARAMETERS, Epoch, Flags, Stakes
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     COLUMN_CELLS,
-    MOST_COLUMNS,
     MOST_EVENTS,
     NOTHING,
     STEPS,
@@ -343,25 +342,17 @@ def test_intervals_of_a_column_are_all_there():
     closed = {event for event in inside if np.isfinite(event.low) and np.isfinite(event.high)}
     whole = Interval(coordinate=0)
     assert set(events) == inside | {Outside(interval=event) for event in closed | {whole}}
-    prior = dict(zip(events, np.exp(Ranges({0: cuts}).log_prior), strict=True))
-    half_open = [event for event in events if isinstance(event, Interval) and event not in closed]
-    assert sum(prior[event] for event in half_open) == pytest.approx(1 / 3 - prior[Outside(interval=whole)])
 
 
-def test_few_columns_are_cut_where_they_differ_most_and_frequent_values_stand_alone():
+def test_columns_are_cut_where_they_differ_most_and_frequent_values_stand_alone():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(200, 20))
     y = x.copy()
     y[:, 5:9] += [1.0, 2.0, 3.0, 0.5]
-    cuts = cuts_of(x, y)
-    assert len(cuts) == MOST_COLUMNS
-    assert {5, 6, 7, 8} <= set(cuts)
-    assert all(len(places) < COLUMN_CELLS for places in cuts.values())
+    assert {5, 6, 7, 8} <= set(cuts_of(x, y))
     column = np.where(rng.random((400, 1)) < 0.2, 7.0, rng.normal(size=(400, 1)))  # one value in a fifth of the runs
     (places,) = cuts_of(column[:200], column[200:]).values()
-    values = np.unique(column)
-    assert not np.any((places > 7) & (places <= values[values > 7].min(initial=np.inf)) & (values.max() == 7))
-    assert np.sum((places > values[values < 7].max()) & (places <= 7)) == 1
+    assert np.sum((places > column[column < 7].max()) & (places <= 7)) == 1
 
 
 @given(some_rows, st.floats(0, 1.5), st.sampled_from([0.0, 0.1]))
