@@ -15,7 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role
 from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.costs import Costs, entries
+from dpwitness.search.costs import Costs
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from running import runner
@@ -53,17 +53,6 @@ def timed_as(monkeypatch, mechanism, seconds):
 @pytest.fixture
 def counting():
     return as_mechanism(count, [0.5, 0.5], outcome=plain)
-
-
-@pytest.mark.parametrize(
-    ("data", "size"),
-    [
-        (np.zeros((3, 4)), 12), (2.5, 1), ("four", 4), ([], 1), ([1, 2, 3], 3), ([{"a": 1, "b": 2}] * 5, 10),
-        ({"a": [1, 2], "b": np.zeros(3)}, 5), ((np.zeros((4, 2)), np.zeros(4)), 12),
-    ],
-)  # fmt: skip
-def test_how_many_entries_an_input_has(data, size):
-    assert entries(data) == size
 
 
 def refusing(n):

@@ -223,22 +223,68 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
-@pytest.mark.parametrize("name", soon(["kept", "cached", "offset", "listed"], 1))
-def test_noise_that_is_remembered_is_found_by_a_new_process(name):
-    given = [0.0]  # it does not go to the new process
-    more = {"parameters": {"memory": given}} if name == "listed" else {}
-    outcome = None if name == "offset" else float  # plain Python: what is compiled remembers nothing
-    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process"):
-        dpw.check(getattr(remembered, name), **{**SLOW, "outcome": outcome}, **more)
-    assert given == [0.0]  # so a second check finds the same
+MEMORY, DRAWN_ONCE = [0.0], np.random.default_rng(1).laplace()
+NEW_PROCESS = r"remembers its noise or .*: on D′? .* in a new process"
 
 
-@pytest.mark.campaign
-def test_noise_that_was_compiled_in_is_found_by_a_new_process():
-    with pytest.raises(DependentRuns, match="compiled_offset may remember its noise"):
-        dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
-    assert new_process.same_constants(remembered.scaled)
-    assert not new_process.same_constants(remembered.compiled_coin)  # one new process draws the same in one of two
+@pytest.mark.parametrize(
+    ("function", "settings", "told"),
+    soon(
+        [
+            (remembered.kept, SLOW, NEW_PROCESS),
+            (remembered.cached, SLOW, NEW_PROCESS),
+            (remembered.offset, {**SLOW, "outcome": None}, NEW_PROCESS),
+            (remembered.listed, {**SLOW, "parameters": {"memory": MEMORY}}, NEW_PROCESS),
+            (remembered.compiled_offset, {**LIMITS, "seed": 1}, "may remember its noise"),
+            (lambda data: data[0] + DRAWN_ONCE, SLOW, "or remembers it: it cannot be loaded"),
+            # A coin that leaks all but a twentieth of what it keeps; one new process draws the same in one of two.
+            *(
+                (
+                    remembered.varied,
+                    {**SLOW, "outcome": int, "seed": seed, "runs": 500, "search_runs": 500},
+                    "its noise",
+                )
+                for seed in range(6)
+            ),
+        ],
+        1,
+    ),
+)
+def test_noise_that_is_remembered_is_found_by_a_new_process(function, settings, told):
+    with pytest.raises(DependentRuns, match=told):
+        dpw.check(function, **settings)
+    assert MEMORY == [0.0]  # it does not go to the new process, so a second check finds the same
+
+
+SAME_NOISE = "it adds no noise, or draws the same noise in every run"
+ALIKE_THERE, UNLOADED = f"in a new process too: {SAME_NOISE}", "not compared with a new process, "
+#: Fractions that whole noise leaves as they are.
+RELEASED = {**LIMITS, "neighbours": dpw.pairs((0.123456789012345, 0.52345678901234)), "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("function", "settings", "notes"),
+    soon(
+        [
+            (remembered.noisy, {**LIMITS, "seed": 1}, []),
+            (remembered.often_released, RELEASED, None),
+            (remembered.fraction_released, RELEASED, None),
+            (remembered.seeded, SLOW, [ALIKE_THERE] * 2),
+            # numba compiles NumPy's global generator and draws otherwise, so a new process is asked for the original.
+            (remembered.leaks_zero, {**SLOW, "outcome": None}, [ALIKE_THERE]),
+            (remembered.hidden[0], SLOW, [UNLOADED, "on D every run", "on D′ every run"]),
+            (lambda rng, data: data[0] + rng.laplace(0, 0.2), {**SLOW, "runs": 20_000}, [UNLOADED]),
+        ],
+        3,
+    ),
+)
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
+def test_a_violation_stays_one_and_its_notes_say_what_its_noise_was_compared_with(function, settings, notes):
+    verdict = dpw.check(function, **settings)
+    assert isinstance(verdict, dpw.Violation)
+    if notes is not None:
+        assert len(verdict.notes) == len(notes)
+        assert all(part in note for part, note in zip(notes, verdict.notes, strict=True))
 
 
 def reads_another_module(data):
@@ -253,39 +299,12 @@ def test_constants_of_other_modules_count_and_our_own_do_not():
 
 
 @pytest.mark.campaign
-def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
-    """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""
-    with pytest.warns(dpw.errors.CompiledDiffers):
-        verdict = dpw.check(remembered.leaks_zero, claim=1.0, neighbours=PAIR, seed=1, search_runs=2_000)
-    assert isinstance(verdict, dpw.Violation)
-    (note,) = verdict.notes
-    assert "in a new process too" in note
-
-
-@pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
     monkeypatch.setattr(dependence, "SERIES_RUNS", 256)
     limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "runs": 2_000}
     verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
     assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
-
-
-@pytest.mark.parametrize("release", [remembered.often_released, remembered.fraction_released])
-def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release):
-    verdict = dpw.check(release, claim=1.0, neighbours=dpw.pairs((0.123456789012345, 0.52345678901234)), seed=1)
-    assert isinstance(verdict, dpw.Violation)
-
-
-SAME_NOISE = "it adds no noise, or draws the same noise in every run"
-
-
-@pytest.mark.campaign
-def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
-    verdict = dpw.check(remembered.seeded, **SLOW)
-    assert isinstance(verdict, dpw.Violation)
-    assert [note.split(" every run")[0] for note in verdict.notes] == ["on D", "on D′"]
-    assert all(f"in a new process too: {SAME_NOISE}" in note for note in verdict.notes)
 
 
 def seeds_itself(rng, data):
@@ -324,11 +343,10 @@ def test_a_pass_names_the_same_noise_in_every_run(function, counts, same):
         assert [SAME_NOISE in note for note in notes] == [True] * same
 
 
-@pytest.mark.parametrize("seed", [2, 3])
-def test_a_slow_pass_names_the_same_noise_in_every_run(seed):
+def test_a_slow_pass_names_the_same_noise_in_every_run():
     """It tells apart two pairs, and not the inputs of one."""
     neighbours = dpw.pairs(([0.0, 0.0], [0.0, 1.0]), ([1.0, 0.0], [1.0, 1.0]))
-    verdict = dpw.check(SlowAndSeeded(), claim=1.0, neighbours=neighbours, alpha=0.1, runs=30, seed=seed, workers=1)
+    verdict = dpw.check(SlowAndSeeded(), claim=1.0, neighbours=neighbours, alpha=0.1, runs=30, seed=2, workers=1)
     assert isinstance(verdict, dpw.NotRefuted)
     assert [note for note in verdict.notes if SAME_NOISE in note]
 
@@ -465,14 +483,6 @@ def test_each_new_process_draws_anew(function):
 
 
 @pytest.mark.campaign
-def test_what_is_drawn_at_import_and_varied_a_little_is_found_by_further_processes():
-    """A coin that leaks all but a twentieth of what it keeps; the first new process draws the same in one of two."""
-    for seed in range(6):
-        with pytest.raises(DependentRuns, match="varied remembers its noise"):
-            dpw.check(remembered.varied, **{**SLOW, "outcome": int, "seed": seed, "runs": 500, "search_runs": 500})
-
-
-@pytest.mark.campaign
 def test_the_first_call_of_a_further_process_does_not_count():
     _, *further = asked(remembered.first_is_unlike)
     assert [side.always for answer in further for side in answer] == [(1.0,)] * 4
@@ -484,25 +494,6 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time
     begin = time.monotonic()
     assert len(asked(function, replace(FEW, seconds=1.0))) == 1
     assert time.monotonic() < begin + 20.0
-
-
-def test_a_violation_of_fresh_noise_needs_no_note():
-    verdict = dpw.check(remembered.noisy, seed=1, **LIMITS)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.notes == ()
-
-
-@pytest.mark.campaign
-def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_may_remember():
-    noise = np.random.default_rng(1).laplace()
-    with pytest.raises(DependentRuns, match="or remembers it: it cannot be loaded"):
-        dpw.check(lambda data: data[0] + noise, **SLOW)
-    verdict = dpw.check(remembered.hidden[0], **SLOW)
-    assert isinstance(verdict, dpw.Violation)
-    assert [note.split(" every run")[0] for note in verdict.notes[1:]] == ["on D", "on D′"]
-    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **SLOW, runs=20_000)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.notes[0].startswith("not compared with a new process, ")
 
 
 def of_no_module(text, name):
