@@ -15,7 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role
 from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.costs import Costs
+from dpwitness.search.costs import UNENDED_COST, Costs
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from running import runner
@@ -70,6 +70,7 @@ def refusing(n):
          [1.0, 0.5, 1.0, 16.0, 16.0], [10, 1, 100, 1000]),
         (lambda n: 1e-6 * n, 1e-9, (10, 1000, 100_000), [1.0, 1.0, 1.0], [10]),  # where timing takes too long
         (refusing, math.inf, (10, 1000), [1.0, 1.0], [10, 1000]),
+        (lambda n: math.inf if n == 1000 else 1e-6, math.inf, (10, 1000), [1.0, UNENDED_COST], [10, 1000]),
     ],
 )  # fmt: skip
 def test_what_pairs_cost(monkeypatch, counting, seconds, max_time, sizes, costs, timed):
