@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -14,9 +15,9 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
-from dpwitness.candidate import CellsEstimate, Estimate
+from dpwitness.candidate import Candidate, CellsEstimate, Estimate
 from dpwitness.claims.renyi import Hyperplane
-from dpwitness.errors import InvalidWitness
+from dpwitness.errors import InvalidWitness, MechanismTimeout
 from dpwitness.events import Cells, Interval, ScoreThreshold, event_from_json
 from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.bet import OnCells
@@ -24,6 +25,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.comparison import Entry, compare
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import GrowthAt
@@ -107,21 +109,23 @@ def test_whatever_the_ratios_are_no_law_exceeds_what_its_divergence_allows(order
         assert room.allowed(true) - (room.sides()[0] @ p - room.sides()[1] @ q) <= 1e-10
 
 
-def joints():
-    """Both sides independent of each other, and hanging together as closely as they can."""
+def together():
+    """Both sides hang together as closely as they can."""
     cuts = np.union1d(np.cumsum(P)[:-1], np.cumsum(Q)[:-1])
     parts = np.diff(cuts, prepend=0.0, append=1.0)
     middles = np.append(cuts, 1.0) - parts / 2
-    together = np.zeros((3, 3))
-    np.add.at(together, tuple(np.searchsorted(np.cumsum(side)[:-1], middles) for side in (P, Q)), parts)
-    return {"independent": np.outer(P, Q), "together": together}
+    found = np.zeros((3, 3))
+    np.add.at(found, tuple(np.searchsorted(np.cumsum(side)[:-1], middles) for side in (P, Q)), parts)
+    return found
 
 
-@pytest.mark.parametrize("sides", ["independent", "together"])
+JOINT = np.outer(P, Q)
+
+
+@pytest.mark.parametrize("joint", [JOINT, together()], ids=["independent", "together"])
 @pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, ZCDP), (3.0, lambda e: RenyiDP(3.0, e))])
-def test_the_mean_of_the_e_value_is_at_most_one(sides, order, claim):
+def test_the_mean_of_the_e_value_is_at_most_one(joint, order, claim):
     """Over all outcomes of three runs, of laws that just keep the claim at this order; bets of any kind."""
-    joint = joints()[sides]
     true = divergence(order, P, Q)
     tested = claim(true / order if claim is ZCDP else true)
     against = 0.3 * tested.parameter
@@ -137,10 +141,9 @@ def test_the_mean_of_the_e_value_is_at_most_one(sides, order, claim):
 
 
 def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
-    joint = joints()["independent"]
     rng = np.random.default_rng(2)
-    counts = counts_of(rng.multinomial(50_000, joint.ravel()).reshape(3, 3))
-    bet = bet_of(1.0, joint, 0.25)
+    counts = counts_of(rng.multinomial(50_000, JOINT.ravel()).reshape(3, 3))
+    bet = bet_of(1.0, JOINT, 0.25)
     logs = [log_e_value(counts, ZCDP(x), bet) for x in np.linspace(0, 3, 60)]
     assert all(before >= after for before, after in pairwise(logs))
     found = lower_bound(bet_on(counts, ZCDP(0.1), bet), ZCDP(0.1), alpha=1e-3)
@@ -152,20 +155,18 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
 
 @pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 5.0])
 def test_of_expected_counts_the_divergence_of_the_cells_is_seen(order):
-    joint = joints()["independent"]
-    bet = bet_of(order, joint, divergence(order, P, Q))
+    bet = bet_of(order, JOINT, divergence(order, P, Q))
     on_cells = OnCells(RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
-    seen = on_cells.divergence_seen(counts_of(np.round(1_000_000 * joint)))
+    seen = on_cells.divergence_seen(counts_of(np.round(1_000_000 * JOINT)))
     assert seen == pytest.approx(divergence(order, P, Q), rel=1e-3)
 
 
 def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     """A mechanism whose hyperplane mean is that of the detectable parameter: 95 % of its checks refute the claim."""
     rng, n, alpha = np.random.default_rng(3), 20_000, 1e-3
-    joint = joints()["independent"]
     claim = RenyiDP(2.0, 0.9 * divergence(2.0, P, Q))
-    bet = bet_of(2.0, joint, claim.epsilon)
-    tables = [rng.multinomial(n, joint.ravel()).reshape(3, 3) for _ in range(300)]
+    bet = bet_of(2.0, JOINT, claim.epsilon)
+    tables = [rng.multinomial(n, JOINT.ravel()).reshape(3, 3) for _ in range(300)]
     limits = [detectable_parameter(bet_on(counts_of(table), claim, bet), claim, alpha=alpha) for table in tables[:5]]
     assert max(limits) < 1.2 * claim.epsilon
     stated = RenyiDP(2.0, claim.epsilon - (max(limits) - divergence(2.0, P, Q)))  # so that the truth is detectable
@@ -213,9 +214,8 @@ def test_where_cells_could_never_win_an_event_is_confirmed():
 
 def test_other_claims_take_the_event_of_the_cells():
     """Cells say nothing of (ε, δ), nor of orders above the claim's: the four counts do."""
-    joint = joints()["independent"]
-    counts = counts_of(np.random.default_rng(0).multinomial(5_000, joint.ravel()).reshape(3, 3))
-    bet = bet_of(4.0, joint, 0.5)
+    counts = counts_of(np.random.default_rng(0).multinomial(5_000, JOINT.ravel()).reshape(3, 3))
+    bet = bet_of(4.0, JOINT, 0.5)
     plain = Counts(n10=counts.n10, n11=counts.n11, n01=counts.n01, n00=counts.n00)
     for claim in (dpw.PureDP(0.3), RenyiDP(2.0, 0.2)):
         assert log_e_value(counts, claim, bet) == log_e_value(plain, claim, Estimate(p=bet.p, q=bet.q, both=bet.both))
@@ -258,26 +258,26 @@ def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
 @pytest.mark.campaign
 def test_where_cells_do_not_keep_what_they_promised_the_event_is_left():
     """A hyperplane for likelihood ratios far beyond those that there are."""
-    joint, rng = joints()["independent"], np.random.default_rng(5)
-    claim, counts = RenyiDP(8.0, 0.1), counts_of(rng.multinomial(30_000, joint.ravel()).reshape(3, 3))
+    rng = np.random.default_rng(5)
+    claim, counts = RenyiDP(8.0, 0.1), counts_of(rng.multinomial(30_000, JOINT.ravel()).reshape(3, 3))
     bounds = [
         lower_bound(bet_on(counts, claim, bet), claim, alpha=1e-3)
-        for bet in (bet_of(8.0, joint, 3.0, ratios=[-4, 0, 4], event_share=share) for share in (0.0, 0.25))
+        for bet in (bet_of(8.0, JOINT, 3.0, ratios=[-4, 0, 4], event_share=share) for share in (0.0, 0.25))
     ]
     assert bounds[0] == 0.0
     assert 0.5 < bounds[1] < divergence(8.0, P, Q)
 
 
 def test_a_share_on_the_event_loses_that_share_at_most():
-    joint, rng = joints()["independent"], np.random.default_rng(5)
-    claim, counts = RenyiDP(2.0, 0.1), counts_of(rng.multinomial(3_000, joint.ravel()).reshape(3, 3))
-    alone = bet_on(counts, claim, bet_of(2.0, joint, 0.1))
-    shared = bet_on(counts, claim, bet_of(2.0, joint, 0.1, event_share=0.25))
+    rng = np.random.default_rng(5)
+    claim, counts = RenyiDP(2.0, 0.1), counts_of(rng.multinomial(3_000, JOINT.ravel()).reshape(3, 3))
+    alone = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1))
+    shared = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1, event_share=0.25))
     assert shared.log_e_value(claim) >= alone.log_e_value(claim) + math.log(0.75)
     assert lower_bound(shared, claim, alpha=1e-3) >= lower_bound(alone, claim, alpha=0.75e-3)
     weak = claim.at(0.9 * divergence(2.0, P, Q))
     limits = [detectable_parameter(bet_on(counts, weak, b), weak, alpha=a) for b, a in (
-        (bet_of(2.0, joint, weak.parameter), 0.75e-3), (bet_of(2.0, joint, weak.parameter, event_share=0.25), 1e-3),
+        (bet_of(2.0, JOINT, weak.parameter), 0.75e-3), (bet_of(2.0, JOINT, weak.parameter, event_share=0.25), 1e-3),
     )]  # fmt: skip
     assert limits[1] <= limits[0]
 
@@ -372,3 +372,30 @@ def test_a_cut_is_placed_where_it_promises_most(lower):
     z = -found.found.event.high if lower else found.found.event.low - 1
     assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
     assert spent <= 10_000_000
+
+
+class Late:
+    """A runner whose time is over when what it has learned is to be counted."""
+
+    mechanism = SimpleNamespace(width=1, cost=SimpleNamespace(compiled=True))
+
+    def for_half(self):
+        return self
+
+    def part_of(self, n):
+        return None
+
+    def sample(self, pair, n, *stream, **how):
+        rng = np.random.default_rng(1)
+        return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
+
+    def tallies(self, *asked, **how):
+        raise MechanismTimeout("late")
+
+
+def test_search_runs_are_told_though_the_time_was_over():
+    claim, event = dpw.ZCDP(0.01), Interval(coordinate=0, low=0.5)
+    pair = Pair(np.array([1.0]), np.array([0.0]))
+    candidate = Candidate(pair=pair, event=event, estimate=Estimate(p=0.69, q=0.31))
+    aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
+    assert better(Late(), candidate, aim, GrowthAt(claim=claim, planned=20_000_000), 30_000) == (candidate, 10_000)

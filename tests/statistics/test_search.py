@@ -22,7 +22,7 @@ from dpwitness.search.comparison import Entry, compare
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, value_of
-from dpwitness.search.pairs import contrast
+from dpwitness.search.pairs import PromisingPair, contrast, learned
 from dpwitness.search.samples import sample_of
 from running import best_entry, runner, search, soon
 
@@ -79,6 +79,13 @@ def test_what_a_small_part_of_the_planned_runs_proves_ends_the_search_once_each_
     found, spent = searched("isvt1", GrowthAt(claim=ApproxDP(0.7), stop_value=0.5, planned=planned))
     assert (found[0].certain is not None) == stops
     assert spent < 0.9 * BUDGET if stops else spent > 0.99 * BUDGET
+
+
+def test_a_pair_of_which_no_learner_proposes_an_event_has_none(monkeypatch):
+    monkeypatch.setattr("dpwitness.search.learners.selection.LEARNERS", [])
+    rows = np.random.default_rng(1).laplace(size=(100, 1))
+    one = PromisingPair(pair=SHIFTED, sample=sample_of(rows, rows[::-1]))
+    assert learned(laplace_runner(1), [one], GrowthAt(claim=ApproxDP(1.0), stop_value=0.01), 2) == []
 
 
 def counted(rng, data, size, *, broken):
