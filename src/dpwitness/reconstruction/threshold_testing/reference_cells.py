@@ -7,6 +7,7 @@ filtering). As soon as whole numbers explain all answers, fresh sums next to the
 up to a common factor, which answers without query noise do not show.
 """
 
+import math
 from itertools import chain, islice
 from typing import Final
 
@@ -113,23 +114,23 @@ class Posterior:
 
     def update(self, signs: Signs, above: Booleans) -> None:
         """Condition on one answer after another, by the moments of the half-space that the answer leaves."""
-        for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
-            row = np.append(coefficients, -1.0)
+        rows = np.hstack([signs, -np.ones((len(signs), 1))])
+        for row, side in zip(rows, np.where(above, 1.0, -1.0).tolist(), strict=True):
             direction = row @ self.root
-            deviation = float(np.linalg.norm(direction))
+            deviation = math.sqrt(direction @ direction)
             if deviation < LEAST_DEVIATION:
                 continue  # the sum is known up to rounding errors
             direction /= deviation
             # A mean on the wrong side counts as at most 6 standard deviations from the gap.
             a = max(side * float(row @ self.mean) / deviation, -6.0)
-            ratio = float(np.exp(-a * a / 2 - log_ndtr(a))) / np.sqrt(2 * np.pi)
+            ratio = math.exp(-a * a / 2 - log_ndtr(a)) / math.sqrt(2 * math.pi)
             towards = self.root @ direction
             self.mean = self.mean + side * ratio * towards
             left = max(1 - ratio * (ratio + a), 0.0)  # the share of the sum's variance that is left
-            self.root = self.root - np.outer(towards, direction) * (1 - np.sqrt(left))
+            self.root = self.root - towards[:, None] * ((1 - math.sqrt(left)) * direction)
 
-    def update_contradicted(self, answers: Answers) -> None:
-        """Widen the distribution and use again the answers that its mean contradicts, for at most 10 rounds.
+    def update_contradicted(self, answers: Answers) -> bool:
+        """Widen the distribution and use again the answers that its mean contradicts; False if 10 rounds leave some.
 
         The normal distribution is sometimes too narrow, and further queries would then test impossible values.
         """
@@ -137,10 +138,11 @@ class Posterior:
             offset = answers.asked @ self.mean[:-1] - self.mean[-1]
             wrong = np.flatnonzero((offset >= 0) != answers.above)
             if not len(wrong):
-                return
+                return True
             if np.sum(self.root**2) < self._widest:
-                self.root *= np.sqrt(1.5)
+                self.root *= math.sqrt(1.5)
             self.update(answers.asked[wrong], answers.above[wrong])
+        return False
 
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
@@ -185,8 +187,7 @@ def find_reference_cells(
     for asked in range(together, 60 * k + 200, together):
         signs = posterior.questions(rng, together)
         posterior.update(signs, answers.ask(signs))
-        if asked % 16 < together:  # whole numbers are sought every 16 queries
-            posterior.update_contradicted(answers)
+        if asked % 16 < together and posterior.update_contradicted(answers):  # every 16 queries
             found = posterior.whole_numbers(answers)
             if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
                 return found[0], gap
