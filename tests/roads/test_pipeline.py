@@ -486,10 +486,10 @@ def in_python(rng, data, scale):
 def test_a_replay_of_a_mended_mechanism_ends_once_it_would_have_caught_half_of_what_the_witness_shows():
     pair = dpw.pairs(([0.0], [1.0]))
     options = {"epsilon": 1.0, "neighbours": pair, "seed": 3, "max_time": 60, "workers": 1}
-    found = dpw.check(in_python, parameters={"scale": 0.4}, search_runs=0, **options)
+    found = dpw.check(in_python, parameters={"scale": 0.25}, search_runs=0, **options)
     assert isinstance(found, dpw.Violation)
     ends = {}
-    for scale, constant in ((0.4, 0), (1.0, 0), (1.0, 100)):
+    for scale, constant in ((0.25, 0), (1.0, 0), (1.0, 100)):
         replayed = dpw.replay(
             found.witness,
             lambda rng, data, scale, constant=constant, own=scale: in_python(rng, data, own) - constant,

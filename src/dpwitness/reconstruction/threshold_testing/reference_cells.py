@@ -52,11 +52,8 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
 
 def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Generator) -> Signs:
     """Coefficients of at most `number` different signed sums that equal the target, in random order."""
-    rows = []
-    for _ in range(4):
-        signs, sums = sums_near(values, target, rng)
-        rows.append(signs[sums == target])
-    return np.asarray(rng.permutation(np.unique(np.vstack(rows), axis=0))[:number])
+    signs, sums = sums_near(values, target, rng)
+    return np.asarray(rng.permutation(np.unique(signs[sums == target], axis=0))[:number])
 
 
 class Answers:
