@@ -55,7 +55,7 @@ def laplace_flat_ends(
 def laplace_flat_ends_low_density(
     rng: np.random.Generator, queries: Answers, epsilon: float, density: float = 1e-4, sensitivity: float = 1.0
 ) -> float:
-    """One answer + Lap(Δ/ε) where its density is above a limit, of constant density beyond, and bounded.
+    """One answer + noise: Lap(Δ/ε) where its density is above `density`, of constant density beyond, and bounded.
 
     At ε = 1 the event that refutes the claim has the probability density·Δ, 10⁻⁴ at the default.
     """

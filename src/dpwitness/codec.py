@@ -55,7 +55,7 @@ _REQUIRED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """The functions that write values of a type as JSON, that read them under a name, and that make the schema."""
+    """The functions that write values of a type as JSON, read JSON (the name is for errors), and make the schema."""
 
     write: Callable[[T], Any]
     read: Callable[[str, object], T]

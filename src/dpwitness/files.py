@@ -24,7 +24,7 @@ from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData
 
 TEMPORARY_PREFIX: Final = ".dpwitness-"
-#: Bytes of a file that are read at most, since a device such as /dev/zero has no end.
+#: The largest number of bytes of a file: a device such as /dev/zero has no end.
 MOST_FILE_BYTES = 1 << 28
 #: The path that stands for standard input.
 STDIN: Final = "-"
@@ -199,7 +199,7 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
 
 
 def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names of a CSV file's columns, and its other rows with stripped cells. Raises `InvalidData`.
+    """The names of a CSV file's columns, and the line and stripped cells of each other row. Raises `InvalidData`.
 
     `empty`: the end of the message for a file without rows.
     """

@@ -45,9 +45,9 @@ from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterA
 from dpwitness.search.pairs import PROMISING_PAIRS, learned, search, search_budget, usual_runs
 from dpwitness.values import shown
 
-#: Confirm runs of a curve by default where the mechanism's ε is at least 1, and for other families of claims.
+#: The default number of confirm runs of a curve if the mechanism's ε is at least 1, and for other families of claims.
 CURVE_RUNS: Final = 1_500_000
-#: Standard errors between the sides of a test that the runs are planned for; a p-value of 10⁻⁶ takes 4.8.
+#: The number of standard errors between the sides of a test that the runs are planned for; a p-value of 10⁻⁶ takes 4.8.
 PLANNED_ERRORS: Final = 7.5
 #: log(1/α) of the tests that pairs and events are chosen for.
 LOG_THRESHOLD: Final = math.log(1e6)
@@ -287,7 +287,7 @@ def pool_of(
 
 
 def most_runs(epsilon: float) -> int:
-    """The most confirm runs of a curve; they grow as 1/ε², since a given share of ε needs that many."""
+    """The largest number of confirm runs of a curve; it grows as 1/ε², like the runs that show a given share of ε."""
     return int(CURVE_RUNS * min(max(1 / max(epsilon, 1e-9), 1.0) ** 2, 15.0))
 
 

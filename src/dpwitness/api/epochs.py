@@ -46,11 +46,11 @@ from dpwitness.search.pairs import (
 
 #: Seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
 EXPENSIVE: Final = 50e-6
-#: The most pairs of a check in epochs.
+#: The largest number of pairs of a check in epochs.
 MOST_PAIRS: Final = 32
-#: The most pairs of a slow mechanism.
+#: The largest number of pairs of a slow mechanism.
 MOST_PAIRS_IF_SLOW: Final = 12
-#: The most pairs of a very slow mechanism.
+#: The largest number of pairs of a very slow mechanism.
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
 #: Seconds of a run above which a mechanism is very slow.
 VERY_SLOW_SECONDS: Final = 0.5
@@ -60,7 +60,7 @@ EPOCH_PART_OF_SHARD: Final = 2
 LEAST_EPOCHS: Final = 256
 #: The number of places of the wealth kept for variations of the best pair.
 VARIATIONS: Final = 4
-#: The least runs of every pair before variations of the best pair are added.
+#: The least number of runs of every pair before variations of the best pair are added.
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
@@ -72,7 +72,7 @@ LEFT_BY_UNUSUAL: Final = 0.42
 WON_NATS: Final = 1.0
 #: The search gets 1/4 of the runs that show the detectable parameter which the user asks for.
 SEARCH_PART: Final = 4
-#: The least runs of one outcome that show a constant mechanism: 300 miss another outcome of 1 % in one check of twenty.
+#: The least number of runs, all of one outcome, that show a constant mechanism: 300 miss an outcome of 1 % at 5 %.
 CONSTANT_RUNS: Final = 1_000
 #: The share of the time that is left after the test of last bits, which takes a few per cent.
 LEFT_BY_BITS: Final = 0.36
@@ -248,9 +248,9 @@ class Epochs:
 
     @property
     def _least_of_epoch(self) -> int:
-        """The least runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning from them.
+        """The least number of runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning.
 
-        It is 1 where the user asks for no search runs, and so wants to save runs and not time.
+        The number is 1 where the user asks for no search runs, and so wants to save runs and not time.
         """
         cost = self.problem.mechanism.cost
         if cost.slow:
@@ -265,7 +265,7 @@ class Epochs:
         return self.places - len(self.courses)
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
-        """Give at most `most` of the pairs that have no place a place each."""
+        """Give a place each to at most `most` of the pairs without a place."""
         for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
             self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
             self.numbered += 1

@@ -8,11 +8,11 @@ mechanism that keeps its claim, as it is computed, with probability at most α.
 The runs of both begin with the same draws. Each event was fixed before its runs, and the sum of the two levels holds
 for any dependence between them.
 
-A sum x + noise in double precision lies on the grid of its last bits: 1 + noise is always a multiple of 2^−53, but 0 +
-noise is not in nearly half of the runs (Mironov 2012; Haney et al. 2022). Such a leak shows in a large part of the runs
-or nowhere, so a few runs of a few pairs find it.
+A sum x + noise in double precision lies on the grid of its last bits: 1 + noise is always a multiple of 2^−53; with
+Laplace noise of scale 1, 0 + noise lies off this grid in a quarter of the runs (Mironov 2012; Haney et al. 2022). Such
+a leak shows in a large part of the runs or nowhere, so a few runs of a few pairs find it.
 
-outcomes → the event on last bits with most nats against the claim → fresh runs → a `Violation` of that event
+outcomes → the event on last bits with most nats against the claim → fresh runs → a `Violation` with that event
 """
 
 import math
@@ -39,7 +39,7 @@ from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violati
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
 
-#: Fresh runs, for each run that the bet is expected to take.
+#: The number of fresh runs for each run that the bet is expected to take.
 RUNS_FACTOR: Final = 3.0
 #: The least number of fresh runs of cheap code, for a large lower bound.
 CHEAP_RUNS: Final = 1 << 15
@@ -289,7 +289,7 @@ def _promising(values: Floats, most: Floats) -> list[int]:
 
 
 def _best_cut(pair: Pair, feature: Feature, values: Floats, most: float, claim: Claim) -> FoundBits | None:
-    """The best of {value ≥ t} and {value < t} with t ≤ `most`, in either direction; `values` has the shape (2, n)."""
+    """The event {value ≥ t} or {value < t}, t ≤ `most`, with most nats, in either direction; `values`: shape (2, n)."""
     n = values.shape[1]
     cuts = np.unique(values)  # NaN goes last
     cuts = cuts[cuts <= most]

@@ -19,15 +19,15 @@ from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
 
-#: Bins of a histogram; an end of the event takes the place of the edge beside it.
+#: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
 #: The largest number of values that a figure shows, the most frequent ones; more numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
 LEFT_OUT_SHARE: Final = 0.005
-#: Further paired runs of a figure.
+#: The number of further paired runs of a figure.
 FIGURE_RUNS: Final = 1_000
-#: The most numbers that the outcomes of a figure hold, both sides together: 16 MiB.
+#: The largest number of entries in the outcomes of a figure, both sides together: 16 MiB.
 FIGURE_NUMBERS: Final = 1 << 21
 #: Seconds that the runs of a figure may always take.
 SECONDS: Final = 0.05
@@ -56,7 +56,7 @@ def _of_one_value(event: Event) -> bool:
 
 
 def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
-    """The figure of outcomes of D and of D′, shapes (n, any width); None for an event of several values."""
+    """The figure of outcomes of D and of D′, shapes (n, any width); None for few runs or an event of several values."""
     if len(x) < LEAST_RUNS or not _of_one_value(event):
         return None
     width = max(x.shape[1], y.shape[1], event.width, 1)
@@ -113,7 +113,7 @@ def _numbers(values: Floats) -> Floats:
 
 
 def _edges(statistic: Statistic, values: Floats) -> Floats | None:
-    """Edges of bins of one width, but for those at the ends of the event; None where the numbers have no width."""
+    """Edges of bins of one width, except at the ends of the event; None where the numbers have no width."""
     low, high = np.quantile(_numbers(values), [LEFT_OUT_SHARE, 1 - LEFT_OUT_SHARE])
     if not 0 < high - low < math.inf:
         return None

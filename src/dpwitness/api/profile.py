@@ -37,11 +37,11 @@ from dpwitness.search.objectives import TEST_EPSILONS, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
 from dpwitness.search.samples import Sample, sample_of
 
-#: The most search runs for the pair.
+#: The largest number of search runs for the pair.
 MOST_SEARCH_RUNS: Final = 4_000_000
 #: Quantiles at which a statistic is cut, evenly spaced in log-odds.
 CUT_SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
-#: The most statistics whose half-lines are counted.
+#: The largest number of statistics whose half-lines are counted.
 MOST_STATISTICS: Final = 4
 #: The places of the cells (1,0), (1,1), (0,1), (0,0) with D and D′ exchanged.
 EXCHANGED: Final = (2, 1, 0, 3)
@@ -94,7 +94,7 @@ RELATIVE_ERRORS: Final = (0.002, 0.05)
 MOST_EVENTS: Final = 96
 #: The logarithm of the number of events of a band, a guess before they are chosen.
 LOG_EVENTS: Final = math.log(30)
-#: The most search runs that count events before they are chosen: enough to place cuts for 10¹⁰ confirm runs.
+#: The largest number of search runs that count events before the choice: enough to cut for 10¹⁰ confirm runs.
 MOST_COUNTED_RUNS: Final = 100_000_000
 #: The largest number of pairs of an attack that are sampled beside the pairs of the search.
 ATTACKED_PAIRS: Final = 2

@@ -314,9 +314,9 @@ def _check_parameters(
             )
 
 
-#: Paired search runs of a step of compiled or vectorised code.
+#: The number of paired search runs of a step of compiled or vectorised code.
 COMPILED_STEP_RUNS: Final = 200_000
-#: Paired search runs of a step of plain Python, at least and at most.
+#: The least and the largest number of paired search runs of a step of plain Python.
 PYTHON_STEP_RUNS: Final = (100, 10_000)
 #: The least number of steps that must fit in the time, or nothing is shrunk.
 STEPS: Final = 20
@@ -383,7 +383,7 @@ def smallest(
 
 
 def _runs_of_a_step(cost: Cost, max_time: float) -> int:
-    """Paired runs of a step, so that `STEPS` steps fit in the time; for Python a power of ten, as for the search."""
+    """The paired runs of a step; of plain Python a power of ten, so that `STEPS` steps fit in the time."""
     if cost.cheap_in_bulk:
         return COMPILED_STEP_RUNS
     fitting = max_time / STEPS / (2 * max(cost.seconds_per_run, 1e-9))

@@ -50,17 +50,17 @@ def _program(text: str) -> Sequence[str]:
         return ()
 
 
-#: READ_FILE is the type of a file that is read.
+#: READ_FILE is the type of an argument that names a file to read.
 READ_FILE: Final = FileType()
-#: WRITTEN_FILE is the type of a file that is written, and replaced if it exists.
+#: WRITTEN_FILE is the type of an argument that names a file to write, or to replace if it exists.
 WRITTEN_FILE: Final = FileType(written=True)
-#: KEPT_FILE is the type of a file that is read and continued.
+#: KEPT_FILE is the type of an argument that names a file to read and to continue.
 KEPT_FILE: Final = FileType(kept=True)
-#: MODULE is the type of a module: package.module or path/file.py.
+#: MODULE is the type of an argument that names a module: package.module or path/file.py.
 MODULE: Final = FileType(files=_module)
-#: CODE is the type of an object in a module: the module, a colon, the object's name.
+#: CODE is the type of an argument that names an object in a module: the module, a colon, the object's name.
 CODE: Final = FileType(files=_code)
-#: PROGRAM is the type of a program with its arguments: the words of a command line.
+#: PROGRAM is the type of an argument that names a program with its arguments: the words of a command line.
 PROGRAM: Final = FileType(files=_program)
 #: CLAIM is the type of a claim, which may name a file after a colon, as in profile:FILE, unlike zcdp:0.5.
 CLAIM: Final = FileType(files=lambda text: text.split(":", 1)[1:])

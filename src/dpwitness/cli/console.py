@@ -284,7 +284,7 @@ def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]
     """The context of the runs: a callback that draws a bar for each stage; None without a terminal, or with `quiet`.
 
     After the context there is a result: an interruption waits until the result is printed, and a bar that can no longer
-    be drawn, as on a closed terminal, does not lose it. `seconds`: the time limit, which the bars show; None: none.
+    be drawn, as on a closed terminal, does not lose it. `seconds`: the time limit, which the bars show; None: no limit.
     """
     with contextlib.ExitStack() as drawn:
         yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds)
@@ -294,7 +294,7 @@ def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]
 
 
 def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:
-    """The finished share of a stage (0 to 1) by the limit that will end it, runs or seconds; and that limit as text."""
+    """The finished share of a stage (0 to 1) by the limit that will end it, runs or seconds; and the share as text."""
     of_runs = done / size if size else 0.0
     if limit is None or of_runs >= spent / limit:
         return min(of_runs, 1.0), f"{done:,} of {size:,}"

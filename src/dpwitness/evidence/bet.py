@@ -360,7 +360,7 @@ class Bet:
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
         """The logarithms of the e-values against `claim.at(x)` for every x of an array, one after the other.
 
-        Where the half-plane of `against` has no smaller slope and intercept than that of x, the bets are those against
+        If the half-plane of `against` has at least the slope and the intercept of every x, the bets are made against
         `against`: they are admissible against x, and no run pays less against x than it does against `against`.
         """
         # In 20 pieces: a lower bound reads the e-values up to the first failure only.
@@ -421,7 +421,7 @@ def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
     """The logarithm of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
 
-    Half of the wealth is on the best bet for `estimate`, which must be fixed before these runs, half on `BET_GRID`.
+    The best bet for `estimate`, which must be fixed before these runs, has half of the wealth, `BET_GRID` the rest.
     Valid at any stopping time.
     """
     return bet_on(counts, claim, estimate).log_e_value(claim)

@@ -72,7 +72,7 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 
 
 def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
-    """The last grid point above (or below) the claim's parameter up to which all are refuted, and whether all are.
+    """The last grid point above (or below) the claim's parameter up to which points are refuted, and whether all are.
 
     If the first point is not refuted, the claim's parameter (or 0).
     """
@@ -144,7 +144,7 @@ def why_excluded(bet: Bet, claim: Claim, log_e: float, *, alpha: float, witness:
 
 
 def may_refute(bet: Bet, claim: Claim, log_e: float) -> bool:
-    """Whether the next runs may refute: the whole e-value exceeds 1, or the runs the claim by a standard error.
+    """Whether the next runs may refute: the e-value exceeds 1, or the runs exceed the claim by a standard error.
 
     A mechanism that exactly meets the claim, such as randomised response, exceeds one standard error in one check of
     six; a mechanism beyond the claim by half of the detectable excess does in 99 of 100.
@@ -153,7 +153,7 @@ def may_refute(bet: Bet, claim: Claim, log_e: float) -> bool:
 
 
 def half_of_excess(witness: Counts, claim: Claim) -> float:
-    """The claim's parameter and half of the excess that the rates of a witness show; one more hit on D′ is imagined."""
+    """The claim's parameter plus half of the excess that a witness's rates show, with one more hit on D′ imagined."""
     runs = max(witness.runs, 1)
     shown = float(claim.reached(witness.hits / runs, (witness.neighbour_hits + 1) / (runs + 1)))
     return claim.parameter + max(shown - claim.parameter, 0.0) / 2

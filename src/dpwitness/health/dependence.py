@@ -30,11 +30,11 @@ LEVEL: Final = 1e-9
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
-    """The p-value that one call's share of hits differs, or that all shares vary more, or less, than by chance.
+    """The p-value of independence, from the most unusual call's share of hits, and shares too far apart or too close.
 
     Each of these three tests has a third of the level. Given all hits, the hits of one call are hypergeometric, which
-    tests each call. Given the calls before it they are, too: these p-values are independent, and their product tests
-    whether calls lie far from their expectation, or close to it (Fisher's method).
+    tests each call. Given also the calls before it, the hits are hypergeometric again: these p-values are independent,
+    and their product tests whether calls lie far from their expectation, or close to it (Fisher's method).
     """
     from scipy.stats import chi2, hypergeom  # 0.5 s
 
@@ -53,7 +53,7 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
 
 
 def lags_p_value(hits: Booleans, places: Integers) -> tuple[float, int]:
-    """The p-value that hits at some distance coincide more, or less, often than by chance; and that distance in runs.
+    """The p-value of independence, from how often hits coincide at some distance; and the distance in runs.
 
     `places` are the rising numbers of the runs in the order of time; runs of other inputs may lie between them. The
     p-value covers all distances up to half of the length. At each distance the runs form disjoint pairs, in two ways,
@@ -92,7 +92,7 @@ def _autocorrelation(values: Floats) -> Floats:
 
 
 def repeats_p_value(outcomes: Integers, places: Integers) -> float:
-    """The p-value that outcomes repeat at the distance of earlier repeats, the inverse of an e-value.
+    """The p-value of independence, from outcomes that repeat at the distance of earlier repeats: an inverse e-value.
 
     Independent runs return given outcomes in every order equally often: the next outcome is c with the share of c among
     the outcomes still to come. The alternative favours the outcome at the distance of the last repeat, counted in
@@ -311,7 +311,7 @@ def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], 
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` if hits of one of `events` events cluster in calls.
+    """Raise `DependentRuns` if the hits of one of `events` events vary between calls more, or less, than by chance.
 
     The calls are the shards of the confirm runs and the `further` calls on D and on D′. A mechanism of independent runs
     is refused with probability at most `LEVEL`, if the number of runs was fixed before.

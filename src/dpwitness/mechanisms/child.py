@@ -15,7 +15,7 @@ from typing import IO, Final
 from dpwitness.checks import brief, json_value
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 
-#: The most bytes of all answers to one request: a process may write without end.
+#: The largest number of bytes of all answers to one request: a process may write without end.
 MOST_ANSWER_BYTES: Final = 1 << 28
 #: The bytes that are read or written at once: the capacity of a pipe.
 PIPE_BYTES: Final = 1 << 16

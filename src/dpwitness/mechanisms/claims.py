@@ -29,11 +29,11 @@ from dpwitness.targets import target_of
 
 #: The forms of a claim as text, for messages.
 CLAIM_TEXTS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
-#: The claims that a text gives by numbers, by prefix.
+#: The classes of claims whose texts hold numbers, by the text's prefix.
 NUMBER_CLAIMS: Final[dict[str, Callable[..., Claim]]] = {
     "": ApproxDP, "dp": ApproxDP, "zcdp": ZCDP, "gdp": GaussianDP, "rdp": RenyiDP,
 }  # fmt: skip
-#: The claims that a text gives by a file of pairs, by prefix.
+#: The classes of claims whose texts name a file of pairs, by the text's prefix.
 FILE_CLAIMS: Final[dict[str, Callable[[Any], Claim]]] = {"profile": PrivacyProfile, "tradeoff": TradeOff}
 
 
@@ -109,7 +109,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
 
     `get_delta(epsilon)` gives δ at 41 values of ε from 0 to 25 nats; an accountant without it gives ε by
     `get_epsilon(delta)` at 10 values of δ from 0.3 to 10⁻¹⁰. A value for which the accountant raises an error is left
-    out. Raises `InvalidClaim` if all are, and for perfect privacy, which an accountant without a mechanism states.
+    out. Raises `InvalidClaim` if no pair is left, and for perfect privacy, stated by an accountant without a mechanism.
     """
     ask: Callable[[float], Any] | None = getattr(accountant, "get_delta", None)
     at: tuple[float, ...] = EPSILONS
@@ -140,7 +140,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
 
 
 def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
-    """The claim given as a claim, a text or an accountant; a number, ε, or None as it is. Raises `InvalidClaim`."""
+    """The claim that a text or an accountant states; any other value is returned unchanged. Raises `InvalidClaim`."""
     if isinstance(claim, str):
         claim = claim_of_text(claim)
     if is_claim(claim):

@@ -18,9 +18,9 @@ import numpy as np
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 
-#: The most columns, or twice the entries of the largest outcome if that is more: random keys would fill the memory.
+#: The largest number of columns, or twice the entries of the largest outcome if more: random keys fill the memory.
 MOST_COLUMNS: Final = 512
-#: The most texts, nodes of dates and new entries that a mechanism keeps: random ones would fill the memory.
+#: The largest number of texts, nodes of dates and new entries that a mechanism keeps: random texts fill the memory.
 MOST_LABELS: Final = 10_000
 #: The numbers to which flags and negative zero are equal as keys of a dict, by their codes.
 EQUAL_CODES: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}

@@ -76,7 +76,7 @@ class OutsideFunction(ABC):
         self.__dict__.update(state, _pid=os.getpid())
 
     def anew(self) -> Self:
-        """A copy of the function, whose runs are made by a process that has made none yet."""
+        """A copy of the function whose runs are made by new processes."""
         return copy.copy(self)
 
     @contextmanager

@@ -23,7 +23,7 @@ from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
 #: The seconds of a run above which a mechanism is slow: a hundred runs then take over 2 s, and a shard has 2 runs.
 SLOW_RUN_SECONDS: Final = 0.02
-#: The most seconds for one input in a shard of over two runs: a shard that is unfinished at the deadline is lost.
+#: The limit in seconds for one input in a shard of over two runs: a shard unfinished at the deadline is lost.
 SHARD_SECONDS: Final = 0.131_072
 #: The seconds of a run up to which shards of many confirm runs are larger: 0.2 ms pass between two shards, which is a
 #: tenth to a third of the time of a shard.
@@ -154,7 +154,7 @@ class PairedRuns:
         return replace(self, order=self.order[first:end], start=self.start + first)
 
 
-#: The most entries of an outcome: a longer outcome is taken for a list that grows without end.
+#: The largest number of entries of an outcome: a longer outcome is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
 

@@ -67,7 +67,7 @@ from dpwitness.mechanisms.columns import (
     node_name,
 )
 
-#: The most names that a text lists, to stay on one line.
+#: The largest number of names that a text lists, to stay on one line.
 LISTED_NAMES: Final = 12
 #: The number of leading bytes with an entry each; a code of all bytes tells longer values apart.
 BYTE_ENTRIES: Final = 32

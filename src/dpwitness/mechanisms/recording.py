@@ -401,7 +401,7 @@ def _numbers(value: object) -> Floats | None:
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """(drawn − centre) / width; None if one of them is unknown, or `width` is not finite or 0."""
+    """(drawn − centre) / width; None if one is unknown or its length differs, or `width` is 0 or not finite."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):

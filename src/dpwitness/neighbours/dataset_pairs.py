@@ -40,11 +40,11 @@ def distinct(changes: Iterable[Change]) -> Iterator[Change]:
             yield change
 
 
-#: Field values that one kind of change tries at most, each in an ordinary record: a slow mechanism runs on no more.
+#: The largest number of field values that one kind of change tries, each in an ordinary record.
 MOST_FIELD_VALUES: Final = 24
-#: Records that are tried at one size before the next size begins, so that all sizes come early.
+#: The number of records that are tried at one size before the next size begins, so that all sizes come early.
 RECORDS_A_SIZE: Final = 6
-#: Values of a field that are combined with other fields' values, and exchanged: pairs grow as squares.
+#: The number of values of a field that are combined with other fields' values, and exchanged: pairs grow as squares.
 COMBINED_VALUES: Final = 5
 
 #: The name of a record, for labels, and the record.
@@ -229,7 +229,7 @@ class Proposals:
     def _sized(
         self, tried: Sequence[T], items_a_size: int = 1, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
-        """Triples of a size, an item of `tried` and a place: None (the end) twice, 0 (the start) twice, and so on.
+        """Triples of a size, an item of `tried` and a place: None (the end) or 0 (the start), each for two items.
 
         A size begins after `items_a_size` items of the size before, so that no size comes late. `least`: the smallest
         size; `large`: the largest size comes second, for mechanisms that get few pairs.

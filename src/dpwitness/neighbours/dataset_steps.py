@@ -31,7 +31,7 @@ def with_value(record: Record, k: int, value: object) -> Record:
     return (*record[:k], value, *record[k + 1 :])
 
 
-#: Fields that are changed one by one at most, counted from the last, since a label is usually the last field.
+#: The largest number of fields that are changed one by one: the last fields, since a label is usually last.
 CHANGED_FIELDS: Final = 8
 
 

@@ -11,9 +11,9 @@ from dpwitness.checks import ADDRESS, as_text
 from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.inputs import Data, input_key, shown
 
-#: Changes that a text lists at most, so that it stays on one line.
+#: The largest number of changes that a text lists, so that the text stays on one line.
 MOST_CHANGES: Final = 6
-#: Characters of an input that is shown whole, and of a record in a text, at most.
+#: The largest number of characters of an input that is shown whole, and of a record in a text.
 SHOWN_CHARACTERS: Final = 160
 
 

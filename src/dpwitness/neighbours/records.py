@@ -39,7 +39,7 @@ _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "
 
 #: Numbers of records in the larger dataset of a candidate, the most promising number first.
 SIZES: Final = (10, 2, 100, 1000, 3)
-#: Records of a dataset at most, since all of them are made.
+#: The largest number of records of a dataset, since all records are made.
 MOST_RECORDS: Final = 1_000_000
 
 

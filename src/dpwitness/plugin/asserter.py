@@ -62,7 +62,7 @@ class SavedFile:
     note: str | None = None
 
     def replay(self, problem: Problem, effort: Effort) -> Verdict:
-        """The verdict on the saved event by fresh runs, at today's claim. Raises `MechanismError`."""
+        """The verdict on the saved event by fresh runs, at the present claim. Raises `MechanismError`."""
         assert self.witness is not None
         needed = runs_needed(problem.claim, effort.alpha)
         runs = max(min(effort.runs, max(10 * self.witness.counts.runs, 100_000)), needed)
@@ -117,7 +117,7 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
-        """The saved file, with its witness if today's relation calls the inputs neighbours. Raises `InvalidWitness`."""
+        """The saved file, with its witness if the relation is the same and pair adjacent. Raises `InvalidWitness`."""
         path = self._path(assertion)
         if path is None or not path.exists():
             return SavedFile()
@@ -179,7 +179,7 @@ def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, 
 
 
 def _fingerprint(relation: Relation, data: Data | None) -> str:
-    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 candidates."""
+    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 pairs."""
     written = relation_to_json(relation)
     if written is None:
         candidates = islice(proposed_pairs(relation, data), 1000)

@@ -252,7 +252,7 @@ class Asking(Generic[Q]):
         return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[Floats, AttackStopped | None]:
-        """The answers, NaN where missing, and the error that ended the asking; `whole`: the answers end there, too."""
+        """The answers, NaN where missing, and the error that ended the asking; `whole`: the answers end with it."""
         if self.system is None:
             rows, stopped = self._collect_from_file(questions, whole=whole)
             return np.array([row.value for row in rows], np.float64), stopped
@@ -339,7 +339,7 @@ class Asking(Generic[Q]):
     def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
 
-        Raises as `ask` does; but unless `whole`, questions without an answer raise only as ten in a row.
+        Raises as `ask` does; but unless `whole`, unanswered questions raise only if there are ten in a row.
         """
         asked = batch[: int(min(len(batch), max(self.left, 0)))]
         if asked:

@@ -157,7 +157,7 @@ def spent(result: Result, runs: RunCounts) -> str:
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
-    #: The last keys, which all such results share; subclasses put their own keys before these.
+    #: The last keys of all results with a witness; subclasses put their own keys before these.
     json_keys: ClassVar[tuple[str, ...]] = (
         *("parameter", "lower_bound", "witness", "runs: run_counts", "ended", "course"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
@@ -184,7 +184,7 @@ class WitnessedResult(Result):
 
     @property
     def lower_bound(self) -> float:
-        """The lower bound of the parameter of the claim's family, in its unit: ε, ρ or μ."""
+        """The lower bound of the parameter of the claim's family, such as ε (nats), ρ or μ."""
         return self.epsilon_lower_bound
 
     @property
@@ -213,10 +213,10 @@ class CheckResult(WitnessedResult, ABC):
     """The fields of both verdicts; `lower_bound` holds at confidence 1 − alpha.
 
     `epsilon_lower_bound` is the same number, whatever the claim's parameter. `others`: the verdicts under the other
-    adjacencies, if the claim leaves the adjacency open, each at its own alpha. `floating_point`: a violation that only
-    the last bits of a pass's outcomes show, one of the implementation alone, at a small part of the check's alpha; the
-    pass has the rest. `runs_made`: the number of paired runs of epochs and confirm together, each counted once; 0 in a
-    verdict from a file, which has both numbers.
+    adjacencies, if the claim leaves the adjacency open, each at its own alpha. `floating_point`: of a pass, a violation
+    that only last bits of outcomes show, a fault of the implementation alone, tested at a small part of the check's
+    alpha; the pass has the rest. `runs_made`: the number of paired runs of epochs and confirm together, each counted
+    once; 0 in a verdict read from a file.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
@@ -280,7 +280,7 @@ class CheckResult(WitnessedResult, ABC):
         return "\n\n".join([own, *(other._own_report((), details=details, named=True) for other in self.others)])
 
     def _own_report(self, reproduce: Sequence[str], *, details: bool, named: bool) -> str:
-        """The report without those of `others`; `named`: with the text of the relation."""
+        """The report without the reports of `others`; `named`: with the text of the relation."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
         text = relation_text(relation) if named else relation.adjacency if relation is not None else None
@@ -329,7 +329,7 @@ class Violation(CheckResult):
 
     @property
     def by_bits(self) -> bool:
-        """Whether only the last bits of floats show the violation, which is then one of the implementation alone."""
+        """Whether only the last bits of floats show the violation, a fault of the implementation alone."""
         return is_of_bits(self.witness.event)
 
     @property
@@ -411,7 +411,7 @@ class NotRefuted(CheckResult):
 
     @property
     def _bets_runs(self) -> int:
-        """The number of paired runs with a bet: those of epochs and the confirm runs."""
+        """The number of paired runs with a bet: the runs of epochs and the confirm runs."""
         return self.epoch_runs + self.counts.runs
 
     @property
@@ -474,7 +474,7 @@ class NotRefuted(CheckResult):
     def tail(self) -> str:
         """A sentence on the rarer events that these runs could not have shown.
 
-        The power is about 95 %: bets for a rarer event have it at a probability that is a few per cent smaller.
+        The power is about 95 %: bets made for a rarer event reach 95 % at a probability a few per cent smaller.
         """
         known = math.isfinite(self.detectable_delta)
         tail = self.claim.tail(self.detectable_delta) if known else ""

@@ -1,7 +1,7 @@
 """Cells for a candidate: a partition by a learned score, used where it shows more of a divergence than one event.
 
-All of it comes from search runs and is never evidence. One sample gives the score and the cuts; another gives the
-table that chooses the order, the hyperplane and the bet.
+Cells come from search runs and are never evidence. One sample gives the score and the cuts; another gives the table
+that chooses the order, the hyperplane and the bet.
 """
 
 import math
@@ -22,19 +22,19 @@ from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import score_of, telling_entries
 
-#: Halvings of the range of parameters: a double has no more bits.
+#: The number of halvings of the range of parameters: a double has no more bits.
 STEPS: Final = 50
 #: The largest number of cells.
 MOST_CELLS: Final = 24
-#: The most numbers that the outcomes of the learning runs hold in memory, both sides together: 32 MiB.
+#: The largest number of entries of the learning runs' outcomes in memory, both sides together: 32 MiB.
 LEARNING_NUMBERS: Final = 1 << 22
 #: Shares of the values of an entry in each tail at which a bin ends.
 TAIL_SHARES: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 #: Shares of the values of an entry at which a bin ends.
 BIN_SHARES: Final = np.unique(np.concatenate([TAIL_SHARES, np.arange(1, 128) / 128, 1 - TAIL_SHARES]))
-#: Different values of an entry up to which each value has a bin.
+#: The largest number of different values of an entry of which each has a bin.
 SINGLE_VALUES: Final = 256
-#: Bins of each entry where several entries tell D from D′.
+#: The number of bins of each entry if several entries tell D from D′.
 COARSE_BINS: Final = 32
 #: The least number of learning runs of D′ in the first cell, and of D in the last cell.
 LEAST_HITS: Final = 30
@@ -136,7 +136,7 @@ def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, 
 
 
 def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
-    """Whether any run like those seen gains evidence against the claim."""
+    """Whether a run in some observed pair of cells gains evidence against the claim."""
     plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
     pays, costs = plane.sides()
     seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
@@ -164,9 +164,9 @@ def _learned(x: Rows, y: Rows) -> Cells | None:
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
-    """Cuts of sorted scores of D and of D′: between all values if few differ, else evenly spread between the tails.
+    """Cuts of sorted scores of D and D′: between all values if at most `MOST_CELLS` differ, else even between tails.
 
-    `LEAST_HITS` runs of D′ lie below the lowest cut, and as many of D above the highest.
+    `LEAST_HITS` runs of D′ lie below the lowest cut, and `LEAST_HITS` runs of D above the highest cut.
     """
     both = np.sort(np.concatenate([first, second]), kind="stable")
     different: Floats = both[np.append(True, both[1:] != both[:-1])]

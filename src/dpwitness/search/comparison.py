@@ -21,9 +21,9 @@ from dpwitness.search.cuts import COMPARED_ERRORS, CutCells, OutcomeCells
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
-#: Standard errors by which the values of entries are lowered: the largest of 24 noisy values is partly noise.
+#: The number of standard errors by which values are lowered: the largest of 24 noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
-#: The most runs of a cheap entry for each run of an entry of the mean cost.
+#: The largest number of runs of a cheap entry for each run of an entry of the mean cost.
 MOST_CHEAP_RUNS: Final = 64.0
 
 
@@ -48,7 +48,7 @@ class Entry:
 
 #: The part of the runs of a comparison, 1 in 2, that all entries share evenly before the best ones get the others.
 EVEN_PART: Final = 2
-#: Slices of the runs of a comparison, each of which goes to one pair.
+#: The number of slices of the runs of a comparison; each slice goes to one pair.
 SLICES: Final = 16
 #: The growth of the runs of an entry with cuts after which its event is chosen anew; until then the runs since the last
 #: choice, which did not choose the event, value it.
@@ -204,7 +204,7 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
     return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
-#: The most by which a value may turn out larger, in units of two errors (of half an error where an objective counts a
+#: The largest increase of a value on more runs, in units of two errors (of half an error where an objective counts a
 #: quarter of each).
 MOST_DISTANCES: Final = 8
 

@@ -16,11 +16,11 @@ from dpwitness.problem import Problem
 from dpwitness.runs import Runner, Threads
 from dpwitness.search.objectives import Objective
 
-#: The ratio of neighbouring classes of input size, in entries.
+#: The ratio of consecutive classes of input size, in entries.
 SIZE_CLASS_RATIO: Final = 4
-#: Levels of nested lists, tuples and dicts whose entries are counted.
+#: The number of levels of nested lists, tuples and dicts whose entries are counted.
 ENTRY_LEVELS: Final = 3
-#: The share of `max_time` after which no further pair is timed.
+#: The share of `max_time` for timing pairs; once it is spent, no further pair is timed.
 TIMING_SHARE: Final = 0.05
 #: The cost, in runs of the first pair, of a run that does not end in time.
 UNENDED_COST: Final = 2.0**20
@@ -91,9 +91,9 @@ class Costs:
         return 2.0 ** int(math.log2(seconds / first))  # `int` rounds towards 0, a cost of 1
 
     def _timed(self, pair: Pair) -> float:
-        """Seconds of a run on this pair; infinite where it did not end in time, 0 where the mechanism rejects it.
+        """Seconds of a run on this pair; infinite if the run did not end in time, 0 if the mechanism rejects it.
 
-        It is 0 also once timing has taken `TIMING_SHARE`, since a busy machine could spend all search time on it.
+        The seconds are 0 once timing has taken `TIMING_SHARE`, since a busy machine could spend all search time on it.
         """
         if self._spent > self.runner.max_time * TIMING_SHARE:
             return 0.0

@@ -46,7 +46,7 @@ class CutCells(Partition):
 
     @property
     def key(self) -> Hashable:
-        """The key of the statistic, which the cells of its other ranges share."""
+        """The key of the statistic; cells of other ranges of the statistic have the same key."""
         return self.statistic.key
 
     @property

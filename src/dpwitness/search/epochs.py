@@ -60,7 +60,7 @@ from dpwitness.search.samples import sample_of
 COLUMN_CELLS: Final = 16
 #: The largest number of columns with ranges: those in which the sides differ most.
 MOST_COLUMNS: Final = 16
-#: The share of the prior for the columns whose input values differ: if it is one of ten, this saves 1/5 of the runs.
+#: The share of the prior for the columns whose input values differ: 1/5 of the runs is saved if one of ten does.
 MOVED_PRIOR: Final = 0.5
 #: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
 #: equal tails, since each event takes a share of the prior.
@@ -84,7 +84,7 @@ def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
 
 
 def _cuts(values: Floats) -> Floats:
-    """Cuts of a sorted column midway between neighbours: at quantiles, and on both sides of frequent values."""
+    """Cuts of a sorted column midway between values: at quantiles, and on both sides of frequent values."""
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, np.int64)
     if len(starts) < 2:
         return np.zeros(0)
@@ -207,7 +207,7 @@ FEW_IMAGINED: Final = 0.25
 RANGES_PRIOR: Final = 0.75
 #: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
 LEFT_OUT_NATS: Final = 20.0
-#: The most events of a portfolio.
+#: The largest number of events of a portfolio.
 MOST_EVENTS: Final = 64
 
 
@@ -338,19 +338,19 @@ CHARGED_SECONDS: Final = 0.1
 #: The least ratio of the seconds of a paired run to those of the fastest pair for which a pair is charged by time; the
 #: classes of input sizes in `search.costs` cover smaller ratios.
 CHARGED_RATIO: Final = 8.0
-#: Runs of a pair from which on learners propose events.
+#: The least number of runs of a pair from which learners propose events.
 LEARNING_RUNS: Final = 32
-#: Runs of a pair from which on learners propose thoroughly.
+#: The least number of runs of a pair from which learners propose thoroughly.
 THOROUGH_RUNS: Final = 512
 #: The growth of the runs of a pair after which events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
 #: The number of learned events that stay beside newly learned events: those that won most.
 KEPT_EVENTS: Final = 16
-#: Runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
+#: The number of runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
 CUT_ANEW_RUNS: Final = 256
-#: The most numbers that the outcomes of one pair hold in memory, both sides together: 64 MiB.
+#: The largest number of entries of one pair's outcomes in memory, both sides together: 64 MiB.
 PAIR_NUMBERS: Final = 1 << 23
-#: Runs in the event of a pass, and outside it, at least, where no event looks good.
+#: The least number of runs in the event of a pass, and outside the event, if no event looks good.
 LEAST_TELLING_RUNS: Final = 3
 #: The largest number of single outcomes that are events.
 SINGLE_OUTCOMES: Final = 16
@@ -496,7 +496,7 @@ class PairWealth:
         return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> Family:
-        """The family of single outcomes: all if few differ, else the repeating outcomes, of equal priors."""
+        """The family of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {row.tobytes(): row for row in rows if len(times) <= SINGLE_OUTCOMES or times[row.tobytes()] > 1}

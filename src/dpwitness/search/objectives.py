@@ -42,7 +42,7 @@ class Objective(Protocol):
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective for repeating outcomes, whose events are few, so that the best one owes little to chance."""
+        """The objective for repeating outcomes: few events are compared, so chance hardly raises the best one."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":

@@ -35,9 +35,9 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
-#: Paired search runs against a claim of ε ≥ 0.7.
+#: The number of paired search runs against a claim of ε ≥ 0.7.
 SEARCH_RUNS: Final = 600_000
-#: Paired search runs that a slow mechanism gets at least.
+#: The least number of paired search runs of a slow mechanism.
 LEAST_SEARCH_RUNS: Final = 64
 
 
@@ -61,32 +61,32 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     return int(min(usual, max(fits, LEAST_SEARCH_RUNS)))
 
 
-#: The most numbers that the outcomes of one pair hold in memory, both sides together: 32 MiB.
+#: The largest number of entries of one pair's outcomes in memory, both sides together: 32 MiB.
 PAIR_NUMBERS: Final = 1 << 22
-#: Paired runs drawn at a time where outcomes are counted and not kept.
+#: The number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_TOGETHER: Final = 1 << 17
 #: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
 PROMISING_PAIRS: Final = 4
-#: Unusual pairs that join the search of the usual ones after the screening.
+#: The number of unusual pairs that join the search of the usual ones after the screening.
 UNUSUAL_PAIRS: Final = 2
 #: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
 SCREENING_PART: Final = 4
-#: Screening runs of an unusual pair where runs are not nearly free.
+#: The number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32
-#: Screening runs of an unusual pair at least: fewer runs show no contrast, so that fewer pairs are screened instead.
+#: The least number of screening runs of an unusual pair: fewer show no contrast, so fewer pairs are screened.
 LEAST_SCREENING_RUNS: Final = 12
-#: Screening runs of an unusual pair at most, where the usual pairs showed nothing.
+#: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
 #: The part of the unusual pairs, 1 in 4, from whose runs events are learned: those of the largest contrast.
 SCREENED_PART: Final = 4
-#: Unusual pairs from whose runs events are learned at least.
+#: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
 #: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
 #: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
 LOOKS: Final = {64: 1 << 10, 8: 1 << 13}
 #: The same parts and runs for code whose runs take longer than learning an event from them.
 LOOKS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
-#: Fresh runs, for each run that chose an event, that check whether the event ends the search.
+#: The number of fresh runs, for each run that chose an event, that check whether the event ends the search.
 CHECK_FACTOR: Final = 4
 #: The share of the remaining time for making the usual pairs, and later for making the unusual pairs.
 PAIR_MAKING_SHARE: Final = 0.25
@@ -129,7 +129,7 @@ class SearchedPair:
 
 
 class Drawn(Protocol):
-    """A holder of outcomes."""
+    """An object that holds the outcomes of a pair."""
 
     @property
     def rows(self) -> tuple[Rows, Rows]:
@@ -204,7 +204,7 @@ class Search:
         return [end - before for before, end in pairwise(ends)]
 
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
-        """The pairs with runs. Raises `MechanismTimeout` where no pair has any."""
+        """The pairs with runs. Raises `MechanismTimeout` where no pair has runs."""
         if not any(one.seen.runs for one in searched):
             made = f" (making pairs of inputs took {self.making:.2g} s of it)"
             raise MechanismTimeout(
@@ -250,7 +250,7 @@ class Search:
         return [one for one in searched if one.refused is None]
 
     def _grow(self, searched: Sequence[SearchedPair], share: int, *, ranked: bool) -> None:
-        """Draw `share` more runs for each pair, fewer where they cost more: several pairs, or several shards, at once.
+        """Draw `share` more paired runs of each pair, fewer if they cost more; pairs or shards run at the same time.
 
         `ranked`: whether the best event of each pair is learned.
         """
@@ -421,11 +421,11 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
     return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
-#: Entries of an outcome that the contrast looks at.
+#: The number of entries of an outcome that the contrast looks at.
 CONTRASTED_ENTRIES: Final = 64
 #: Shares of the runs of both sides at which the contrast cuts an entry.
 CONTRAST_SHARES: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
-#: Repeated values of an entry that the contrast looks at, the most frequent ones.
+#: The number of repeated values of an entry, the most frequent ones, that the contrast looks at.
 CONTRASTED_VALUES: Final = 16
 
 

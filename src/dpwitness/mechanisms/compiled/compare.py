@@ -26,7 +26,7 @@ RELATIVE_ROUNDING: Final = 1e-9
 #: The largest difference of equal outcomes as a share of the spread of outcomes, and the relative difference of
 #: outcomes whose leading digits are the same.
 SPREAD_SHARE: Final = 1e-6
-#: The most numbers in the outcomes of one input that are in memory at once.
+#: The largest number of entries in the outcomes of one input that are in memory at once.
 MOST_NUMBERS: Final = 1 << 20
 
 
@@ -43,7 +43,7 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 def difference_in_many(
     compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
 ) -> str | None:
-    """The first difference in the runs that both make in about `seconds`, many runs a call; None if all are equal.
+    """The first difference of compiled and plain code in about `seconds` of runs, many a call; None if all are equal.
 
     A branch that Python alone takes, with probability p, is missed by N runs with probability (1 − p)^N.
     """
@@ -139,9 +139,9 @@ def _difference_one_by_one(
     deadline: float,
     outcomes: Rows | None = None,
 ) -> str | None:
-    """The first difference in the runs `numbers`, made one by one; `rng`: the generator at the beginning of `runs`.
+    """The first difference between compiled and plain code in the runs `numbers`, made one by one; None if equal.
 
-    `outcomes`: outcomes of compiled code, of shape (2, n, width), whose spread is compared with differences.
+    `rng`: the generator at the start of `runs`; `outcomes`: compiled rows (2, n, width), for the spread of outcomes.
     """
     own = np.random.Generator(np.random.SFC64())
     made, expected = list[Rows](), list[Rows]()

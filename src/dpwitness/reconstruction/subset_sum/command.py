@@ -103,7 +103,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    """Run the command; return its exit code. Bad input raises."""
     check_places(arguments)  # a file that cannot be written must fail before the work, not after it
     options = settings_of(attack.Options, arguments)
     if arguments.allowed_queries is not None:

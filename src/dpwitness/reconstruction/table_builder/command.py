@@ -178,7 +178,7 @@ class Options(AttackOptions):
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    """Run the command; return its exit code. Bad input raises."""
     options = settings_of(Options, arguments)
     refuse(
         arguments,

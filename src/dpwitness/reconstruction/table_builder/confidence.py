@@ -208,7 +208,7 @@ CHANGED_PEOPLE: Final = "counts of the same people do not agree: people came or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A set of values whose count gives one value's: `sign`·(its count − the base set's), or its count with sign 0.
+    """A set of values whose count gives the count of `value`: `sign`·(set − base set), or set if `sign` is 0.
 
     `published`: the system's own answer for the value.
     """
@@ -494,7 +494,7 @@ def _group_by_place(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]
 
 
 def _compare_attributes(one: Average, variance: float | None) -> Iterator[Estimate]:
-    """The difference between a set's mean sum by an attribute and that by all attributes before, with its error."""
+    """The differences of a set's mean sum by an attribute from the mean by all attributes before, with their errors."""
     mean, information = 0.0, 0.0
     for group in _group_by_place(one.asked):
         sums = np.concatenate([Sums.of(part.answers.reshape(2, -1)).totals for part in group])

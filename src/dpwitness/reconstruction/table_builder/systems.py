@@ -134,7 +134,7 @@ class SimulatedSystem(System):
         return answers
 
     def _identities(self) -> Words:
-        """The identities of profiles, one bit each, so that a union identifies its contributors; (profiles, words)."""
+        """The identities of profiles, one bit each: a union identifies its contributors; shape (profiles, words)."""
         profiles = len(self._table.counts)
         words = np.zeros((profiles, -(-profiles // 64)), np.uint64)
         index = np.arange(profiles)

@@ -142,7 +142,7 @@ class Options(AttackOptions):
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    """Run the command; return its exit code. Bad input raises."""
     shared.require_one(arguments, "adaptive", "support")
     shared.require_one(arguments, "copies", "beta")
     options = settings_of(Options, arguments)

@@ -12,7 +12,7 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import COARSE_SHARES, SHARES, Best, Scan, best_of, scan
 from dpwitness.search.samples import Sample
 
-#: Columns whose best interval is proposed.
+#: The number of columns whose best interval is proposed.
 PROPOSED_COLUMNS = 3
 
 
@@ -48,9 +48,9 @@ def _scans(sample: Sample, event: Event | None, shares: Floats) -> list[Scan]:
     return [column for column in found if len(column.lows)]
 
 
-#: Intervals that are grown into boxes.
+#: The number of intervals that are grown into boxes.
 GROWN_INTERVALS = 2
-#: The most sides of a box.
+#: The largest number of sides of a box.
 MOST_SIDES = 3
 
 

@@ -29,20 +29,20 @@ from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
 
-#: A column of D and that of D′.
+#: A column of the outcomes on D, and the same column on D′.
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
-#: Training runs of a sample that is scanned, at least.
+#: The least number of training runs of a sample that is scanned.
 LEAST_RUNS: Final = 128
-#: Training runs of a sample that is scanned in a quick look, at least.
+#: The least number of training runs of a sample that is scanned in a quick look.
 LEAST_RUNS_IF_QUICK: Final = 1024
 #: Shares of the errors of chance by which sets are lowered; the best set for each share is proposed.
 ERROR_SHARES: Final = (1.0, 0.5)
 #: The number of sets of each kind, in either direction, that the objective rates.
 KEPT_SETS: Final = 4
-#: Runs of an input between two ends of intervals, at least.
+#: The least number of runs of an input between two ends of intervals.
 END_STEP: Final = 8
-#: Runs of an input between two ends of intervals, at most, where there are many runs.
+#: The largest number of runs of an input between two ends of intervals, if the input has many runs.
 LARGEST_END_STEP: Final = 32
 #: The number of intervals of one length that begin within that length.
 STARTS_PER_LENGTH: Final = 2
@@ -52,19 +52,19 @@ NEAR_ENDS: Final = 32
 SEARCHED_NUMBERS: Final = 1 << 18
 #: The number of values of each input, in all columns together, that are searched for repeated residues.
 RESIDUES: Final = 1 << 16
-#: Runs of an input that are searched for repeated values, at least.
+#: The least number of runs of an input that are searched for repeated values.
 LEAST_SEARCHED_RUNS: Final = 1 << 11
-#: Runs of an input that are searched for repeated residues, at most.
+#: The largest number of runs of an input that are searched for repeated residues.
 MOST_SEARCHED_RUNS: Final = 1 << 15
 #: The largest number of columns of which all pairs are compared; of more columns the entries of each run are sorted.
 COMPARED_COLUMNS: Final = 8
-#: Runs that are compared at a time.
+#: The number of runs that are compared at a time.
 COMPARED_RUNS: Final = 1 << 13
-#: The largest number of runs with equal entries, of those compared at a time, whose columns are looked up.
+#: The largest number of runs with equal entries, among runs compared at a time, whose columns are looked up.
 EQUAL_RUNS: Final = 256
 #: The largest difference of two results, as a share of the numbers they were computed from, that counts as rounding.
 ROUNDING: Final = 2.0**-44
-#: Significant digits of the ends of an interval around repeated values.
+#: The number of significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
 #: The finest spacing of each family of grids, the factor to the next one, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
@@ -72,11 +72,11 @@ GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 ON_GRID: Final = 1e-11
 #: The number of values of a block of pairs, so that it stays in the processor's cache.
 CACHED_NUMBERS: Final = 1 << 16
-#: The most pairs of columns that are searched.
+#: The largest number of pairs of columns that are searched.
 MOST_PAIRS: Final = 64
 #: The set of the value 0 of a feature.
 ZERO: Final = OutcomeSet(np.zeros((1, 1)))
-#: Standard errors by which a set stands out on some of the runs, at least, before it is counted on all.
+#: The least number of standard errors by which a set stands out on some of the runs before it is counted on all.
 STANDING_OUT: Final = 2.5
 
 
@@ -208,7 +208,7 @@ def _repeated(column: SortedColumn) -> Floats:
 
 
 def _runs_at(column: SortedColumn, values: Floats) -> Integers:
-    """The number of runs that returned each of some values."""
+    """The number of runs that returned each value."""
     first, last = (np.searchsorted(column.values, values, side=side) for side in ("left", "right"))
     return np.asarray(column.cumulative[last] - column.cumulative[first])
 
@@ -333,7 +333,7 @@ class _Clearest:
     tried: int = 0
 
     def add(self, hits: Integers, others: Integers, event: Callable[[int], Event]) -> None:
-        """The clear ones of k sets, by their runs of D and of D′; `event` makes the set of a number."""
+        """Add the clear sets among k sets, by their runs of D and of D′; `event` makes the set of a number."""
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):
@@ -365,7 +365,7 @@ def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> Iterator[Integers]:
-    """How often whole numbers came, those of them that are multiples of a factor, of its square, and so on."""
+    """The counts of whole numbers, then of the multiples of a factor, of its square, and so on; shape (2, k)."""
     for _ in range(spacings):
         yield times
         kept = turns % factor == 0
@@ -373,7 +373,7 @@ def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> 
 
 
 def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Add the repeated distances and ratios of two entries; of many columns, of neighbouring entries."""
+    """Add the repeated distances and ratios of two entries; of many columns, of consecutive entries."""
     pairs = list(islice(_neighbours_first(columns), MOST_PAIRS))
     rows, _ = sample.some(min(max(SEARCHED_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     used = sorted({column for pair in pairs for column in pair})
@@ -394,7 +394,7 @@ def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _neighbours_first(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """All pairs of columns, neighbours first."""
+    """All pairs of columns, consecutive columns first."""
     for distance in range(1, len(columns)):
         yield from zip(columns[:-distance], columns[distance:], strict=True)
 
@@ -455,7 +455,7 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _equal_pairs(rows: Rows) -> Counter[tuple[int, int]]:
-    """How many of some rows have two entries that are equal, by their places."""
+    """The numbers of rows in which two entries are equal, by the places of the two entries."""
     width = rows.shape[1]
     if width <= COMPARED_COLUMNS:
         columns = np.ascontiguousarray(rows.T)

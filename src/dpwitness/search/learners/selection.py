@@ -66,7 +66,7 @@ def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> 
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
-    """As `learn`, from outcomes of D and of D′; shapes (n, any width)."""
+    """The events that `learn` finds in outcomes of D and of D′; shapes (n, any width)."""
     return learn(sample_of(x, y), objective, thorough=thorough, most=most)
 
 

@@ -29,9 +29,9 @@ Family = Sequence[Feature]
 #: (2, k), and the columns with the most promising one first.
 Families = Callable[[Rows, Integers, list[int]], Sequence[Family]]
 
-#: Training runs of each input that statistics are screened on, at most.
+#: The largest number of training runs of each input that statistics are screened on.
 STATISTIC_SCREENING_RUNS: Final = 1024
-#: The most numbers that the outcomes of the screening hold: 1 MiB.
+#: The largest number of entries in the outcomes of the screening: 1 MiB.
 STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
 #: The number of training runs of each input for the comparison of the best statistics of all families.
 LEARNING_RUNS: Final = 1 << 14
@@ -39,17 +39,17 @@ LEARNING_RUNS: Final = 1 << 14
 LEAST_RUNS: Final = 16
 #: The least number of training runs for which a quick look compares families.
 THOROUGH_RUNS: Final = 1 << 15
-#: Training runs of each input of a quick look at one statistic.
+#: The number of training runs of each input of a quick look at one statistic.
 QUICK_RUNS: Final = 96
-#: Standard errors by which the statistic of a quick look separates the inputs better than every entry, at least.
+#: The least number of standard errors by which a quick look's statistic separates the inputs better than every entry.
 LEAST_SEPARATION: Final = 2.5
-#: Families whose best statistic is compared in more runs.
+#: The largest number of families whose best statistic is compared in more runs.
 KEPT_FAMILIES: Final = 6
 #: The largest number of statistics that give events.
 PROPOSED_STATISTICS: Final = 3
-#: Entries that statistics are compared with in the screening.
+#: The number of entries that statistics are compared with in the screening.
 SCREENED_ENTRIES: Final = 24
-#: Entries that statistics are compared with in more runs.
+#: The number of entries that statistics are compared with in more runs.
 COMPARED_ENTRIES: Final = 3
 
 
@@ -169,13 +169,13 @@ def _separation(columns: Floats, times: Integers) -> Floats:
 
 #: The number of columns, the most promising ones, whose pairs are tried.
 PAIRED_COLUMNS: Final = 24
-#: Pairs that each measure of `_pairs` chooses.
+#: The number of pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
 #: The largest number of columns whose pairs are all tried.
 COLUMNS_WITH_ALL_PAIRS: Final = 5
 #: The number of columns whose digits are tried, the most promising ones.
 DIGIT_COLUMNS: Final = 4
-#: Values that are counted and located, the most frequent ones.
+#: The number of values, the most frequent ones, that are counted and located.
 COUNTED_VALUES: Final = 3
 #: The least share of a counted value among all entries.
 COUNTED_SHARE: Final = 1 / 64
@@ -213,7 +213,7 @@ def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]
 
 
 def bit_families(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
-    """The statistics of floating-point numbers by their last bits, a family a column; none of whole numbers.
+    """The statistics of floating-point numbers by their last bits, a family a column; no family for integers.
 
     They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), even if it is private
     in real arithmetic. So a check tests them apart (`api.floating_point`), and no learner proposes them. If a user
@@ -235,8 +235,8 @@ def bit_families(rows: Rows, times: Integers, columns: list[int]) -> list[Family
 def quick_features(rows: Rows) -> tuple[Floats, Callable[[int], Feature]]:
     """The values of cheap features, of shape (features, k), and the function that names a feature by its place.
 
-    They are differences and sums of two entries (of many entries, of neighbours), the sum of all entries, the place of
-    the largest, and the number of entries.
+    The features are differences and sums of two entries (consecutive entries in long outcomes), the sum of all
+    entries, the place of the largest entry, and the number of entries.
     """
     width = rows.shape[1]
     if width == 1:
@@ -277,7 +277,7 @@ def _of_entry(values: Floats, times: Integers, column: int) -> Iterator[Feature]
 
 
 def _spacings(values: Floats) -> set[float]:
-    """The spacings of grids that many of some values lie on; empty where they lie on none.
+    """The spacings of grids that many of the values lie on; empty without a grid.
 
     The smallest steps between values are small multiples of a spacing. Steps are taken in blocks, as values on two
     grids have some blocks whose steps lie on one grid.
@@ -310,7 +310,7 @@ def _spacing(steps: Floats, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """Pairs of columns: all of few; of many those most correlated, and whose order or equality differs most."""
+    """All pairs of few columns; of many, the pairs most correlated, or whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:
@@ -359,7 +359,7 @@ def _of_all(rows: Rows) -> list[Family]:
 
 
 def _levels(values: Floats, shares: tuple[float, ...]) -> list[float]:
-    """The values at some shares of all of them, each once."""
+    """The different values at the quantiles `shares`."""
     present = np.sort(values[np.isfinite(values)])
     if not len(present):
         return []
