@@ -838,3 +838,9 @@ def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(
     monkeypatch.setattr(new_process, "_ask_processes", cannot)  # then nobody is accused
     (note,) = check_refutation(job(remembered.compiled_coin)[1], GIVEN, [POSITIVE], Shards())
     assert note.endswith("no process")
+
+
+def test_tests_run_the_health_check_that_users_run():
+    """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
+    assert new_process._ask_processes.__module__ == "dpwitness.health.new_process"
+    assert dependence.SERIES_RUNS == 1 << 15
