@@ -121,21 +121,32 @@ def test_one_broken_target_hides_no_other(folder, monkeypatch, capsys):
         load_registered("broken_target")
 
 
+#: By text of a module that is an entry point: the error of the target that bears the entry point's name.
+NO_TABLES = {
+    "import no_such_module_xyz": UnknownTarget,
+    "": UnknownTarget,
+    "import sys; sys.exit(0)": SystemExit,
+    "TARGETS = 3": UnknownTarget,
+}
+
+
 def test_one_entry_point_registers_the_targets_of_a_table(folder, monkeypatch):
-    """A module that cannot be imported, or without a table, hides no other target, and is an unknown target."""
-    (folder / "their_package.py").write_text(
-        "TARGETS = {'theirs': 'their_package:f'}\ndef f(rng, data):\n    return 0\n"
-    )
-    (folder / "failing_package.py").write_text("import no_such_module_xyz\n")
-    (folder / "empty_package.py").write_text("")
+    """A module that cannot be imported, leaves, or has no table hides no other target."""
+    theirs = "TARGETS = {name: 'their_package:f' for name in ('svt', 'theirs')}\ndef f(rng, data):\n    return 0\n"
+    for number, text in enumerate([theirs, *NO_TABLES]):
+        (folder / f"package_{number}.py").write_text(text.replace("their_package", "package_0"))
     monkeypatch.syspath_prepend(folder)
-    points = [EntryPoint(name, f"{name}_package", catalog.TARGET_GROUP) for name in ("their", "failing", "empty")]
-    monkeypatch.setattr(catalog, "entry_points", lambda group: points)
-    assert list(catalog.registered()) == ["empty", "failing", "theirs"]
+    ours = catalog.entry_points(group=catalog.TARGET_GROUP)
+    points = [EntryPoint(f"all_{k}", f"package_{k}", catalog.TARGET_GROUP) for k in range(1 + len(NO_TABLES))]
+    monkeypatch.setattr(catalog, "entry_points", lambda group: [*points, *ours])
+    assert load_registered("svt").__module__ == "dpwitness.algorithms.sparse_vector"
+    assert "package_0" not in sys.modules  # a bundled target is found without the code of other packages
+    assert set(catalog.registered()) == {*algorithms.TARGETS, "theirs", "all_1", "all_2", "all_3", "all_4"}
     assert load_registered("theirs")(None, None) == 0
-    for name in ("failing", "empty"):
-        with pytest.raises(UnknownTarget, match=name):
-            load_registered(name)
+    for number, error in enumerate(NO_TABLES.values(), 1):
+        with pytest.raises(error, match=f"all_{number}" if error is UnknownTarget else None):
+            load_registered(f"all_{number}")
+    assert main(["list"]) == 0
 
 
 def test_the_table_has_every_marked_function():

@@ -25,23 +25,37 @@ PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered targets by name: bundled ones, and targets of other installed packages.
+    """All registered targets by name: bundled ones, and targets of other installed packages."""
+    return {point.name: point for point in sorted(_targets(), key=lambda point: point.name)}
+
+
+def is_registered(name: str) -> bool:
+    """Whether a target has this name."""
+    return any(point.name == name for point in _targets())
+
+
+def _targets() -> Iterator[EntryPoint]:
+    """Each registered target, one of a name.
 
     An entry point is a target, or a module whose table `TARGETS` has several targets: places `module:function` by name.
+    Bundled targets come first, so a module of another package is imported only if the name looked for is not bundled.
     """
-    points: dict[str, EntryPoint] = {}
-    for point in entry_points(group=TARGET_GROUP):
-        points |= _table(point) or {point.name: point}
-    return dict(sorted(points.items()))
+    seen: set[str] = set()
+    points = entry_points(group=TARGET_GROUP)
+    for point in sorted(points, key=lambda point: (not point.value.startswith("dpwitness."), point.name)):
+        for target in _table(point) or [point]:
+            if target.name not in seen:
+                seen.add(target.name)
+                yield target
 
 
-def _table(point: EntryPoint) -> dict[str, EntryPoint]:
+def _table(point: EntryPoint) -> list[EntryPoint]:
     """The targets of a module that is an entry point; empty for another entry point, or one that cannot be loaded."""
     try:
         places = {} if point.attr else importlib.import_module(point.module).TARGETS
-        return {name: EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()}
-    except Exception:  # another package's code may raise any; where the target is loaded, a message says it
-        return {}
+        return [EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()]
+    except (Exception, SystemExit):  # another package's code may raise any; loading the target says which
+        return []
 
 
 def load_registered(name: str) -> Callable[..., object]:
@@ -49,9 +63,9 @@ def load_registered(name: str) -> Callable[..., object]:
 
     Raises `UnknownTarget`, also if the package that registers the target cannot be imported.
     """
-    points = registered()
-    if name not in points:
-        hint = near(name, points) or ": `dpwitness list` shows the bundled ones."
+    point = next((point for point in _targets() if point.name == name), None)
+    if point is None:
+        hint = near(name, registered()) or ": `dpwitness list` shows the bundled ones."
         if ":" in name:
             option = "--command PROGRAM" if name.startswith(PROGRAM_PREFIX) else "--mechanism FILE.py:FUNCTION"
             hint = (
@@ -59,7 +73,6 @@ def load_registered(name: str) -> Callable[..., object]:
                 f"yourself ({option})"
             )
         raise UnknownTarget(f"unknown target {name!r}{hint}")
-    point = points[name]
     try:
         target = point.load()
     except Exception as error:  # another package's code may raise any

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dpwitness.events import is_partition, outcomes_of, statistic_of
-from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, registered
+from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, is_registered
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
@@ -452,7 +452,7 @@ def replay_line(witness: Witness, file: str) -> str:
     line = ["dpwitness", "replay", file]
     if witness.mechanism.startswith(PROGRAM_PREFIX):
         line += ["--command", witness.mechanism.removeprefix(PROGRAM_PREFIX)]
-    elif ":" in witness.mechanism or witness.mechanism not in registered():
+    elif ":" in witness.mechanism or not is_registered(witness.mechanism):
         line += ["--mechanism", witness.mechanism]
     for option in ("python", "outcome", "errors"):
         if (value := getattr(witness, option)) is not None:
