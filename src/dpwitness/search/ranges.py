@@ -110,7 +110,7 @@ def best_of(scans: Sequence[Scan], objective: Objective, standard_errors: float)
     """The best range of each of some scans of equally many runs, in its better direction."""
     if not scans:
         return []
-    p, q = (np.concatenate([getattr(one, side) for one in scans]) for side in "pq")
+    p, q = np.concatenate([one.p for one in scans]), np.concatenate([one.q for one in scans])
     both = None if scans[0].both is None else np.concatenate([one.both for one in scans if one.both is not None] * 2)
     values = objective(np.append(p, q), np.append(q, p), scans[0].runs, standard_errors, both)
     straight, swapped = np.split(values, 2)
