@@ -1,5 +1,7 @@
 """Samples of outcomes: a table says what the rows say, and memory does not grow with the runs."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -140,6 +142,16 @@ def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, number
     found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(claim=ApproxDP(0.5)))[0]
     probe = np.array([[-np.inf, infinity], [-3.0, infinity], [0.0, infinity], [3.0, infinity], [np.inf, infinity]])
     assert found.event.contains(probe).tolist() == (probe[:, 0] == infinity).tolist()
+
+
+def test_the_largest_number_gives_the_input_away_without_a_warning():
+    """`numpy.nan_to_num` returns it for infinity."""
+    rng = np.random.default_rng(5)
+    x, y = (np.where(rng.random(4_000) < share, LARGEST, rng.normal(size=4_000))[:, None] for share in (0.3, 0.1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
+    assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class Interval(Event):
     @property
     def _single_code(self) -> bool:
         """Whether the interval holds a single code, such as one text."""
-        return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
+        return is_code(self.low) and self.high <= math.nextafter(self.low, math.inf)
 
     @override
     def contains(self, rows: Rows) -> Booleans:
@@ -135,7 +135,7 @@ class Interval(Event):
             return f"{place} ∞"
         if self._single_code:
             return f"{place} {code_text(self.coordinate, self.low, as_noun(noun), label) or number_text(self.low)}"
-        if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
+        if np.isfinite(self.low) and self.high == math.nextafter(self.low, math.inf):
             return f"{place} equal to {text(self.low)}"
         other = as_noun(noun).mixed.get(self.coordinate)
         lengths = self._lengths()

@@ -1,5 +1,6 @@
 """Events of a learned score of the entries: outcomes above a threshold, and cells between several cuts of the score."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
 
@@ -99,7 +100,7 @@ class ScoreThreshold(Event):
 
     def statistic(self) -> Statistic:
         """The score; the event is the range from just above the threshold."""
-        low = float(np.nextafter(self.threshold, np.inf))
+        low = math.nextafter(self.threshold, math.inf)
         return Statistic(
             key=(self.kind, self.coordinates, tuple(w.tobytes() for w in self.weights)),
             value=self.score,
@@ -114,7 +115,7 @@ class ScoreThreshold(Event):
         """The event {score < high} if `high` is finite, else {score ≥ low}."""
         if high < np.inf:
             return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -high)
-        return self.exceeding(float(np.nextafter(low, -np.inf)))
+        return self.exceeding(math.nextafter(low, -math.inf))
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:

@@ -584,7 +584,7 @@ def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
     if len(codes):
         kinds, times = np.unique(codes, return_counts=True)
         most = float(kinds[np.argmax(times)])
-        yield Interval(coordinate=column, low=most, high=float(np.nextafter(most, np.inf)))
+        yield Interval(coordinate=column, low=most, high=math.nextafter(most, math.inf))
 
 
 def next_pair(pairs: Sequence[PairWealth]) -> PairWealth:

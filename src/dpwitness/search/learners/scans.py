@@ -185,8 +185,7 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
     place, value, k, m = (np.concatenate(part) for part in (places, values, hits, others))
     chosen = _clearest(k, m)
     events: list[Event] = [
-        Interval(coordinate=int(place[i]), low=float(value[i]), high=float(np.nextafter(value[i], np.inf)))
-        for i in chosen
+        Interval(coordinate=int(place[i]), low=float(value[i]), high=math.nextafter(value[i], math.inf)) for i in chosen
     ]
     return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _error_of_chance(len(value)))
 
