@@ -304,8 +304,8 @@ def test_orders_of_keys_fill_no_memory(key):
     try:
         memory(1)
         mechanism.grow()
-        before = memory(6_000)  # texts behind the first orders are kept for people
-        assert memory(2_000) - before < 50_000  # bytes
+        held = [memory(6_000)] + [memory(1_000) for _ in range(3)]  # texts behind the first orders are kept for people
+        assert min(np.diff(held)) < 25_000  # bytes: a table grows now and then, orders that are kept add in each part
     finally:
         tracemalloc.stop()
 
