@@ -236,13 +236,13 @@ def test_public_names():
         "InvalidClaim",
         "InvalidData", "InvalidNeighbours", "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed",
         "MechanismError", "MechanismRaised", "MechanismTimeout",
-        "NotRefuted", "OracleFailed", "OutcomeSet", "PrivacyProfile", "Profile", "PureDP", "RenyiDP",
+        "NotRefuted", "OneRun", "OracleFailed", "OutcomeSet", "PrivacyProfile", "Profile", "PureDP", "RenyiDP",
         "ScoreThreshold", "SlowMechanism",
         "TradeOff",
         "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
-        "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
-        "shrink", "sql", "sweep", "target", "testing", "text",
+        "histogram", "integers", "like", "numbers", "one_run", "pairs", "profile", "queries", "records", "remote",
+        "replay", "shrink", "sql", "sweep", "target", "testing", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

@@ -102,6 +102,7 @@ CHEAP = {
     "target": ((), {"claim": "epsilon", "neighbours": ONE, "source": "x"}), "command": ((["no/such"],), {}),
     "remote": (("no/such/python", "file.py:f"), {}), "sweep": (("colorsys",), {}), "Witness.load": (("no.json",), {}),
     "sql": ((dict, "SELECT count(*) FROM people"), {"table": "people"}), "Witness.from_json": (({},), {}),
+    "one_run": ((np.arange(20.0), np.arange(20.0), 0.1), {}),
     "save": (("/no/such/folder/x.json",), {}),
 }  # fmt: skip
 RUNNING = {
@@ -113,7 +114,7 @@ RUNNING = {
 DOORS = {**CHEAP, **RUNNING}
 OTHERS = {"Cells": Cells, "Feature": Feature, "FeatureEvent": FeatureEvent, "Outside": Outside}
 RETURNED = {
-    "testing", "Bound", "Curve", "NotRefuted", "Profile", "Violation", "Witness", "Claim", "CompiledDiffers",
+    "testing", "Bound", "Curve", "NotRefuted", "OneRun", "Profile", "Violation", "Witness", "Claim", "CompiledDiffers",
     "SlowMechanism",
 }  # fmt: skip
 

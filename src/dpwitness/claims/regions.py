@@ -151,6 +151,12 @@ def boundary_of(claim: CurvedClaim) -> Boundary:
     return Boundary(contacts, HalfPlane(slope, intercept))
 
 
+def lines_of(claim: Claim) -> tuple[Floats, Floats]:
+    """The slopes and the intercepts of half-planes whose intersection contains a claim's region, shape (n,) each."""
+    planes = boundary_of(claim).planes if isinstance(claim, CurvedClaim) else claim.half_plane()
+    return np.atleast_1d(np.asarray(planes.slope, np.float64)), np.atleast_1d(np.asarray(planes.intercept, np.float64))
+
+
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
     """The root p in [low, high] of a rising function of a probability, to a relative 10⁻¹² of both p and 1 − p."""
     from scipy.optimize import brentq  # takes 0.2 s to import, and few claims need it

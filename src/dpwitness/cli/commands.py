@@ -9,7 +9,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from dpwitness.cli import compare, doctor, init, options, sweep
+from dpwitness.cli import compare, doctor, init, one_run, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
 from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, show
 from dpwitness.errors import BadInput, UnknownTarget
@@ -45,7 +45,17 @@ class Attacks(Group):
 def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
-    for made in (TARGETS, *CHECKS, PAGE, sweep.COMMAND, compare.COMMAND, init.COMMAND, doctor.COMMAND, COMPLETION):
+    for made in (
+        TARGETS,
+        *CHECKS,
+        one_run.COMMAND,
+        PAGE,
+        sweep.COMMAND,
+        compare.COMMAND,
+        init.COMMAND,
+        doctor.COMMAND,
+        COMPLETION,
+    ):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top

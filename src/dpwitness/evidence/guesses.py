@@ -1,0 +1,152 @@
+"""The number of right guesses of canaries as evidence against a claim, from one training run.
+
+A fair coin put each canary into the training data or left it out. A claim limits the number of coins that are guessed
+right (Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run"). Let m be the number of canaries, k
+the number of guesses, and p_c the probability that c guesses are right. To flip the coin of a canary makes a right
+guess of it wrong. So for each set U of numbers, and each line p ≤ s·q + δ that contains the claim,
+
+    Σ_{c ∈ U} c·p_c  ≤  s·Σ_{c ∈ U} (k − c + 1)·p_{c−1} + m·δ                                        (1)
+
+(Mahloujifar, Melis & Chaudhuri 2025, "Auditing f-differential privacy in one run", who take the sets {c, …, k}). With
+all sets, (1) bounds the excesses c·p_c − s·(k − c + 1)·p_{c−1}: the positive ones sum to at most m·δ.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from dpwitness.arrays import Floats
+from dpwitness.claims import Claim
+from dpwitness.claims.claim import LARGEST_PARAMETER
+from dpwitness.claims.regions import lines_of
+from dpwitness.roots import halved
+
+#: The numbers of highest and of lowest scores that are guesses.
+Guesses: TypeAlias = tuple[int, int]
+
+#: The power with which a pass would have caught the parameter that it names.
+POWER: Final = 0.95
+#: The number of steps in which the interval of a parameter is halved, to 10⁻⁶ of its length.
+STEPS: Final = 20
+
+
+def excluded(claim: Claim, level: float, correct: int, guesses: int, canaries: int) -> bool:
+    """Whether a claim keeps the probability of at least so many right guesses below the level."""
+    if correct == 0:
+        return False
+    slopes, intercepts = lines_of(claim)
+    if _tail(slopes, intercepts, correct, guesses, canaries) < level:
+        return True
+    return len(slopes) > 1 and _needed(slopes, intercepts, level, correct, guesses, canaries) > 1
+
+
+def _tail(slopes: Floats, intercepts: Floats, correct: int, guesses: int, canaries: int) -> float:
+    """The largest probability of at least v = `correct` right guesses by inequality (1), each line for itself.
+
+    Let W be binomial with k trials of probability s/(1 + s), and y_c = P[W ≥ v]·P[W < c] / (c·P[W = c]) for c ≤ v,
+    P[W < v]·P[W ≥ c] / (c·P[W = c]) above. Then P[C ≥ v] − P[W ≥ v] is the sum of y_c times the excess of c, and y_c is
+    largest at v. The law that has all excess at v attains this bound.
+    """
+    from scipy.special import betainc, betaincc, gammaln, xlog1py, xlogy
+
+    p, right, wrong = slopes / (1 + slopes), correct, guesses - correct
+    above, below = betainc(right, wrong + 1, p), betaincc(right, wrong + 1, p)
+    log_at = gammaln(guesses + 1) - gammaln(right + 1) - gammaln(wrong + 1) + xlogy(right, p) + xlog1py(wrong, -p)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.exp(np.log(above) - log_at)
+        geometric = 1 / (1 - wrong * slopes / right)  # at least the ratio, which underflows
+        more = canaries * intercepts / right * np.where(above > 0, ratio, geometric) * below
+    return float(np.min(np.where(intercepts > 0, np.nan_to_num(above + more, nan=1.0), above), initial=1.0))
+
+
+def _needed(slopes: Floats, intercepts: Floats, level: float, correct: int, guesses: int, canaries: int) -> float:
+    """The least total probability of all counts if `correct` or more have the probability `level`; > 1: impossible.
+
+    Inequality (1) with the sets {c, …, k}, each with the line that says most (Mahloujifar et al. 2025, algorithm 1):
+    A = Σ_{i ≥ c} i·p_i and B = Σ_{i ≥ c − 1} (k − i)·p_i give p_{c−1}. All of the level at `correct` needs the least.
+    """
+    total, right, wrong = level, correct * level, (guesses - correct) * level
+    for c in range(correct, 0, -1):
+        least = canaries * max(float(np.max((right / canaries - intercepts) / slopes)), 0.0)
+        probability = max(0.0, least - wrong) / (guesses - c + 1)
+        total += probability
+        if total > 1 or (probability < 1e-12 * total and c < correct):
+            break  # the remaining counts have no more than this probability each
+        right += (c - 1) * probability
+        wrong += (guesses - c + 1) * probability
+    return total
+
+
+def critical_number(claim: Claim, level: float, guesses: int, canaries: int) -> int:
+    """The least number of right guesses that refutes a claim at a level; `guesses` + 1 if none does."""
+    low, high = 0, guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if excluded(claim, level, middle, guesses, canaries) else (middle, high)
+    return high
+
+
+def p_value_of(claim: Claim, correct: int, guesses: int, canaries: int) -> float:
+    """The p-value of a number of right guesses, at least 10⁻³⁰⁰, rounded up."""
+    slopes, intercepts = lines_of(claim)
+    if correct and len(slopes) == 1:
+        return max(_tail(slopes, intercepts, correct, guesses, canaries), 1e-300)
+    log_p = halved(
+        lambda x: excluded(claim, math.exp(x), correct, guesses, canaries), math.log(1e-300), 0.0, 2 * STEPS
+    )[1]
+    return math.exp(log_p)
+
+
+def lower_bound_of(claim: Claim, level: float, correct: int, guesses: int, canaries: int) -> float:
+    """The largest parameter of a claim's family that is refuted at a level; 0 if none is."""
+
+    def kept(parameter: float) -> bool:
+        return not excluded(claim.at(parameter), level, correct, guesses, canaries)
+
+    least = 1e-6  # nats, or standard deviations: claims of a parameter 0 may not exist
+    if kept(least):
+        return 0.0
+    high = 1.0
+    while high < LARGEST_PARAMETER and not kept(high):
+        least, high = high, min(2 * high, LARGEST_PARAMETER)
+    return halved(kept, least, high, STEPS)[0]
+
+
+def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses], canaries: int) -> float:
+    """The parameter that would have been refuted with a power of at least `POWER`, by the best number of guesses.
+
+    The canaries are independent, and their scores are the ranks of likelihood ratios whose trade-off function is the
+    boundary of the claim, in both directions.
+    """
+    from scipy.special import bdtrc
+
+    # The share of scores above a quantile varies by at most this standard deviation, and counts as so much larger.
+    deviation = 0.5 / math.sqrt(canaries)
+
+    def caught(parameter: float) -> bool:
+        slopes, intercepts = lines_of(claim.at(parameter))
+        return any(
+            value <= sum(ends)
+            and bdtrc(value - 1, sum(ends), _accuracy(slopes, intercepts, ends[0] / canaries + deviation)) >= POWER
+            for value, ends in zip(critical, tried, strict=True)
+        )
+
+    low = high = max(claim.parameter, 1e-3)
+    while not caught(high):
+        if high >= LARGEST_PARAMETER:
+            return math.inf
+        low, high = high, min(2 * high, LARGEST_PARAMETER)
+    return halved(caught, low, high, STEPS)[1]
+
+
+def _accuracy(slopes: Floats, intercepts: Floats, share: float) -> float:
+    """The probability that one of a share of highest scores is that of a canary that was in, if the claim is tight."""
+
+    def largest(q: float) -> float:
+        falling = float(np.max((1 - q - intercepts) / slopes))  # the least 1 − p, by the lines with p and q exchanged
+        return min(1.0, float(np.min(slopes * q + intercepts)), 1 - max(falling, 0.0))
+
+    q = halved(lambda q: q + largest(q) >= 2 * share, 0.0, 1.0, 2 * STEPS)[1]
+    return largest(q) / (q + largest(q))

@@ -1,0 +1,72 @@
+"""The result of an audit of one training run."""
+
+import math
+from dataclasses import dataclass
+
+from dpwitness.claims import Claim
+from dpwitness.results.text import at_least, at_most, confidence, exceeded, wrapped
+from dpwitness.results.text import p_value as p_value_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """The result of an audit of one training run.
+
+    `correct` of `guesses` guesses, of the `highest` and the `lowest` scores of `canaries` canaries, were right: those
+    guesses of all tried that speak most against the claim. `p_value` pays for the choice. `lower_bound`: the largest
+    parameter of the claim's family that is refuted at level `alpha`, 0 if none is. `detectable`: the smallest
+    parameter, at least that of the claim, that would have been refuted with 95 % power by canaries that tell as much as
+    it allows, each by its own score alone; infinite if no parameter would.
+    """
+
+    claim: Claim
+    alpha: float
+    canaries: int
+    highest: int
+    lowest: int
+    correct: int
+    p_value: float
+    lower_bound: float
+    detectable: float
+
+    @property
+    def guesses(self) -> int:
+        """The number of guesses."""
+        return self.highest + self.lowest
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted at level `alpha`."""
+        return self.p_value <= self.alpha
+
+    def __bool__(self) -> bool:
+        raise TypeError("a result is neither true nor false: use .refuted")
+
+    def to_json(self) -> dict[str, object]:
+        """The result as JSON values; an infinite `detectable` is null."""
+        own = {name: getattr(self, name) for name in self.__slots__} | {"claim": str(self.claim)}
+        finite = self.detectable if math.isfinite(self.detectable) else None
+        return {"one_run": "refuted" if self.refuted else "not refuted"} | own | {"detectable": finite}
+
+    def report(self) -> str:
+        """The result as text."""
+        head = f"VIOLATED: not {self.claim.short}" if self.refuted else f"NOT REFUTED: {self.claim.short}"
+        parts = [f"the {n:,} {which}" for n, which in ((self.highest, "highest"), (self.lowest, "lowest")) if n]
+        seen = f"{self.correct:,} of {self.guesses:,} guesses are right, of {' and '.join(parts)} scores of "
+        lines = wrapped(f"{seen}{self.canaries:,} canaries; p-value {p_value_text(self.p_value)}")
+        if self.refuted:
+            bound = exceeded(self.claim, self.lower_bound)
+            return "\n".join(
+                [head, *lines, f"  so {bound}{self.claim.condition} with confidence {confidence(self.alpha)}"]
+            )
+        least = f"{self.claim.symbol} ≥ {at_least(self.lower_bound)}{self.claim.condition}"
+        lines += wrapped(f"{least} with confidence {confidence(self.alpha)}")
+        if math.isfinite(self.detectable):
+            caught = f"{self.claim.symbol} ≥ {at_most(self.detectable)}"
+            text = f"canaries that tell as much as {caught} allows would have been refuted with 95 % power"
+        else:
+            text = "no parameter would have been refuted with 95 % power: use more canaries"
+        return "\n".join([f"{head}; this is no proof of privacy", *lines, *wrapped(text)])
+
+    def __str__(self) -> str:
+        return self.report()
