@@ -316,7 +316,8 @@ def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
             compiled_within(0.01, compiles)
 
 
-@pytest.mark.parametrize("name", ["kept", "noisy"])
+@pytest.mark.parametrize("name", ["kept", "pooled", "noisy"])
+@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_that_time_was_missing(name, monkeypatch):
     """It imports for an hour; without a limit this test would wait for a minute."""
     monkeypatch.setattr(problem, "OVERRUN_SECONDS", 0.1)
@@ -326,6 +327,10 @@ def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_tha
     if name == "kept":
         with pytest.raises(DependentRuns, match=f"kept returned .* draws the same noise in every run .*{late}"):
             dpw.check(slow_to_load.kept, claim=1.0, neighbours=PAIRS, **limits)
+        return
+    if name == "pooled":
+        with pytest.raises(DependentRuns, match=f"^pooled may remember its noise, .*: {late}"):
+            dpw.check(slow_to_load.pooled, claim=1.0, neighbours=PAIRS, **limits)
         return
     verdict = dpw.check(slow_to_load.noisy, claim=1.0, neighbours=PAIRS, **limits)
     assert isinstance(verdict, dpw.Violation)

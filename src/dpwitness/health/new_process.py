@@ -57,6 +57,10 @@ class CannotLoad(Exception):
     """The mechanism cannot be loaded in a new process; the message says why."""
 
 
+class TooLate(CannotLoad):
+    """No new process answered in time: it is not known whether noise is remembered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The place of a function: a module, its file, and the name in it."""
@@ -236,7 +240,7 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
             raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
         except MechanismTimeout as error:
             late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
-            raise CannotLoad(late) from error
+            raise TooLate(late) from error
         except MechanismCrashed as error:
             raise CannotLoad(f"in a new process: {error}") from error
         except (Unreadable, TypeError, ValueError, LookupError) as error:

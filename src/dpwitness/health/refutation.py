@@ -2,10 +2,10 @@
 
 A violation is withdrawn (`DependentRuns`) only for a finding: runs depend on each other, or noise or a setting differs
 in a new process. A check that cannot be made adds a note instead: the mechanism raises now, cannot be loaded again, or
-an object of the user cannot be sent. One case is refused without a new process: every run on both inputs returned the
-same outcome, and the noise may have been drawn once, as remembered noise looks like this. Noise of few values is often
-the same when it is drawn again, so the mechanism is loaded in several new processes. Compiled code keeps only the
-module-level values that were compiled into it, so only these are compared.
+an object of the user cannot be sent. Two cases are refused without a new process, where noise may be remembered: none
+answers in time, or every run on both inputs returned the same outcome. Noise of few values is often the same when it is
+drawn again, so the mechanism is loaded in several new processes. Compiled code keeps only the module-level values that
+were compiled into it, so only these are compared.
 """
 
 import math
@@ -32,7 +32,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE, NO_NOISE_OR_RARE, only_outcome
-from dpwitness.health.new_process import Answer, Further
+from dpwitness.health.new_process import Answer, Further, TooLate
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
@@ -135,6 +135,8 @@ def _check_compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     try:
         same = new_process.same_constants(function, _in_time(Further(), runner))
     except Exception as error:  # only this process has the function, or an object of the user raises when it is read
+        if isinstance(error, TooLate) and may_remember(function):
+            raise DependentRuns(_may_remember(runner, error)) from error
         same = True
         notes.append(f"the numbers that it uses were not compared with those of a new process: {on_one_line(error)}")
     if not same:
@@ -176,15 +178,20 @@ def _value_or_reason(call: Callable[[], T]) -> T | str:
     """The value of a call, or the text of the exception that it raised."""
     try:
         return call()
+    except TooLate:
+        raise
     except Exception as error:  # `CannotLoad`, or an exception of the user's object
         return on_one_line(error)
 
 
-def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
+def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str | TooLate:
     """The answers of new processes, or the reason why there are none."""
     if isinstance(question, str):
         return f"it cannot be loaded ({question}); put a function that makes and runs it at the top level of a file"
-    return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
+    try:
+        return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
+    except TooLate as error:
+        return error
 
 
 def _in_time(further: Further, runner: Runner) -> Further:
@@ -250,10 +257,10 @@ class _Side:
 
 
 def _compare_processes(
-    runner: Runner, question: new_process.Request | str, answers: Answers | str, sides: Sequence[_Side]
+    runner: Runner, question: new_process.Request | str, answers: Answers | str | TooLate, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
     """Notes from a comparison with new processes. Raises `DependentRuns` if noise or a setting differs there."""
-    if isinstance(answers, str):
+    if isinstance(answers, str | TooLate):
         return _notes_without_processes(runner, answers, sides)
     mechanism, limits, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
@@ -262,7 +269,7 @@ def _compare_processes(
         if len(answers) <= limits.processes or any(there.runs < limits.runs for one in answers for there in one):
             unlimited = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
             more = _ask_processes(question, unlimited, runner)
-            answers = answers if isinstance(more, str) else more
+            answers = answers if isinstance(more, str | TooLate) else more
             _refuse_other_processes(mechanism.name, sides, answers)
         processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
         if processes <= limits.processes / 2:
@@ -281,8 +288,15 @@ def _compare_processes(
     return tuple(notes)
 
 
-def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
-    """The notes if no new process answered. Raises `DependentRuns` if no outcome varied and noise may be remembered."""
+def _may_remember(runner: Runner, why: TooLate) -> str:
+    return f"{runner.mechanism.name} may remember its noise, which only a new process shows: {why}"
+
+
+def _notes_without_processes(runner: Runner, why: str | TooLate, sides: Sequence[_Side]) -> tuple[str, ...]:
+    """The notes if no new process answered.
+
+    Raises `DependentRuns` if noise may be remembered, and no outcome varied or a new process had too little time.
+    """
     never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
     signature = runner.mechanism.signature
     if len(never) == len(SIDE_NAMES) and may_remember(signature.given_function):
@@ -290,6 +304,8 @@ def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -
             f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: only a new "
             f"process shows whether it adds no noise, draws the same noise in every run or remembers it: {why}"
         )
+    if isinstance(why, TooLate) and may_remember(signature.given_function):
+        raise DependentRuns(_may_remember(runner, why))
     return (
         f"not compared with a new process, where remembered noise would differ: {why}",
         *(f"on {side} every run returned {always}: {NO_NOISE_OR_RARE}" for side, always in never.items()),
