@@ -2,6 +2,7 @@ from . import testing as testing
 from .api.bound import bound as bound
 from .api.check import check as check
 from .api.curve import curve as curve
+from .api.follows import follows as follows
 from .api.one_run import one_run as one_run
 from .api.profile import profile as profile
 from .api.replay import replay as replay
@@ -55,6 +56,7 @@ from .neighbours import records as records
 from .neighbours import text as text
 from .results.bound import Bound as Bound
 from .results.curve import Curve as Curve
+from .results.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
 from .results.one_run import OneRun as OneRun
 from .results.profile import Profile as Profile
 from .results.verdict import NotRefuted as NotRefuted

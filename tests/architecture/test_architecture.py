@@ -19,7 +19,7 @@ FLOORS = [
     {"arrays"},
     {"errors", "exact", "roots", "_dpwitness_session"},
     {"machine"},
-    {"checks", "files"},
+    {"checks", "files", "laws"},
     {"frames"},
     {"values", "codec"},
     {"claims", "neighbours", "jit", "noise"},
@@ -232,7 +232,8 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "AttackStopped", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost",
-        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "GaussianDP", "Interval",
+        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "GaussianDP", "GoodnessOfFit",
+        "Interval",
         "InvalidClaim",
         "InvalidData", "InvalidNeighbours", "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed",
         "MechanismError", "MechanismRaised", "MechanismTimeout",
@@ -240,7 +241,7 @@ def test_public_names():
         "ScoreThreshold", "SlowMechanism",
         "TradeOff",
         "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
+        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags", "follows",
         "histogram", "integers", "like", "numbers", "one_run", "pairs", "profile", "queries", "records", "remote",
         "replay", "shrink", "sql", "sweep", "target", "testing", "text",
     }  # fmt: skip

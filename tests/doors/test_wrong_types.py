@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.errors import DPWitnessError
@@ -60,6 +61,7 @@ def itself():
 INTERVAL = dpw.Interval(coordinate=0, low=0.5)
 SCORE = dpw.ScoreThreshold([0], [[0.0, 1.0]], [[0.0, 1.0, 2.0, 0.0]], 0.5)
 ONE = [([0.0], [1.0])]
+LAW = stats.laplace()
 #: What is given in place of what should be; made anew for each case, since some are used up.
 WRONG = (
     lambda: None, lambda: True, lambda: 0, lambda: -1, lambda: 3, lambda: 2.5, lambda: float("nan"),
@@ -103,7 +105,7 @@ CHEAP = {
     "remote": (("no/such/python", "file.py:f"), {}), "sweep": (("colorsys",), {}), "Witness.load": (("no.json",), {}),
     "sql": ((dict, "SELECT count(*) FROM people"), {"table": "people"}), "Witness.from_json": (({},), {}),
     "one_run": ((np.arange(20.0), np.arange(20.0), 0.1), {}),
-    "save": (("/no/such/folder/x.json",), {}),
+    "save": (("/no/such/folder/x.json",), {}), "follows": ((lambda rng: rng.laplace(), LAW), {"draws": 16, "seed": 1}),
 }  # fmt: skip
 RUNNING = {
     **{name: ((noisy,), {"epsilon": 1.0, "neighbours": ONE, **FEW_RUNS}) for name in ("check", "bound", "profile")},
@@ -114,8 +116,8 @@ RUNNING = {
 DOORS = {**CHEAP, **RUNNING}
 OTHERS = {"Cells": Cells, "Feature": Feature, "FeatureEvent": FeatureEvent, "Outside": Outside}
 RETURNED = {
-    "testing", "Bound", "Curve", "NotRefuted", "OneRun", "Profile", "Violation", "Witness", "Claim", "CompiledDiffers",
-    "SlowMechanism",
+    "testing", "Bound", "Curve", "GoodnessOfFit", "NotRefuted", "OneRun", "Profile", "Violation", "Witness", "Claim",
+    "CompiledDiffers", "SlowMechanism",
 }  # fmt: skip
 
 
