@@ -11,6 +11,18 @@ import numpy as np
 KEPT = {}
 OFFSET = 100 * np.random.default_rng().laplace()
 
+SEEDED_ALIKE = np.random.default_rng(1)
+
+
+def seeded_alike(data, size):
+    """Randomised response, 1-DP, whose generator has the same seed in every process."""
+    return np.where((data[0] > 0) ^ (SEEDED_ALIKE.random(size) < 1 / (1 + np.e)), 1.0, 0.0)
+
+
+def seeded_anew(data, size):
+    """The same with a generator of the system's randomness."""
+    return np.where((data[0] > 0) ^ (np.random.default_rng().random(size) < 1 / (1 + np.e)), 1.0, 0.0)
+
 
 def kept(rng, data):
     """Noise drawn once for every input."""

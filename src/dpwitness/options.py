@@ -8,6 +8,7 @@ follow from this module. Types that take time to import are in quotes, since the
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict, get_args, get_origin
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Option:
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
 Bits: TypeAlias = bool | Literal["strict"]
+#: The evidence of an assertion: of its session alone, or also of earlier sessions.
+Evidence: TypeAlias = Literal["fresh", "kept"]
 #: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
 #: The mechanism, which all functions take without a name.
@@ -287,6 +290,15 @@ class CheckOptions(BoundOptions, total=False):
     ]
     detectable_ratio: DetectableRatio
     bits: BitsOption
+    keep: Annotated[
+        str | PathLike[str] | None,
+        Option(
+            "a file in which the evidence of a passed check goes on in the next check of the same claim and relation",
+            "Half of alpha, half of the time and up to `runs` further runs are for the event in the file, half for the "
+            "check. The hypothesis is that every version of the mechanism so far keeps the claim (docs/ci.md).",
+            metavar="FILE",
+        ),
+    ]
 
 
 class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
@@ -349,6 +361,15 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     search_runs: SearchRuns
     bits: BitsOption
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
+    evidence: Annotated[
+        Evidence,
+        Option(
+            "kept: the evidence of a passed assertion goes on in the next session",
+            "It is kept in the database, beside the witness, see `keep` of `check`.",
+            default="fresh",
+            choices=get_args(Evidence),
+        ),
+    ]
 
 
 #: The differences of options in functions that measure a parameter instead of checking a claim.

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_lines import refusal
+from command_lines import refusal, run
 
 import dpwitness as dpw
 from conftest import without_processes
@@ -312,3 +312,18 @@ def test_the_script_of_a_shell_can_be_read(shell, tmp_path, capsys):
         pytest.skip(f"{shell} is not installed: its syntax was not checked")
     (tmp_path / "script").write_text(script)
     subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_evidence_goes_on_in_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def flipped(rng, x, size):\n    return (x[0] > 0) ^ (rng.random(size) < 0.25)\n")
+    line = ["check", "mine.py:flipped", "--claim", "1", "--pair", "[0]", "[1]", "--runs", "500", "--seed", "1"]
+    line += ["--no-bits", "--quiet", "--keep", "kept.json"]
+    assert run(capsys, *line)[0] == 0
+    code, out, _ = run(capsys, *line, "--details")
+    assert code == 0
+    assert re.search(r"note: kept evidence: log e-value \S+ of 14.5 needed, from \w{8} \(500 runs, log e-value", out)
+    assert "would overwrite the file of --keep" in refusal(capsys, *line, "--save", "kept.json")
+    Path("kept.json").write_text("[]")
+    assert "kept.json: the kept evidence is damaged: " in refusal(capsys, *line)
+    assert "there is no folder nowhere" in refusal(capsys, *line[:-1], "nowhere/kept.json")

@@ -133,9 +133,9 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
 def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
     stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism", "claim_needed"}
     effort = {field.name for field in dataclasses.fields(Effort)} - {"given"}
-    assert stated | effort == set(options_of("check"))
+    assert stated | effort | {"keep"} == set(options_of("check"))  # the file of the evidence of earlier checks
     assert not stated & effort
-    settings = set(options_of("assert_private")) - {"suppress"}
+    settings = set(options_of("assert_private")) - {"suppress", "evidence"}
     assert settings < set(options_of("check"))
     given = inspect.signature(dpw.check).parameters
     for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes

@@ -25,7 +25,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process, refutation
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
 from dpwitness.health.findings import useful_runs
-from dpwitness.health.refutation import check_pass, check_refutation
+from dpwitness.health.refutation import check_pass, check_refutation, require_new_draws
 from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.reach import constants
@@ -844,3 +844,18 @@ def test_tests_run_the_health_check_that_users_run():
     """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
     assert new_process._ask_processes.__module__ == "dpwitness.health.new_process"
     assert dependence.SERIES_RUNS == 1 << 15
+
+
+@pytest.mark.campaign
+def test_a_generator_that_every_process_seeds_alike_gives_each_session_the_same_draws():
+    """Their luck would be multiplied as if the draws were new; a check of one session has no such trouble."""
+
+    def notes(function):
+        return require_new_draws(job(function)[1], GIVEN, (POSITIVE,))
+
+    with pytest.raises(DependentRuns, match="seeded_alike draws the same noise in every new process"):
+        notes(remembered.seeded_alike)
+    assert notes(remembered.seeded_anew) == ()
+    assert notes(remembered.offset) == ()  # each session has a seed of its own
+    (note,) = notes(lambda data, size: np.random.default_rng().random(size))
+    assert note.startswith("not known whether new processes draw the same noise: ")

@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 from dpwitness.api.door import public
 from dpwitness.api.epochs import LEFT_BY_BITS, check_in_epochs, enough_search, in_epochs
 from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, unless_proved, with_leak
+from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
 from dpwitness.api.verdict import confirm_candidate, require_budget, with_notes
 from dpwitness.candidate import Candidate
@@ -29,6 +30,7 @@ from dpwitness.machine import Deadline
 from dpwitness.neighbours import Pair, Relation, adjacent, alternatives, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.results.kept import KeptEvidence
 from dpwitness.results.verdict import ABORTED_ENDS, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
@@ -52,10 +54,16 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
+    kept = None if options["keep"] is None else KeptEvidence.load(options["keep"])
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         before_search.report_time_needed(problem, runner, effort.alpha)
-        return check_problem(problem, runner, effort)
+        if kept is None:
+            return check_problem(problem, runner, effort)
+        return check_after_kept(problem, runner, effort, kept, in_the_time_left)[0]
+
+    def in_the_time_left(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
+        return check_problem(problem, _with_share(runner, 1, first=False), effort)
 
     return work_on(statement, effort, work)
 

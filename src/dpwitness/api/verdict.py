@@ -24,6 +24,7 @@ from dpwitness.errors import BudgetTooSmall, RunsEnded
 from dpwitness.evidence import (
     MOST_RUNS,
     Bet,
+    Counts,
     EProcess,
     bet_on,
     detectable_parameter,
@@ -103,12 +104,13 @@ def until_settled(
     course: EvidenceCourse,
     earlier: tuple[int, float] = (0, 0.0),
     enough: Callable[[Bet, Claim, float], str] | None = None,
+    wealth: Callable[[Counts], EProcess] | None = None,
 ) -> Callable[[Totals], tuple[str, str]]:
     """The function that ends confirm runs of one event once the claim is refuted, or a pass has enough runs.
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
     reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
-    ratio of `effort`.
+    ratio of `effort`. `wealth`: all bets with given counts of the event; None: the earlier bets and one on the event.
     """
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
@@ -125,7 +127,8 @@ def until_settled(
     def look(totals: Totals) -> tuple[str, str]:
         nonlocal asked_next
         (counts,) = totals
-        log_e, why = before + log_e_value(counts, claim, estimate), ""
+        log_e = before + log_e_value(counts, claim, estimate) if wealth is None else wealth(counts).log_e_value(claim)
+        why = ""
         course.add(runs_before + counts.runs, log_e)
         if log_e >= threshold:
             why = "refuted"

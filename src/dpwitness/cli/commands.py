@@ -104,7 +104,8 @@ def run_function(arguments: SimpleNamespace) -> int:
     def report() -> str:
         if name == "check":
             seed = ["--seed", str(result.seed)] if result.reproducible else []
-            return str(result.report(details=arguments.details, reproduce=[*repeating(arguments), *seed]))
+            again = [*repeating(arguments), *seed] if arguments.keep is None else []  # the file has changed
+            return str(result.report(details=arguments.details, reproduce=again))
         return replay_text(given[0], result, details=arguments.details) if name == "replay" else str(result)
 
     def plot(path: str) -> None:

@@ -8,7 +8,18 @@ from typing import Any, Final
 
 import click
 
-from dpwitness.cli.command import CLAIM, CODE, MODULE, PROGRAM, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
+from dpwitness.cli.command import (
+    CLAIM,
+    CODE,
+    KEPT_FILE,
+    MODULE,
+    PROGRAM,
+    READ_FILE,
+    WRITTEN_FILE,
+    Argument,
+    FileType,
+    Option,
+)
 from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.options import REQUIRED, options_of
@@ -21,7 +32,7 @@ Parameters = list[click.Parameter]
 OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
-    "claim": CLAIM, "outcome": CODE,
+    "claim": CLAIM, "outcome": CODE, "keep": KEPT_FILE,
 }  # fmt: skip
 #: ADJACENCIES has the adjacencies by the texts of --adjacency; "either" leaves the claim's adjacency open.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}

@@ -108,6 +108,32 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {NO_NOISE_OR_RARE}",)
 
 
+def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tuple[str, ...]:
+    """Check that a mechanism with its own randomness draws other noise in every process; returns notes for people.
+
+    The runs of several sessions are evidence together only then: a generator that a module seeds when it is imported
+    gives every session the same draws. Raises `DependentRuns` if two new processes have the same outcomes, which
+    processes of independent draws have with probability at most `LEVEL`.
+    """
+    if runner.mechanism.reproducible:  # each session has a seed of its own
+        return ()
+    question = _value_or_reason(partial(new_process.request, runner.mechanism, pair, events, runner.seed))
+    first, second = (_ask_processes(question, Further(processes=0), runner) for _ in range(2))
+    if isinstance(first, str | TooLate) or isinstance(second, str | TooLate):
+        why = first if isinstance(first, str | TooLate) else second
+        return (f"not known whether new processes draw the same noise: {why}",)
+    for one, other in zip(first[0], second[0], strict=True):
+        runs = min(len(one.outcomes), len(other.outcomes))
+        counts = Counter(one.outcomes[:runs]).values()
+        orders = math.lgamma(runs + 1) - sum(math.lgamma(n + 1) for n in counts)
+        if one.outcomes[:runs] == other.outcomes[:runs] and orders > -math.log(LEVEL):
+            raise DependentRuns(
+                f"{runner.mechanism.name} draws the same noise in every new process, so sessions count the same draws: "
+                "seed its generator from the system's randomness, or let it take a generator rng"
+            )
+    return ()
+
+
 def require_same_in_python(runner: Runner, pair: Pair) -> None:
     """Repeat runs of compiled code in Python, in 5 % of the time of the check, from 0.01 to 0.5 s.
 

@@ -77,7 +77,7 @@ def as_mechanism(
     if isinstance(function, Mechanism):
         if requirements.interpreted and function.plain is not None:
             return _measure(function.plain, pair, requirements)
-        return _apply_requirements(function, requirements)
+        return apply_requirements(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
@@ -202,14 +202,15 @@ def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
 
 
 def _measure(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
-    _apply_requirements(mechanism, requirements).measure(pair)
+    apply_requirements(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > 500e-6  # seeding the global generators takes 40 µs a run
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
     return mechanism
 
 
-def _apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
+def apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
+    """The mechanism, whose rows from now on are those of the witness that the requirements are from."""
     mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism

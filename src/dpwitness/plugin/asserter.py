@@ -12,15 +12,15 @@ import sys
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typing_extensions import Unpack
 
 from _dpwitness_session import Session
 from dpwitness.api.check import check_problem
+from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
 from dpwitness.api.verdict import require_budget
@@ -41,11 +41,13 @@ from dpwitness.evidence import half_of_excess, runs_needed
 from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, proposed_pairs, relation_to_json
-from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_of
+from dpwitness.neighbours import Data, Relation, adjacent
+from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, Evidence, options_of
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.project import one_of
 from dpwitness.report.github import shown
 from dpwitness.report.source import place, place_of
+from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
 from dpwitness.results.text import at_most
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
@@ -108,6 +110,14 @@ class Database:
         """The path relative to the project's root; the whole path if it lies elsewhere."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
+    def kept(self, assertion: int) -> KeptFile:
+        """The file of kept evidence. Raises `InvalidParameter` without a folder, and as `KeptEvidence.load`."""
+        path = self._path(assertion)
+        if path is None:
+            raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return KeptEvidence.load(path.with_suffix(".kept.json"))
+
     def _path(self, assertion: int) -> Path | None:
         if self._folder is None:
             return None
@@ -135,7 +145,7 @@ class Database:
                 path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed"
             )
         # A saved pair may no longer be adjacent: its replay could fail a correct mechanism.
-        if value.get("neighbours") != _fingerprint(relation, data):
+        if value.get("neighbours") != neighbours_digest(relation, data):
             return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):
             return SavedFile(
@@ -155,7 +165,7 @@ class Database:
         if Witness.from_json(value).unreadable_inputs:
             raise InvalidWitness(f"no file can hold its inputs {witness.pair}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), value)
+        _write(path, self._test, assertion, "refutes", neighbours_digest(relation, data), value)
         return path
 
     def mark(self, saved: SavedFile, status: str) -> str | None:
@@ -176,19 +186,6 @@ class Database:
 def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
     head = {"format": DATABASE_FORMAT, "test": test, "assertion": assertion, "status": status}
     write_json(path, {**head, "neighbours": neighbours, "witness": witness})
-
-
-def _fingerprint(relation: Relation, data: Data | None) -> str:
-    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 pairs."""
-    written = relation_to_json(relation)
-    if written is None:
-        candidates = islice(proposed_pairs(relation, data), 1000)
-        written = {
-            type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
-        }
-    given = None if data is None else input_to_json(data)
-    text = json.dumps([written, given], sort_keys=True, default=repr)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class PrivacyViolation(AssertionError):
@@ -284,8 +281,11 @@ class Asserter:
                 )
         return merged
 
-    def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's."""
+    def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool | None]:
+        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's.
+
+        The last is None after kept evidence: its file has changed, so no command repeats the session.
+        """
         suppressed = settings.get("suppress") or ()
         if not isinstance(suppressed, Collection):
             raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
@@ -295,16 +295,23 @@ class Asserter:
         own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}
         effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
+        goes_on = one_of(*get_args(Evidence))("evidence", settings.get("evidence", "fresh")) == "kept"
+        kept = self._database.kept(self._count) if goes_on else None
         with warnings.catch_warnings():
             # The health checks report a mechanism that is too slow, so its warning is not needed.
             warnings.simplefilter("ignore", SlowMechanism)
             return work_on(
-                statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
+                statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed, kept)
             )
 
     def _assert_of(
-        self, problem: Problem, runner: Runner, effort: Effort, suppressed: Collection[str]
-    ) -> tuple[Verdict, str | None, bool]:
+        self,
+        problem: Problem,
+        runner: Runner,
+        effort: Effort,
+        suppressed: Collection[str],
+        kept: KeptFile | None,
+    ) -> tuple[Verdict, str | None, bool | None]:
         """The result of `_assert` for a prepared problem, after the health checks."""
         notes = []
         too_slow = before_search.time_needed(problem, runner, effort.alpha)
@@ -334,23 +341,34 @@ class Asserter:
                     return replayed, None, True
                 question = saved.open_question(replayed)
                 note = None if question is None else f"the witness in {place} {question}"
+        said: tuple[str, ...] = ()
+
+        def check(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
+            return check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
+
         try:
-            verdict = check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
+            if kept is None:
+                verdict = check(problem, runner, effort)
+            else:
+                verdict, said = check_after_kept(problem, runner.restarted(), effort, kept, check)
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
+        again = False if kept is None else None
+        if isinstance(verdict, Violation) and verdict.history:  # its witness does not refute alone
+            return verdict, _all_notes(note, *said), again
         if isinstance(verdict, Violation):
             self._save(problem, verdict)  # before shrinking, as a time limit of the test may end the process
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
-            return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
+            return verdict, _all_notes(note, *said, trouble, self._save(problem, verdict)), again
         if verdict.ended != "interrupted":
             if saved.witness is not None and note is None:
                 note = self._mark(saved, "fixed")
             for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
-        return verdict, note, False
+        return verdict, _all_notes(note, *said), again
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Save a witness and return a note about its file, also if it cannot be written: the violation stands."""
@@ -405,15 +423,15 @@ class Asserter:
         number = "" if self._count == 1 else f".{self._count}"
         self._item.user_properties += [(f"dpwitness{number}.{key}", text) for key, text in properties.items() if text]
 
-    def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
+    def _text(self, verdict: Violation, note: str | None, replayed: bool | None) -> str:
         """The witness in plain English, and the command that repeats the test with the session's α and options."""
         session = self._session
         seed = [f"--dp-seed={session.seed}"] if verdict.reproducible else []
         again = ["pytest", self._item.nodeid, *seed, *session.options]
         again += ["-o", f"dp_family_size={session.family}"]
-        if not replayed:
+        if replayed is False:
             again += ["-o", "dp_database=none"]
-        lines = [verdict.report(reproduce=again)]
+        lines = [verdict.report(reproduce=[] if replayed is None else again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")
         if note:

@@ -173,7 +173,7 @@ def _sentence(result: Shown) -> str:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
             level = confidence(result.alpha)
-            return f"{call} is not {result.claim.short}{by}: {result.exceeded} with confidence {level}."
+            return f"{result.accused} is not {result.claim.short}{by}: {result.exceeded} with confidence {level}."
         case NotRefuted():
             verdict = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
             return f"{call} was tested against the claim {result.claim}. {verdict}"

@@ -10,6 +10,7 @@ from dpwitness.codec import Schema, schema_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.fields import Seed
+from dpwitness.results.kept import KeptEvidence
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
@@ -40,6 +41,7 @@ SAVED_KINDS: Final[dict[str, Any]] = {
     "curve": Curve,
     "profile": Profile,
     "transcript": TranscriptLine,
+    "kept": KeptEvidence,
 }
 
 

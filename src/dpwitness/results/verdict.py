@@ -298,9 +298,17 @@ class CheckResult(WitnessedResult, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Violation(CheckResult):
-    """The claim is refuted, with false-alarm probability at most alpha."""
+    """The claim is refuted, with false-alarm probability at most alpha.
+
+    `history`: texts on the versions of the mechanism whose runs, of several sessions, are the evidence together; empty
+    if the runs of one check are. A note then says that the counts are those of the last session.
+    """
+
+    json_keys: ClassVar[tuple[str, ...]] = (*CheckResult.json_keys, "history")
 
     verdict: ClassVar[str] = "violated"
+
+    history: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})
 
     @property
     def detectable_epsilon(self) -> None:
@@ -338,6 +346,11 @@ class Violation(CheckResult):
         return exceeded(self.claim, self.lower_bound)
 
     @property
+    def accused(self) -> str:
+        """The mechanism, or the versions of a history, one of which does not keep the claim."""
+        return self.call if len(self.history) < 2 else f"one of these {len(self.history)} versions of {self.call}"
+
+    @property
     def _shown(self) -> str:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
         return f"{self.exceeded} with confidence {confidence(self.alpha)} {evidence}"
@@ -358,7 +371,7 @@ class Violation(CheckResult):
             ]
         if self.by_bits:
             lines.append(BITS)
-        return f"VIOLATED: {self.call} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
+        return f"VIOLATED: {self.accused} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
     def _at_a_glance(self) -> list[str]:
         explanation = self.witness.explanation
@@ -370,7 +383,7 @@ class Violation(CheckResult):
         ]
 
     def __repr__(self) -> str:
-        return f"<Violation: {self.call} is not {self.claim.short}, {self.exceeded}>"
+        return f"<Violation: {self.accused} is not {self.claim.short}, {self.exceeded}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

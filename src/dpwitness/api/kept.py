@@ -1,0 +1,174 @@
+"""A check after the kept evidence of earlier sessions, whose event is counted on fresh runs of the present version.
+
+Half of α is for the kept evidence, half for the check: if all versions keep the claim, the kept evidence ever refutes,
+in any session of the history, with probability at most α/2 (at the largest α of its sessions), and the check of each
+session with probability at most α/2.
+
+The seed of the kept runs follows from the check's seed and the number of sessions: no session repeats the draws of
+another, and the same session with the same file repeats its result. A pass may choose the next event: the one whose
+counts promise the faster growth of evidence.
+"""
+
+import functools
+import hashlib
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpwitness.api.loop import EvidenceCourse, confirm_events
+from dpwitness.api.verdict import Evidence, until_settled, verdict_of, with_notes
+from dpwitness.candidate import Candidate, Tally
+from dpwitness.errors import InvalidWitness
+from dpwitness.evidence import Counts, bet_on
+from dpwitness.files import write_json
+from dpwitness.health.refutation import require_new_draws
+from dpwitness.mechanisms.compiled.reach import digest
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.resolve import Requirements, apply_requirements
+from dpwitness.neighbours import adjacent, alternatives
+from dpwitness.problem import Effort, Problem
+from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
+from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
+from dpwitness.results.witness import Witness
+from dpwitness.runs import Runner
+from dpwitness.search.objectives import GrowthAt, value_of
+from dpwitness.values import shown
+
+
+def check_after_kept(
+    problem: Problem,
+    runner: Runner,
+    effort: Effort,
+    file: KeptFile,
+    check: Callable[[Problem, Runner, Effort], Verdict],
+) -> tuple[Verdict, tuple[str, ...]]:
+    """The violation by the kept evidence, else the verdict of `check` at the rest of α; and notes for people.
+
+    The file is replaced after the kept runs, so that nothing later decides whether they count, and after a pass.
+    Evidence about another claim, relation or data begins anew; refuted evidence also with a version that was not run.
+    """
+    effort, version = replace(effort, alpha=effort.alpha / 2), _version_of(problem.mechanism)
+    neighbours, threshold = neighbours_digest(problem.relation, problem.data), math.log(1 / effort.alpha)
+    notes: tuple[str, ...] = ()
+    path, kept = file
+    if kept is not None and (
+        (kept.witness.claim, kept.neighbours) != (problem.claim, neighbours)
+        or not adjacent(problem.relation, kept.witness.pair, problem.data)  # some relations have no JSON to compare
+    ):
+        notes = ("the kept evidence is about another claim, relation or data: it begins anew",)
+        kept = None
+    elif kept is not None and kept.log_wealth >= threshold and version not in kept.versions:
+        notes = (f"the kept evidence refutes {', '.join(kept.versions)}: it begins anew with version {version}",)
+        kept = kept.anew()
+    if kept is not None:
+        found, kept = _session(problem, runner.searching(), replace(effort, bits=False), path, kept, version)
+        if found is not None:
+            return with_notes(found, *notes), notes
+    verdict = check(problem, runner, effort)
+    if isinstance(verdict, NotRefuted) and verdict.ended not in ABORTED_ENDS:
+        try:
+            kept = _continued(problem, effort, kept, neighbours, verdict.witness)
+            write_json(path, kept.to_json())
+        except InvalidWitness as error:
+            notes = (*notes, f"its event is not kept: {error}")
+    if kept is not None and kept.versions:
+        reached = f"log e-value {kept.log_wealth:.1f} of {threshold:.1f} needed"
+        notes = (*notes, f"kept evidence: {reached}, from {'; '.join(kept.versions.values())}")
+    return with_notes(verdict, *notes), notes
+
+
+def _session(
+    problem: Problem, runner: Runner, effort: Effort, path: Path, kept: KeptEvidence, version: str
+) -> tuple[Verdict | None, KeptEvidence]:
+    """The violation, or the pass of a check that was cut off, else None; and the evidence after the session's runs."""
+    mechanism, claim, witness, course = problem.mechanism, problem.claim, kept.witness, EvidenceCourse()
+    # The claim may leave the adjacency open: the violation is of that of the pair.
+    relations = (one for one in alternatives(problem.relation) if adjacent(one, witness.pair, problem.data))
+    problem = replace(problem, relation=next(relations, problem.relation))
+    sequence = np.random.SeedSequence((runner.seed, 0x6B65, len(kept.sessions)))
+    runner = replace(runner, seed=int(sequence.generate_state(1, np.uint64)[0]))
+    candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
+    # Once some wealth has reached 1/α, the history is refuted, and nothing more is bet.
+    over = kept.log_wealth >= math.log(1 / effort.level)
+    wealth = (lambda _: kept.wealth()) if over else kept.wealth
+    earlier = 0, wealth(Counts()).log_e_value(claim)
+    look = until_settled(problem, candidate.estimate, effort, course, earlier, wealth=wealth)
+    needed = Requirements(columns=witness.layout, by_position=witness.by_position, texts=witness.texts)
+    apply_requirements(mechanism, needed)
+    try:
+        done = confirm_events(
+            runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look
+        )
+        (counts,) = done.totals
+        bet, own = wealth(counts), bet_on(counts, claim, candidate.estimate)
+        after, verdict = kept if over else kept.after(version, runner.seed, counts), None
+        refuted, alone = (one.log_e_value(claim) >= math.log(1 / effort.level) for one in (bet, own))
+        if refuted or done.ended in ABORTED_ENDS:
+            evidence = Evidence(
+                candidate=candidate,
+                confirmation=done,
+                bet=own if alone == refuted else bet,
+                course=course,
+                runs_made=counts.runs,
+            )
+            verdict = verdict_of(problem, effort, evidence, ())
+            if isinstance(verdict, Violation) and not alone:
+                history, of = tuple(after.versions.values()), "the counts are of the last, and a replay may not refute"
+                notes = (
+                    f"the evidence is of all sessions of {'; '.join(history)}; {of}",
+                    *require_new_draws(runner, candidate.pair, (candidate.event,)),
+                )
+                verdict = with_notes(replace(verdict, history=history), *notes)
+        else:
+            if done.ended == "failed":  # the runs before the failed one count, though the check ends here
+                write_json(path, after.to_json())
+            done.examine(against=False)
+    finally:  # the check uses the same mechanism, without the layout of this event
+        mechanism.begin(None, by_position=False)
+    write_json(path, after.to_json())
+    return verdict, after
+
+
+def _continued(
+    problem: Problem, effort: Effort, kept: KeptEvidence | None, neighbours: str, witness: Witness
+) -> KeptEvidence:
+    """The evidence for the next session, on the new event if its counts, less 3 standard errors, promise faster growth.
+
+    Raises `InvalidWitness` if no file can hold the new event.
+    """
+    objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=math.log(1 / effort.level))
+
+    def growth(counts: Counts, standard_errors: float) -> float:
+        tally = Tally(n10=counts.n10, n11=counts.n11, n01=counts.n01, n00=counts.n00)
+        return value_of(tally.estimate, objective, tally.runs, standard_errors)
+
+    if kept is not None:
+        counts = sum((session.counts for session in kept.sessions[kept.began :]), kept.witness.counts)
+        # Else the best of many sessions would replace a better event by luck, and each change begins a new bet.
+        if growth(counts, 0.0) >= growth(witness.counts, 3.0):
+            return kept
+    witness = Witness.from_json(witness.to_json())
+    if kept is None:
+        return KeptEvidence(neighbours=neighbours, witness=witness)
+    return replace(kept, witness=witness, settled=kept.log_wealth, began=len(kept.sessions))
+
+
+def _version_of(mechanism: Mechanism) -> str:
+    """A digest of the mechanism's parameters and of the Python code that it reaches, as far as it is known.
+
+    It names versions in messages, and says whether the present one was refuted; no evidence depends on it.
+    """
+    signature = mechanism.signature
+    function: Any = getattr(signature.given_function, "py_func", signature.given_function)
+    function = function.func if isinstance(function, functools.partial) else getattr(function, "__func__", function)
+    code = next(filter(inspect.isfunction, (function, inspect.getattr_static(type(function), "__call__", None))), None)
+    known = type(function).__qualname__ if code is None else digest(code)
+    given = {name: shown(value) for name, value in signature.given.items()}
+    return hashlib.blake2b(
+        repr((signature.name, known, given)).encode(errors="backslashreplace"), digest_size=4
+    ).hexdigest()

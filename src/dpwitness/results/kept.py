@@ -1,0 +1,141 @@
+"""The file of kept evidence: an event, and its counts in the sessions of a history."""
+
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, ClassVar, TypeAlias
+
+import numpy as np
+
+from dpwitness.checks import kind
+from dpwitness.codec import or_infinite
+from dpwitness.errors import InvalidParameter, InvalidWitness
+from dpwitness.evidence import Counts
+from dpwitness.evidence.kept import KeptWealth, log_weight
+from dpwitness.files import check_writable, shown
+from dpwitness.neighbours import Data, Relation, input_to_json, proposed_pairs, relation_to_json
+from dpwitness.results.fields import CheckedFields, Count, Seed, read_json, read_result
+from dpwitness.results.witness import Witness
+
+#: LogWealth is the type of the logarithm of a wealth; null in JSON for no wealth.
+LogWealth = Annotated[float, or_infinite(-math.inf)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(CheckedFields):
+    """A session: the digest of the mechanism's version, the counts, and the log factor of the wealth (nats)."""
+
+    version: str
+    seed: Seed
+    counts: Counts
+    log_e_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEvidence(CheckedFields):
+    """The evidence of a history of sessions against one claim; see `evidence.kept`.
+
+    Nothing in the file is counted again, so whoever may write it may forge a refutation. A file restored from an older
+    cache lacks the later sessions, so no runs count twice in the history that goes on from it, and this history has the
+    level, unless outcomes decide which file is restored. Several histories that branch off one file have the level
+    each, not together.
+
+    `neighbours`: the digest of the relation and of D; `witness`: the event of the next session, its pair, claim and
+    estimate; `sessions`: all sessions; `first`: the number of sessions of earlier histories, whose seeds are not used
+    again; `began`: the number of sessions with earlier events; `settled`: the log wealth won with earlier events.
+    Raises `ValueError` if two sessions have one seed, so that their runs would count twice.
+    """
+
+    format: ClassVar[str] = "dpwitness-kept/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("format", "neighbours", "witness", "log_wealth", "settled", "first", "began", "sessions"),
+    )
+
+    neighbours: str
+    witness: Witness
+    settled: LogWealth = -math.inf
+    first: Count = 0
+    began: Count = 0
+    sessions: tuple[Session, ...] = ()
+
+    def __post_init__(self) -> None:
+        CheckedFields.__post_init__(self)
+        if len({session.seed for session in self.sessions}) < len(self.sessions):
+            raise ValueError("two sessions have one seed: their runs would count twice")
+        if not self.first <= self.began <= len(self.sessions):
+            raise ValueError(f"first={self.first} and began={self.began} must be numbers of sessions, first ≤ began")
+        if self.witness.unreadable_inputs:
+            raise InvalidWitness(f"no file can hold the inputs {self.witness.pair}")
+
+    @classmethod
+    def load(cls, path: object) -> "KeptFile":
+        """The absolute path of a file, as a mechanism may change the working folder, and its evidence.
+
+        Raises `InvalidParameter` for other types, `InvalidData` or `InvalidWitness` for a file that cannot be used.
+        """
+        place = Path(kind("keep", path, (str, os.PathLike), "the path of a file", InvalidParameter)).absolute()
+        check_writable(place)
+        value = read_json(place) if place.exists() else None
+        try:
+            return place, None if value is None else read_result(cls, "kept evidence", value)
+        except InvalidWitness as error:
+            raise InvalidWitness(f"{shown(place)}: {error}; restore the file, or delete it to begin anew") from error
+
+    def wealth(self, counts: Counts | None = None) -> KeptWealth:
+        """The wealth, or the wealth after a further session with `counts`."""
+        begun, since = [], Counts()
+        for k in reversed(range(self.began, len(self.sessions) + (counts is not None))):
+            since = since if k == len(self.sessions) else self.sessions[k].counts + since
+            begun.append((log_weight(k + 1 - self.first), since))
+        if begun:
+            begun[-1] = float(np.logaddexp(begun[-1][0], self.settled)), since
+        begun = begun or [(self.settled, since)]
+        return KeptWealth(estimate=self.witness.estimate, begun=tuple(begun), counts=counts or Counts())
+
+    @property
+    def log_wealth(self) -> LogWealth:
+        """The log e-value of the history against its claim."""
+        return self.wealth().log_e_value(self.witness.claim)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """For each version of the history a text with its runs and its log e-value, by digest."""
+        found: dict[str, list[Session]] = {}
+        for session in self.sessions[self.first :]:
+            found.setdefault(session.version, []).append(session)
+        return {
+            version: f"{version} ({sum(one.counts.runs for one in own):,} runs, "
+            f"log e-value {sum(one.log_e_value for one in own):.1f})"
+            for version, own in found.items()
+        }
+
+    def after(self, version: str, seed: int, counts: Counts) -> "KeptEvidence":
+        """The evidence after a further session."""
+        before, after = (self.wealth(some).log_e_value(self.witness.claim) for some in (Counts(), counts))
+        session = Session(version=version, seed=seed, counts=counts, log_e_value=after - before)
+        return replace(self, sessions=(*self.sessions, session))
+
+    def anew(self) -> "KeptEvidence":
+        """A new history, of the same event."""
+        return replace(self, settled=-math.inf, first=len(self.sessions), began=len(self.sessions))
+
+
+#: KeptFile is the type of a file's path and of its evidence; None without a file.
+KeptFile: TypeAlias = tuple[Path, KeptEvidence | None]
+
+
+def neighbours_digest(relation: Relation, data: Data | None) -> str:
+    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 pairs."""
+    written = relation_to_json(relation)
+    if written is None:
+        candidates = islice(proposed_pairs(relation, data), 1000)
+        written = {
+            type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
+        }
+    given = None if data is None else input_to_json(data)
+    text = json.dumps([written, given], sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
