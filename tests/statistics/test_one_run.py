@@ -177,6 +177,15 @@ def test_what_an_audit_finds():
         bool(found)
 
 
+@pytest.mark.parametrize("claim", [dpw.ApproxDP(8, 1e-5), dpw.GaussianDP(38.0), dpw.ApproxDP(1, 0.5)], ids=str)
+def test_a_pass_says_that_the_claim_could_not_have_been_refuted(claim):
+    found = dpw.one_run(*scores(np.random.default_rng(1), 300, 3.0), claim)
+    assert not found.refuted
+    assert not found.refutable
+    assert str(found).startswith(f"NOT REFUTED: {claim.short}; no number of right guesses would have refuted it\n")
+    assert "would have been refuted with 95 % power" in " ".join(str(found).split())
+
+
 def test_equal_scores_are_no_information():
     """Without random order, the canaries that were in would come first among equal scores."""
     claim, tried, rng = dpw.PureDP(0.1), _numbers_tried(400, dpw.PureDP(0.1)), np.random.default_rng(0)
@@ -197,7 +206,8 @@ def test_coins_that_are_not_fair_are_refused():
         (([[1.0]], [0.0], 1.0), "scores_in has the shape"),
         ((["a"], [0.0], 1.0), "scores_in="),
         (([0.0], [math.nan], 1.0), "scores_out[0] is NaN"),
-        (([0.0, 1.0], [1.0], 1.0), "3 canaries are too few"),
+        (([0.0, 1.0], [1.0], 1.0), "3 canaries are too few: give at least 8"),
+        (([1j], [0.0], 1.0), "scores_in="),
         (([0.0], [1.0], "1"), "claim='1' must be a claim"),
         (([0.0], [1.0], True), "claim=True must be a claim"),
     ],

@@ -54,8 +54,8 @@ def one_run(
     seed
         The seed that orders canaries with equal scores at random.
 
-    Raises `InvalidData` for scores that are no numbers or too few to refute anything, `InvalidParameter` for other
-    arguments that cannot be used, and `InvalidClaim`.
+    Raises `InvalidData` for scores that are no numbers, fewer than eight, or of coins that were not fair,
+    `InvalidParameter` for other arguments that cannot be used, and `InvalidClaim`.
     """
     claim, alpha = _claim_of(claim), number("alpha", alpha)
     if not 0 < alpha < 1:
@@ -68,36 +68,39 @@ def one_run(
     else:
         k = whole("guesses", guesses, 1, m)
         tried = [(k - k // 2, k // 2)]
-    level = alpha / max(len(tried), 1)
+    if not tried:
+        raise InvalidData(f"{m:,} canaries are too few: give at least {LEAST_GUESSES}")
+    level = alpha / len(tried)
     critical = [critical_number(claim, level, sum(ends), m) for ends in tried]
-    if all(value > sum(ends) for value, ends in zip(critical, tried, strict=True)):
-        raise InvalidData(
-            f"{m:,} canaries are too few: no number of right guesses would refute {claim.short} at alpha={alpha:g}; "
-            "use more canaries, or a smaller claim"
-        )
     correct = [_right(inside, ends) for ends in tried]
     each = [p_value_of(claim, v, sum(ends), m) for v, ends in zip(correct, tried, strict=True)]
     best = int(np.argmin(each))
     lower_bound = max(lower_bound_of(claim, level, v, sum(ends), m) for v, ends in zip(correct, tried, strict=True))
     return OneRun(
-        claim=claim, alpha=alpha, canaries=m, highest=tried[best][0], lowest=tried[best][1],
-        correct=correct[best], p_value=min(1.0, each[best] * len(tried)), lower_bound=lower_bound,
+        claim=claim,
+        alpha=alpha,
+        canaries=m,
+        highest=tried[best][0],
+        lowest=tried[best][1],
+        correct=correct[best],
+        refutable=any(value <= sum(ends) for value, ends in zip(critical, tried, strict=True)),
+        p_value=min(1.0, each[best] * len(tried)),
+        lower_bound=lower_bound,
         detectable=detectable_of(claim, critical, tried, m),
-    )  # fmt: skip
+    )
 
 
-def _claim_of(claim: object) -> Claim:
-    if isinstance(claim, bool) or not isinstance(claim, float | int):
-        if not hasattr(claim, "half_plane"):
-            raise InvalidClaim(f"claim={brief(claim)} must be a claim, such as GaussianDP(1.0), or ε in nats")
+def _claim_of(claim: Claim | float) -> Claim:
+    if hasattr(claim, "half_plane"):
         return claim  # type: ignore[return-value]  # a claim, by its method
-    return PureDP(claim)
+    return PureDP(number("claim", claim, InvalidClaim, "a claim, such as GaussianDP(1.0), or ε in nats"))
 
 
 def _scores(name: str, values: object) -> Floats:
     try:
-        scores = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(values)
+        scores = given.astype(np.float64, casting="same_kind" if given.dtype.kind == "c" else "unsafe")
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidData(f"{name}={brief(values)} must be an array of numbers, one for each canary") from error
     if scores.ndim != 1:
         raise InvalidData(f"{name} has the shape {scores.shape}: it must have one axis, with one score for each canary")

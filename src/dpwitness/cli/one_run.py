@@ -52,7 +52,7 @@ def _scores(path: str) -> tuple[Any, Any]:
     for column, wrong, wanted in (("in", inside.isna(), "1 or 0"), ("score", scores.isna(), "a number")):
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
-            raise InvalidData(f"{name}, line {row + 2}: {column}={frame[column][row]!r} must be {wanted}")
+            raise InvalidData(f"{name}, line {row + 2}: {column}={str(frame[column][row])!r} must be {wanted}")
     was_in = inside.to_numpy(bool)
     return scores.to_numpy()[was_in], scores.to_numpy()[~was_in]
 

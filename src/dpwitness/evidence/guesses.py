@@ -69,7 +69,7 @@ def _needed(slopes: Floats, intercepts: Floats, level: float, correct: int, gues
     """
     total, right, wrong = level, correct * level, (guesses - correct) * level
     for c in range(correct, 0, -1):
-        least = canaries * max(float(np.max((right / canaries - intercepts) / slopes)), 0.0)
+        least = canaries * _smallest(slopes, intercepts, right / canaries)
         probability = max(0.0, least - wrong) / (guesses - c + 1)
         total += probability
         if total > 1 or (probability < 1e-12 * total and c < correct):
@@ -77,6 +77,12 @@ def _needed(slopes: Floats, intercepts: Floats, level: float, correct: int, gues
         right += (c - 1) * probability
         wrong += (guesses - c + 1) * probability
     return total
+
+
+def _smallest(slopes: Floats, intercepts: Floats, p: float) -> float:
+    """The smallest q ≥ 0 with p ≤ s·q + δ on all lines, at most 1."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a slope near 0 bounds nothing
+        return min(float(np.nanmax((p - intercepts) / slopes, initial=0.0)), 1.0)
 
 
 def critical_number(claim: Claim, level: float, guesses: int, canaries: int) -> int:
@@ -145,8 +151,8 @@ def _accuracy(slopes: Floats, intercepts: Floats, share: float) -> float:
     """The probability that one of a share of highest scores is that of a canary that was in, if the claim is tight."""
 
     def largest(q: float) -> float:
-        falling = float(np.max((1 - q - intercepts) / slopes))  # the least 1 − p, by the lines with p and q exchanged
-        return min(1.0, float(np.min(slopes * q + intercepts)), 1 - max(falling, 0.0))
+        # By the lines with 1 − q and 1 − p in place of p and q.
+        return min(1.0, float(np.min(slopes * q + intercepts)), 1 - _smallest(slopes, intercepts, 1 - q))
 
     q = halved(lambda q: q + largest(q) >= 2 * share, 0.0, 1.0, 2 * STEPS)[1]
     return largest(q) / (q + largest(q))

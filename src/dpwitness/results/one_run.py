@@ -13,7 +13,8 @@ class OneRun:
     """The result of an audit of one training run.
 
     `correct` of `guesses` guesses, of the `highest` and the `lowest` scores of `canaries` canaries, were right: those
-    guesses of all tried that speak most against the claim. `p_value` pays for the choice. `lower_bound`: the largest
+    guesses of all tried that speak most against the claim. `refutable`: whether any number of right guesses would have
+    refuted the claim. `p_value` pays for the choice. `lower_bound`: the largest
     parameter of the claim's family that is refuted at level `alpha`, 0 if none is. `detectable`: the smallest
     parameter, at least that of the claim, that would have been refuted with 95 % power by canaries that tell as much as
     it allows, each by its own score alone; infinite if no parameter would.
@@ -25,6 +26,7 @@ class OneRun:
     highest: int
     lowest: int
     correct: int
+    refutable: bool
     p_value: float
     lower_bound: float
     detectable: float
@@ -66,7 +68,10 @@ class OneRun:
             text = f"canaries that tell as much as {caught} allows would have been refuted with 95 % power"
         else:
             text = "no parameter would have been refuted with 95 % power: use more canaries"
-        return "\n".join([f"{head}; this is no proof of privacy", *lines, *wrapped(text)])
+        warning = (
+            "this is no proof of privacy" if self.refutable else "no number of right guesses would have refuted it"
+        )
+        return "\n".join([f"{head}; {warning}", *lines, *wrapped(text)])
 
     def __str__(self) -> str:
         return self.report()
