@@ -65,8 +65,8 @@ NOT_RUN = {
         "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'",
     ): ("needs another environment; the block above runs the same by dpw.remote"),
 }
-#: Modules that only the extra `libraries` installs; blocks that import one are left out where it is missing.
-LIBRARIES = ("diffprivlib", "opendp", "pydp")
+#: Modules of the extra `libraries`, and Opacus; blocks that import one are left out where it is missing.
+LIBRARIES = ("diffprivlib", "opacus", "opendp", "pydp")
 #: What .ci/run does in new environments.
 INSTALL = "pip install"
 
@@ -84,7 +84,7 @@ class Block:
 
     @property
     def libraries(self):
-        """The libraries of the extra that it imports, or whose functions it checks."""
+        """Those of `LIBRARIES` that it imports, or whose functions it checks."""
         imported = re.findall(r"^(?:import|from|\$ dpwitness check) (\w+)", self.text, re.MULTILINE)
         return [name for name in imported if name in LIBRARIES]
 
@@ -210,7 +210,7 @@ def test_a_page_does_what_it_says(page, tmp_path, capsys, monkeypatch):
             else:
                 assert (page.name, block.first_line) in NOT_RUN, "say in NOT_RUN why it cannot be run"
     if left_out:
-        pytest.skip(f"blocks of {page.name} need {', '.join(sorted(left_out))}: pip install '.[libraries]'")
+        pytest.skip(f"blocks of {page.name} need {', '.join(sorted(left_out))}: pip install '.[libraries]' opacus")
 
 
 def read_yaml(text):
