@@ -43,6 +43,7 @@ from dpwitness.search.pairs import (
     proposed,
     refuse_constant,
 )
+from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurable
 
 #: Seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
 EXPENSIVE: Final = 50e-6
@@ -54,6 +55,10 @@ MOST_PAIRS_IF_SLOW: Final = 12
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
 #: Seconds of a run above which a mechanism is very slow.
 VERY_SLOW_SECONDS: Final = 0.5
+#: The least mean number of runs of a leading pair before the other pairs join; ε = 2.5 refutes ε = 1 in about 200.
+LEADING_RUNS: Final = 96
+#: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
+LEADING_EPOCHS: Final = 3
 #: An epoch has at least 1/2 of a shard, 8 to 131 ms of runs, since learning from them takes 20 ms.
 EPOCH_PART_OF_SHARD: Final = 2
 #: The least number of epochs into which the runs that the user gives are divided.
@@ -142,20 +147,30 @@ def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str
     events: dict[frozenset[Hashable], list[Event]] = {}
     for candidate in attacked:
         events.setdefault(candidate.pair.key, []).append(candidate.event)
-    made = made_in_time(problem.candidates(), runner.searching())
-    pairs = list(islice(different(chain((found.pair for found in attacked), made)), most))
+    first = [found.pair for found in attacked]
+    made = chain(first, made_in_time(problem.candidates(), runner.searching()))
+    searched = not cost.slow and effort.search_runs is None  # whether some runs may be no evidence
+    leading = 0
+    if searched and not attacked and measurable(problem.mechanism):
+        every = different(chain(made, problem.unusual()))
+        ordered = by_sensitivity(every, runner.searching(), most, LEADING_PAIRS)
+        pairs, leading = ordered.pairs, ordered.leading
+    else:
+        pairs = list(islice(different(made), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
     # The epochs of slow mechanisms time each run, so that no run is made for timing alone.
     costs = Costs(runner.searching(), affordable_runs(problem, runner), timing=not cost.slow)
+    costs.of(problem.first)  # makes the cost of the relation's first pair the unit of costs
     courses = [
         PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
         for k, pair in enumerate(pairs)
     ]
-    searched = not cost.slow and effort.search_runs is None  # whether some runs may be no evidence
     kept = UNUSUAL_PLACES if searched and next(problem.unusual(), None) is not None else 0
     places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
-    return Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
+    later = courses[leading:] if leading else []
+    courses = courses[: len(courses) - len(later)]
+    return Epochs(problem, runner, effort, notes, costs, courses, places, kept, later, numbered=len(pairs))
 
 
 @dataclass(slots=True)
@@ -170,6 +185,7 @@ class Epochs:
     courses: list[PairWealth]
     places: int  # equal shares of the wealth, each for one pair or unused
     kept: int = 0  # places for unusual pairs
+    later: list[PairWealth] = field(default_factory=list)  # pairs that join unless the leading pairs win
     runs: int = 0
     searched: int = 0  # paired runs that are no evidence
     varied: bool = False
@@ -220,6 +236,8 @@ class Epochs:
         enough = enough_search(claim, self.effort)
         runner, least = self.runner.betting(left), self._least_of_epoch
         while self.runs < most:
+            if self.later and self._leading_ended:
+                self._join()
             course = next_pair(self.courses)
             n = min(max(course.runs // EPOCH_PART, least), most - self.runs)
             try:
@@ -240,7 +258,7 @@ class Epochs:
                     self.ended = "time"  # a run was cut off, and later bets would depend on its slowness
             if made < n or course.full:
                 return
-            if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
+            if log_wealth <= 0 and not self.later and min(course.runs for course in self.courses) >= enough:
                 return
             if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
                 self.varied = True
@@ -262,7 +280,18 @@ class Epochs:
     @property
     def _free(self) -> int:
         """The number of places without a pair."""
-        return self.places - len(self.courses)
+        return self.places - len(self.courses) - len(self.later)
+
+    @property
+    def _leading_ended(self) -> bool:
+        """Whether the leading pairs had their runs, and the bets on them have not won."""
+        epochs = sum(len(course.epochs[0]) for course in self.courses)
+        had = min(self.runs / LEADING_RUNS, epochs / LEADING_EPOCHS) >= len(self.courses)
+        return had and self._log_wealth() <= WON_NATS
+
+    def _join(self) -> None:
+        """Let the later pairs compete for runs."""
+        self.courses, self.later = [*self.courses, *self.later], []
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
         """Give a place each to at most `most` of the pairs without a place."""
@@ -274,6 +303,7 @@ class Epochs:
         """If nothing was won, bet on the unusual pairs that look best in a few runs, which are no evidence."""
         if not self.kept or self._log_wealth() > WON_NATS:
             return
+        self._join()
         most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART
         objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
         runner = self.runner.searching(LEFT_BY_UNUSUAL)
@@ -293,6 +323,7 @@ class Epochs:
 
         Raises the error where the pair had a bet, and where no pair is left.
         """
+        self._join()
         if course.runs or len(self.courses) == 1:
             raise error
         self.runner.leave_out(error)

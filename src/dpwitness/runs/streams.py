@@ -19,6 +19,7 @@ class Role(Enum):
     SHRINK = (0, (1 << 21) + 1)
     CELLS = (0, (1 << 21) + 2)  # next part: 0 for runs from which cells are learned, 1 for estimates of these cells
     ATTACK = (0, (1 << 21) + 4)  # a comparison of an attack's candidates, whose best one COMPARISON compares again
+    SENSITIVITY = (0, (1 << 21) + 5)  # runs that order the pairs; all pairs have the same stream
     BITS = (0, (1 << 21) + 9)  # outcomes whose last bits may tell D from D′; next: the pair, or MOST_PAIRS to count
     EPOCH = (3,)  # evidence, then the sample for the next bet; next parts: the numbers of the pair and of the epoch
     CONFIRM = (1,)  # evidence

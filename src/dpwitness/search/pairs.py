@@ -33,6 +33,7 @@ from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen, compared
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SeenOutcomes, counted
+from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurable
 from dpwitness.targets import target_of
 
 #: The number of paired search runs against a claim of ε ≥ 0.7.
@@ -65,6 +66,8 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 PAIR_NUMBERS: Final = 1 << 22
 #: The number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_TOGETHER: Final = 1 << 17
+#: The part of all search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all others.
+LEADING_PART: Final = 8
 #: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
 PROMISING_PAIRS: Final = 4
 #: The number of unusual pairs that join the search of the usual ones after the screening.
@@ -235,6 +238,22 @@ class Search:
             self._grow(seen, n * len(unusual) // len(seen), ranked=True)
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
+    def leading(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[SearchedPair]:
+        """The best of the pairs of the largest measured sensitivities, after a part of the budget; else no pair."""
+        if np.isinf(self.objective.stop_value) or not measurable(self.runner.mechanism):
+            return []
+        ordered = by_sensitivity(pairs, self.runner, LEADING_PAIRS, LEADING_PAIRS)
+        leading = [SearchedPair(pair, next(numbers)) for pair in ordered.pairs[: ordered.leading]]
+        return self.halve(leading, self.budget // LEADING_PART, 1) if leading else []
+
+    def promising(self, searched: Sequence[SearchedPair]) -> list[PromisingPair]:
+        """The pairs at the end of the search, with more runs if the search is thorough."""
+        more = self.budget // len(searched) if self.thorough else 0
+        return [
+            PromisingPair(pair=one.pair, sample=self.more(one, more), certain=one.found if one.certain else None)
+            for one in searched
+        ]
+
     def _share(self, pair: Pair, share: int) -> int:
         """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete per second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
@@ -356,6 +375,10 @@ def search(
     if early:
         state.priced(searched[0].pair)  # makes the cost of a usual pair the unit of costs
         others = unusual()
+        leading = state.leading([one.pair for one in (*searched, *others)], numbers)
+        if leading and leading[0].certain:
+            return state.promising(leading), state.spent
+        searched = [*leading, *searched]
         searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
     if len(searched) > 1:
         looked_at = {one.index for one in searched}
@@ -373,12 +396,7 @@ def search(
     else:
         searched = state.halve(searched, budget, 1)
         refuse_constant(problem.mechanism, first, state.late)
-    more = budget // len(searched) if state.thorough else 0
-    found = [
-        PromisingPair(pair=one.pair, sample=state.more(one, more), certain=one.found if one.certain else None)
-        for one in searched
-    ]
-    return found, state.spent
+    return state.promising(searched), state.spent
 
 
 def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
