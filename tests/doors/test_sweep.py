@@ -6,6 +6,7 @@ import sys
 import textwrap
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from types import SimpleNamespace
 from typing import Literal, Optional
 
@@ -95,7 +96,7 @@ def in_place_of_processes(monkeypatch):
 
             def end(self): ...
 
-        monkeypatch.setattr("dpwitness.sweeps.sweep.Child", Process)
+        monkeypatch.setattr("dpwitness.sweeps.interpreter.Child", Process)
 
     return install
 
@@ -197,7 +198,7 @@ def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "colours.jsonl"
     written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
-    monkeypatch.setattr(sweeps, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
+    monkeypatch.setattr(worker, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
     ran(place, "pytest_of_mine", in_place_of_processes)
     head, *results = map(json.loads, place.read_text().splitlines())
     assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
@@ -259,7 +260,7 @@ def test_what_hangs_is_killed(body, tmp_path):
 )
 def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
-    monkeypatch.setattr("dpwitness.sweeps.sweep.Child.ask", lambda *given: [answer])
+    monkeypatch.setattr("dpwitness.sweeps.interpreter.Child.ask", lambda *given: [answer])
     found = dpw.sweep(str(folder / "mine.py"), seed=1)[-1].run()
     assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
 
@@ -604,3 +605,189 @@ def choosing(
 
 def test_annotations_give_values():
     assert first_running(choosing)
+
+
+def of_column(df: "pd.DataFrame", column: str, epsilon: float = 1.0):  # noqa: F821  # as a module without pandas here
+    return float(df[column].sum())
+
+
+def of_text_column(df, col_name, epsilon):
+    return (df[col_name].str.len() == 1).sum()
+
+
+def of_categorical_columns(data, columns, epsilon):
+    return len(data[columns[0]].cat.categories)
+
+
+def without_missing(df, column, epsilon):
+    if df[column].isna().any():
+        raise ValueError("a value is missing")
+    return float(df[column].sum())
+
+
+@pytest.mark.parametrize(
+    ("function", "column", "missing"),
+    [
+        (of_column, "x", True),
+        (without_missing, "x", False),
+        (of_text_column, "y", False),
+        (of_categorical_columns, "z", False),
+    ],
+)
+def test_the_column_of_a_frame_has_the_type_on_which_the_function_runs(function, column, missing):
+    attempt = first_running(function)
+    said = "; numbers from 0 to 5, which is assumed" + missing * "; missing values, which it accepts"
+    assert attempt.adjacency == f"add-remove and replace-one{said}; column {column!r}"
+    assert [("missing=True" in str(one), one.form) for one in attempt.relations] == [(missing, "dataframe")] * 2
+
+
+def test_a_function_that_answers_for_each_row_of_a_frame_gets_one_row():
+    attempt = first_running(lambda df, column, epsilon: df[column].to_numpy() + 1.0)
+    assert attempt.adjacency == "any two values of one record; missing values, which it accepts; column 'x'"
+    sides = [side for pair in islice(attempt.relations[0].candidates(), 12) for side in pair.sides]
+    assert {len(side) for side in sides} == {1}
+    assert any(side["x"].isna().any() for side in sides)
+
+
+def formula(prob, eps, delta):
+    return float(np.log1p(prob * np.expm1(eps)).sum())
+
+
+def noisy_formula(prob, eps, delta):
+    return formula(prob, eps, delta) + np.random.laplace()  # noqa: NPY002  # as in many packages
+
+
+def test_a_formula_of_epsilon_and_settings_is_not_run():
+    why = "it returns the same twice for each input, and its parameter 'prob' is not known as data"
+    found = {try_attempt(one) for one in attempts_of(formula)}
+    assert why in found
+    assert "" not in found
+    assert first_running(noisy_formula)
+
+
+@pytest.mark.parametrize("name", ["rho", "n_users", "sample_rate", "alphabet_size", "noise: float", "cohort: str"])
+def test_a_setting_is_never_taken_for_data(name):
+    names = {}
+    exec(f"def calibrated({name}, epsilon, delta): ...", names)
+    assert refused(names["calibrated"])
+    assert not refused(lambda ages, epsilon, delta: len(ages))
+
+
+class Local:
+    """As many local mechanisms: ε belongs to the method, and what is fitted are private records."""
+
+    def fit(self, private_records):
+        raise AssertionError
+
+    def privatize_value(self, n: int, privacy_level):
+        assert privacy_level == 1.0
+        return n + np.random.laplace()  # noqa: NPY002
+
+
+def test_epsilon_may_belong_to_a_method_that_releases():
+    attempt = first_running(Local)
+    assert attempt.claim == dpw.PureDP(1.0)
+    assert attempt.adjacency == "numbers that differ by 1, which is assumed"
+
+
+@pytest.mark.parametrize("names", ["privacy_budget", "privacy_level", "eps, epsilon", "budget, epsilon_"])
+def test_names_of_epsilon(names):
+    """Neither a budget nor epsilon_ alone: they are also amounts of money and rates of exploration."""
+    namespace = {}
+    exec(f"def release(data, {names}):\n    return epsilon if 'epsilon' in vars() else data", namespace)
+    assert (describer_of(namespace["release"], "some.module:release") is None) == names.startswith("budget")
+
+
+def seeded(data, epsilon, seed: int):
+    assert isinstance(seed, int)
+    return len(data) + np.random.default_rng(seed).laplace()
+
+
+def test_a_seed_without_a_default_is_drawn_in_each_run():
+    attempt, rng = first_running(seeded), np.random.default_rng(1)
+    assert len({attempt.mechanism(rng, [1.0]) for _ in range(9)}) == 9
+
+
+class Generator:
+    """A generator of synthetic data: it learns nothing that has a public name."""
+
+    def __init__(self, epsilon):
+        self.mean = None
+
+    def fit(self, df):
+        self.mean = float(df["x"].mean())
+
+    def sample(self, n_records):
+        return [self.mean] * n_records
+
+
+class Model:
+    def __init__(self, epsilon):
+        self.mean = None
+
+    def fit(self, X: "pd.DataFrame", y: "pd.Series"):  # noqa: F821
+        self.mean = X.mean(axis=0).sum() + y.value_counts().sum()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+
+@pytest.mark.parametrize("thing", [Generator, Model])
+def test_a_fitted_object_releases_samples_or_predictions(thing):
+    attempt = first_running(thing)
+    pair = next(attempt.relations[0].candidates())
+    assert [len(attempt.mechanism(side)) for side in pair.sides] == [5, 5]
+    assert any(
+        attempt.mechanism(pair.data)[0] != attempt.mechanism(pair.neighbour)[0]
+        for pair in attempt.relations[0].candidates()
+    )
+
+
+def test_modules_without_a_case_are_named_with_the_reason(folder, monkeypatch, in_place_of_processes, capsys):
+    monkeypatch.chdir(folder)
+    line = "no case in colorsys: no name that it defines carries a claim or has a parameter epsilon"
+    assert main(["sweep", "mine.py", "colorsys", "--list"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    in_place_of_processes(lambda case: ("MechanismRaised", "not today"))
+    found, results = sweeps.run(listed("mine.py", "colorsys"))
+    assert line in sweeps.text_of(found, results).splitlines()
+    assert read_fields(Sweep, "sweep", found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ('[[3, 9], [], ""]', "is Python 3.9: a sweep needs 3.11 or later"),
+        (
+            '[[3, 99], [], "numpy: ImportError"]',
+            "is Python 3.99 and cannot import numpy: ImportError: install dpwitness",
+        ),
+        ("hello", "is not an interpreter of Python that runs"),
+        (None, "is not a program: give the path of an interpreter"),
+    ],
+)
+def test_an_interpreter_that_cannot_run_a_sweep_is_refused(tmp_path, printed, said, capsys):
+    program = tmp_path / "python"
+    if printed is not None:
+        program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        program.chmod(0o755)
+    assert said in refusal(capsys, "sweep", "colorsys", "--python", program)
+
+
+@pytest.mark.campaign
+def test_another_interpreter_runs_a_sweep(folder, tmp_path, capsys):
+    """Its own packages come first, and those of dpwitness after them."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "only_there.py").write_text("def total(data, epsilon):\n    return float(sum(data))\n")
+    (theirs / "click.py").write_text("raise ImportError('an old version')\n")
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{theirs}${{PYTHONPATH:+:$PYTHONPATH}}" exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    found = Sweep.of(["only_there", "colorsys"], Effort(alpha=1e-3, max_time=20, seed=1), None, str(program))
+    assert [str(case) for case in found.cases] == ["only_there.total"]
+    assert list(found.without) == ["colorsys"]
+    assert found.cases[0].run().status == "refuted"
+    assert read_fields(Case, "case", json.loads(json.dumps(found.cases[0].to_json()))) == found.cases[0]
+    assert "no_such_module_here" in refusal(capsys, "sweep", "no_such_module_here", "--python", program)

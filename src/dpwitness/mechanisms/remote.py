@@ -141,6 +141,15 @@ class RemoteFunction(OutsideFunction):
         raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which dpwitness cannot read")
 
 
+def program_of(python: str | os.PathLike[str]) -> str:
+    """The absolute path of an interpreter, given by its path or name. Raises `InvalidParameter`."""
+    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
+    program = shutil.which(named)
+    if program is None:
+        raise InvalidParameter(f"python={named!r} is not a program: give the path of an interpreter, as env/bin/python")
+    return os.path.abspath(program)
+
+
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = REMOTE_SECONDS) -> RemoteFunction:
     """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
@@ -165,10 +174,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     UnknownTarget
         If there is no such file or function, or the import raises an exception.
     """
-    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
-    program = shutil.which(named)
-    if program is None:
-        raise InvalidParameter(f"python={named!r} is not a program: give the path of an interpreter, as env/bin/python")
+    program = program_of(python)
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
         raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
@@ -176,7 +182,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
         if not Path(place).is_file():
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
-    return RemoteFunction(os.path.abspath(program), place, name, seconds("max_time", max_time))
+    return RemoteFunction(program, place, name, seconds("max_time", max_time))
 
 
 def _shaped(found: list[object], sides: int, runs: int) -> bool:

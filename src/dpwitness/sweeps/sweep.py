@@ -1,37 +1,31 @@
 """A sweep: the cases of some modules, their shares of α, their processes, the file of results, and the table."""
 
 import hashlib
-import inspect
 import json
-import os
-import pkgutil
-import sys
 import textwrap
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from types import ModuleType
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from dpwitness import checks, errors
-from dpwitness.checks import brief, json_value, on_one_line, one_line
+from dpwitness.checks import brief, json_value, one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.errors import InvalidData, InvalidParameter, UnknownTarget
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
-from dpwitness.mechanisms.catalog import load_module
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Unreadable
+from dpwitness.mechanisms.remote import REMOTE_SECONDS, program_of
 from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.runs.executors import THREAD_VARIABLES
-from dpwitness.sweeps.describers import Recipe, describer_of
-from dpwitness.sweeps.worker import NOT_REFUTED, REFUTED, STATUSES, CaseResult
+from dpwitness.sweeps.describers import Recipe
+from dpwitness.sweeps.interpreter import start_worker
+from dpwitness.sweeps.worker import NOT_REFUTED, REFUTED, STATUSES, CaseResult, Listing
 
 #: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
@@ -48,6 +42,8 @@ class Case(Recipe, JsonFields):
     max_time: float
     seed: Count
     records: str | None = None  # a CSV file of records to start from
+    # The interpreter that runs the case; None for the one that runs the sweep, and in files of earlier versions.
+    python: str | None = field(default=None, metadata={"json": "sparse"})
 
     def __str__(self) -> str:
         return self.name
@@ -73,10 +69,7 @@ class Case(Recipe, JsonFields):
         """
         if self.refused:
             return CaseResult(case=self.name, error="InvalidParameter", why=self.refused)
-        path = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
-        # One core a case: libraries of linear algebra take all cores, and cases run side by side.
-        environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ, "PYTHONPATH": path}
-        child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
+        child = start_worker(self.python)
         try:
             (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
             result = read_result(CaseResult, "answer", answer)
@@ -99,11 +92,12 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    # Versions of the packages swept, by name; empty before `run`, and in files of earlier versions.
+    # Versions of the packages swept, by name; empty in files of earlier versions, as the modules without a case are.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
+    without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})  # the reason by module
 
     @classmethod
-    def of(cls, modules: Sequence[str], effort: Effort, records: str | None) -> "Sweep":
+    def of(cls, modules: Sequence[str], effort: Effort, records: str | None, python: str | None = None) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
         seed = cast("int", effort.seed)  # `Effort` has chosen one
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
@@ -114,15 +108,13 @@ class Sweep(JsonFields):
             checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
             read_frame(records)  # so that errors are raised here, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
-        found = [one for name in names for one in recipes_of(name)]
-        if not found:
-            inside = pkgutil.iter_modules(getattr(sys.modules.get(names[0]), "__path__", ()), f"{names[0]}.")
-            within = ", ".join([one.name for one in inside][:8])
-            said = "no name that it defines carries a claim or has a parameter epsilon"
-            raise InvalidParameter(f"{', '.join(names)}: {said}" + (f"; modules within: {within}" if within else ""))
+        python = None if python is None else program_of(python)
+        found = Listing.of(names) if python is None else listing_in(python, names)
+        if not found.recipes:
+            raise InvalidParameter("; ".join(f"{name}: {why}" for name, why in found.without.items()))
         number: Counter[str] = Counter()  # names identify results, so the second case of a name gets a number
         cases = []
-        for place, describer, recipe in found:
+        for place, describer, recipe in found.recipes:
             module, _, name = place.rpartition(":")
             name = f"{stem_of(module)}.{name}" + (f"({recipe.label})" if recipe.label else "")
             number[name] += 1
@@ -131,17 +123,35 @@ class Sweep(JsonFields):
                 name=name,
                 place=place,
                 describer=describer,
-                alpha=effort.alpha / len(found),
+                alpha=effort.alpha / len(found.recipes),
                 max_time=effort.max_time,
                 seed=seed_of(seed, name),
                 records=None if records is None else str(Path(records).resolve()),
+                python=python,
                 **asdict(recipe),
             )
             cases.append(case)
         return cls(
             modules=names, alpha=effort.alpha, max_time=effort.max_time, seed=seed, cases=tuple(cases),
-            records_digest=digest,
+            records_digest=digest, code=found.code, without=found.without,
         )  # fmt: skip
+
+
+def listing_in(python: str, modules: Sequence[str]) -> Listing:
+    """The listing of modules that another interpreter imports. Raises as `Listing.of` does, and `InvalidParameter`."""
+    child = start_worker(python)
+    try:
+        (answer,) = child.ask(json.dumps({"modules": modules}).encode() + b"\n", 1, REMOTE_SECONDS)
+    except (errors.MechanismError, Unreadable) as error:
+        raise InvalidParameter(f"python={python!r} cannot list the cases of {', '.join(modules)}: {error}") from error
+    finally:
+        child.end()
+    if raised := cast("dict[str, Any]", answer).get("raised"):
+        kind, text = raised[2:4]
+        raise UnknownTarget(text if kind == "UnknownTarget" else f"{python}: {kind}: {text}")
+    found = cast("dict[str, Any]", answer)
+    recipes = [(place, describer, Recipe(**recipe)) for place, describer, recipe in found["recipes"]]
+    return Listing(recipes=recipes, without=found["without"], code=found["code"])
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -155,42 +165,13 @@ def stem_of(module: str) -> str:
     return Path(module).stem if module.endswith(".py") else module
 
 
-def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
-    """The recipes of a module, each with its place and its describer. Raises `UnknownTarget`."""
-    for name, thing in names_of(load_module(module)):
-        place = f"{module}:{name}"
-        if (found := describer_of(thing, place)) is None:
-            continue
-        try:  # settings as the file of the sweep will have them
-            recipes = [
-                replace(one, settings=json.loads(json.dumps(dict(one.settings))))
-                for one in found[1].recipes(thing, place)
-            ] or [Recipe(refused="it cannot be described: there is no recipe")]
-        except Exception as error:  # for an unexpected signature the case is listed, and not run
-            recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
-        yield from ((place, found[0], one) for one in recipes)
-
-
-def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
-    listed = getattr(module, "__all__", None)
-    seen: set[int] = set()
-    for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):
-        with suppress(Exception):  # a listed name may be missing, and a thing may fail when it is inspected
-            thing = getattr(module, name)
-            home = (getattr(thing, "__module__", None) if callable(thing) else None) or module.__name__
-            own = not name.startswith("_") and f"{home}.".startswith(f"{module.__name__}.")
-            if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
-                seen.add(id(thing))  # a second name of it is left out
-                yield name, thing
-
-
 def sweep(
     *modules: str,
     alpha: float = 1e-3,
     max_time: float | str = 20.0,
     seed: int | None = None,
     records: str | None = None,
+    python: str | None = None,
 ) -> list[Case]:
     """List the names in modules that claim privacy, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
@@ -209,6 +190,9 @@ def sweep(
         The seed of all runs; by default a new one.
     records
         A CSV file of records to start from, for mechanisms that take tables.
+    python
+        The interpreter of another environment, in which the modules are imported and the cases run; dpwitness need not
+        be installed there if both interpreters have the same minor version.
 
     Returns
     -------
@@ -223,7 +207,7 @@ def sweep(
         For settings that make no sense, and if no name in the modules states a claim.
     """
     effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
-    return list(Sweep.of(modules, effort, records).cases)
+    return list(Sweep.of(modules, effort, records, python).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -269,9 +253,6 @@ def run(
     number of cases.
     """
     results: dict[str, CaseResult] = {}
-    known = packages_distributions()
-    packages = {package for name in wanted.modules for package in known.get(name.partition(".")[0], ())}
-    wanted = replace(wanted, code={name: version(name) for name in sorted({"dpwitness", *packages})})
     if output is not None:
         check_writable(output)
         if Path(output).is_file() and Path(output).stat().st_size:
@@ -316,6 +297,8 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult]) -> str:
         *(["interrupted: the same command with the same --output goes on"] if left else []),
         "",
         table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=width),
+        *([""] if sweep.without else []),
+        *(f"no case in {name}: {why}" for name, why in sweep.without.items()),
     ]
     given = {case.name: case.settings.get("parameters", {}) for case in sweep.cases}
     for one in ordered[: counted[REFUTED]]:

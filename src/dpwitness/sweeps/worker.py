@@ -1,17 +1,22 @@
-"""The process of one case, and its result: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON.
+"""The process of a sweep: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON, and is then killed.
 
-The process is started for one case and killed after it.
+It checks one case, or lists the cases of modules that another interpreter imports.
 """
 
 import inspect
 import json
 import os
+import pkgutil
+import sys
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from importlib.metadata import packages_distributions, version
 from itertools import islice
+from types import ModuleType
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -20,15 +25,17 @@ from dpwitness.checks import class_and_text, on_one_line, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
-from dpwitness.mechanisms.catalog import load_object
+from dpwitness.mechanisms.catalog import load_module, load_object
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.describers import Attempt, Recipe, registered
+from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 
 #: STATUSES has the statuses of cases, in their order in the table.
 REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
+#: FOR_EACH_RECORD is the reason why a local mechanism is not run on records of several people.
+FOR_EACH_RECORD: Final = "it returns an entry for each record: its claim is about one record, and not about a dataset"
 #: CASE_VARIABLE is the environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE_VARIABLE: Final = "DPWITNESS_SWEEP_CASE"
 
@@ -64,6 +71,75 @@ class CaseResult(JsonFields):
         if verdict.floating_point is not None:
             told += "; its last bits leak"
         return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The recipes in modules; the modules without one, and why; the versions of the packages, by name."""
+
+    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
+    without: Mapping[str, str]
+    code: Mapping[str, str]
+
+    @classmethod
+    def of(cls, modules: Sequence[str]) -> "Listing":
+        """Import modules, and list what they hold. Raises `UnknownTarget`."""
+        found = {name: [*recipes_of(name)] for name in modules}
+        return cls(
+            recipes=[one for recipes in found.values() for one in recipes],
+            without={name: reason_without(name) for name, recipes in found.items() if not recipes},
+            code=versions_of(modules),
+        )
+
+
+def reason_without(module: str) -> str:
+    """The reason why a module, which is imported, has no case."""
+    inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
+    within = ", ".join([one.name for one in inside][:8])
+    said = "no name that it defines carries a claim or has a parameter epsilon"
+    return said + (f"; modules within: {within}" if within else "")
+
+
+def versions_of(modules: Sequence[str]) -> dict[str, str]:
+    """The versions of dpwitness and of the packages that modules belong to, by name."""
+    known = packages_distributions()
+    packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
+    return {name: version(name) for name in sorted({"dpwitness", *packages})}
+
+
+def answer(request: dict[str, Any]) -> dict[str, object]:
+    """The result of a `Case`, or the listing of modules, as JSON values. Raises errors of the listing."""
+    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
+
+
+def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
+    """The recipes of a module, each with its place and its describer. Raises `UnknownTarget`."""
+    for name, thing in names_of(load_module(module)):
+        place = f"{module}:{name}"
+        if (found := describer_of(thing, place)) is None:
+            continue
+        try:  # settings as the file of the sweep will have them
+            recipes = [
+                replace(one, settings=json.loads(json.dumps(dict(one.settings))))
+                for one in found[1].recipes(thing, place)
+            ] or [Recipe(refused="it cannot be described: there is no recipe")]
+        except Exception as error:  # for an unexpected signature the case is listed, and not run
+            recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
+        yield from ((place, found[0], one) for one in recipes)
+
+
+def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
+    listed = getattr(module, "__all__", None)
+    seen: set[int] = set()
+    for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):
+        with suppress(Exception):  # a listed name may be missing, and a thing may fail when it is inspected
+            thing = getattr(module, name)
+            home = (getattr(thing, "__module__", None) if callable(thing) else None) or module.__name__
+            own = not name.startswith("_") and f"{home}.".startswith(f"{module.__name__}.")
+            if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
+                seen.add(id(thing))  # a second name of it is left out
+                yield name, thing
 
 
 def answer_case(case: dict[str, Any]) -> dict[str, object]:
@@ -153,15 +229,19 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 
     The outcomes do not decide the choice: only whether the attempt runs, and the number of entries it returns.
     """
-    said = ""
+    said, each = "", set[object]()  # the forms of records for each of which an entry was returned
     for number, attempt in enumerate(attempts):
+        form = getattr(attempt.relations[0], "form", None) if attempt.of_records else None
+        if form in each:
+            continue
         why = try_attempt(attempt)
+        each |= {form} if why == FOR_EACH_RECORD else set()
         if not why:
             return number, attempt
         said = said or why
         if time.monotonic() > until:
             break
-    raise InvalidParameter(said or "no known input fits its parameters")
+    raise InvalidParameter(FOR_EACH_RECORD if each else said or "no known input fits its parameters")
 
 
 def try_attempt(attempt: Attempt) -> str:
@@ -170,7 +250,7 @@ def try_attempt(attempt: Attempt) -> str:
     first = list(islice(attempt.relations[0].candidates(), 40))
     smallest = sorted(first, key=lambda pair: sum(map(count_entries, pair.sides)))[:1] if attempt.strict else []
     inputs = [side for pair in [*smallest, *first[:6]] for side in pair.sides]
-    said, lengths = "", []
+    said, lengths, random = "", [], not attempt.unknown
     for side in inputs:
         try:
             with warnings.catch_warnings(record=True, action="always") as warned:
@@ -181,13 +261,16 @@ def try_attempt(attempt: Attempt) -> str:
             if output is None:
                 raise TypeError("it returned nothing")
             lengths.append((count_entries(side), count_entries(output)))
+            random = random or repr(output) != repr(signature.call(side, rng, 1))
         except Exception as error:
             said = said or class_and_text(error)
             if attempt.strict:
                 return said
+    if lengths and not random:
+        return f"it returns the same twice for each input, and its parameter {attempt.unknown!r} is not known as data"
     several = {records for records, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
-        return "it returns an entry for each record: its claim is about one record, and not about a dataset"
+        return FOR_EACH_RECORD
     enough = lengths and 2 * len(lengths) >= len(inputs)
     return "" if enough else said or "no known input fits its parameters"
 
@@ -199,4 +282,4 @@ def count_entries(value: Any) -> int:
 
 
 if __name__ == "__main__":
-    serve(answer_case)
+    serve(answer)

@@ -1,4 +1,4 @@
-"""Functions and classes of any library whose signature shows a claim: a parameter named epsilon or eps.
+"""Functions and classes of any library whose signature shows a claim: a parameter for ε, as epsilon or eps.
 
 Parameters get values by their names, annotations and defaults; the form of the data is found by trying. A signature
 does not state which inputs are neighbours, and prose is not read. So the claim is tested under every relation that it
@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.claims import ApproxDP
-from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, LEGACY_NAME, SIZE_NAMES
+from dpwitness.mechanisms.signature import DELTA_NAMES, GENERATOR_NAMES, LEGACY_NAME, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import target_of
@@ -30,6 +30,8 @@ EMPTY: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
+#: CLAIM_NAMES has the names of parameters for the ε of a claim; the first of them in a signature is its ε.
+CLAIM_NAMES: Final = ("epsilon", "eps", "privacy_budget", "privacy_level")
 #: LABEL_RANGE has the bounds of the labels of a regression, which differ from the bounds of features.
 LABEL_RANGE: Final = (0.0, 1.0)
 #: BOUNDS_NAMES has the names of parameters for a pair of bounds.
@@ -55,21 +57,47 @@ DATA_NAMES: Final = (
     *NUMBER_NAMES, "data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset",
     "scores", "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
+#: SETTING_NAMES matches names of parameters that never take data.
+SETTING_NAMES: Final = re.compile(
+    r"^(?:n|num|dim|no)(?:_|$)|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
+)
+#: FRAME_NAMES matches names of parameters for a DataFrame.
+FRAME_NAMES: Final = re.compile(r"^df(?:_|$)|frame$")
+#: COLUMN_NAMES has the names of parameters for the name of a column, or the names of columns, of a frame.
+COLUMN_NAMES: Final = (
+    "column", "col", "column_name", "col_name", "colname", "feature", "field", "attribute", "columns", "cols",
+    "features", "fields", "attributes",
+)  # fmt: skip
+#: SEED_NAMES has the names of parameters for an integer that seeds the noise: one without a default is drawn anew.
+SEED_NAMES: Final = ("seed", "random_seed")
 #: LABEL_NAMES has the names of parameters for labels.
-LABEL_NAMES: Final = ("y", "labels", "target", "targets")
+LABEL_NAMES: Final = ("y", "Y", "labels", "target", "targets")
 #: PARAMETER_VALUES has values for parameters without a default, by name.
 PARAMETER_VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
     "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
-#: METHOD_NAMES has the names of methods that release something about data; the first one in a class is called.
-METHOD_NAMES: Final = (
-    "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
-    "estimate", "sanitize", "sanitise", "run", "__call__",
-)  # fmt: skip
+#: RELEASE_VERBS has the names of methods that add noise to data, alone or before an underscore, as in release_count.
+RELEASE_VERBS: Final = ("randomise", "randomize", "privatise", "privatize", "add_noise", "release")
+#: METHOD_NAMES has the names of other methods that release something about data. They come after the verbs, since a
+#: class that randomises records may also be fitted to randomised records.
+METHOD_NAMES: Final = ("fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "__call__")
+#: SAMPLES is the number of samples that a fitted generator of synthetic data releases, and of predictions of a model.
+SAMPLES: Final = 5
 #: ADJACENCIES has the adjacencies that a claim about records may mean.
 ADJACENCIES: Final = ("add-remove", "replace-one")
+
+
+def released_by(estimator: Any, features: Any, ends: tuple[float, float]) -> object:
+    """What a fitted estimator releases: what it learned, else samples, else predictions for features in a range."""
+    if found := learned_values(estimator):
+        return found
+    if callable(sample := getattr(estimator, "sample", None)):
+        return sample(SAMPLES)
+    width = np.ndim(features) == 2 and np.shape(features)[1]
+    points = np.linspace(*ends, SAMPLES)
+    return estimator.predict(np.tile(points[:, None], width) if width else points)
 
 
 def learned_values(estimator: object) -> dict[str, object]:
@@ -91,12 +119,13 @@ class Signatures:
     """The describer of plain signatures with ε, and of functions marked by `@target`."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether the thing is a function or a class with a parameter for ε."""
+        """Whether the thing is a function, or a class or its method that takes data, with a parameter for ε."""
         if not (inspect.isclass(thing) or inspect.isroutine(thing)):
             return False
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
             return False
-        return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
+        own = {**parameters_of(thing), **(method_of(thing)[1] if inspect.isclass(thing) else {})}
+        return target_of(thing) is not None or any(name in own for name in CLAIM_NAMES)
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """One recipe for each choice of bounds; a refused recipe if a parameter has no known value."""
@@ -144,26 +173,34 @@ class Taking:
     def __init__(self, thing: Any, ends: tuple[float, float], values: Mapping[str, Any]) -> None:
         self.thing, self.ends, self.made, self.own = thing, ends, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
-        self.all, self.data = {**self.taking, **self.own}, data_of(self.taking)
+        self.all = {**self.taking, **self.own}
+        self.data = data_of(self.taking, self.method)
         labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is EMPTY for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
         pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
-        self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.all))
-        epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # if both occur, eps is not the ε
+        epsilon = next((name for name in CLAIM_NAMES if name in self.all), "")  # if both occur, eps is not the ε
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
-        other = {self.data, *labels, *GENERATOR_NAMES, *SIZE_NAMES}
+        free = {name for name, one in self.all.items() if one.default is EMPTY and one.annotation is not int}
+        self.columns = [name for name in COLUMN_NAMES if name in free - {self.data}]
+        annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
+        self.takes_frame = bool(self.columns or annotated or FRAME_NAMES.search(str(self.data)))
+        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is EMPTY]
+        other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
+        self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.given))
+        self.clippings = (True, False) if self.bounded else (False,)
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is EMPTY}
 
-    def call(self, value: Any, rng: Any = None, *, public: bool = False) -> object:
+    def call(self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x") -> object:
         """Run the function, or make an object of the class and run its method, on an input.
 
-        `public`: with a public record of each class, since many classifiers refuse a single class.
+        `public`: with a public record of each class, since many classifiers refuse a single class. `column`: the name
+        of the column of a frame, for functions that take one.
         """
         if getattr(value, "shape", None) == ():
             value = (value.item(),)
@@ -172,23 +209,31 @@ class Taking:
             value = np.vstack([features, np.full((2, features.shape[1]), self.ends[0])]), np.append(classes, [0, 1])
         elif not self.labelled:
             value = (value,)
-        named = {**self.given, **dict.fromkeys(self.random, rng), **dict(zip(self.inputs, value, strict=False))}
+        inputs = {name: as_annotated(one, self.taking[name]) for name, one in zip(self.inputs, value, strict=False)}
+        named = {**self.given, **dict.fromkeys(self.random, rng), **inputs}
+        named |= {name: [column] if name.endswith("s") else column for name in self.columns}
+        named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
         if self.method is None:
             return self.thing(**named)
         made = self.thing(**{name: one for name, one in named.items() if name in self.own})
         found = getattr(made, self.method)(**{name: one for name, one in named.items() if name in self.taking})
-        return learned_values(found) if self.method == "fit" else found
+        if self.method != "fit":
+            return found
+        return released_by(made if found is None else found, value[0], self.ends)
 
-    def attempt(self, relations: Sequence[Relation], adjacency: str, *, public: bool = False, **more: Any) -> Attempt:
-        """The attempt at these relations. `public`: see `call`; `more`: further fields of the attempt."""
-        call = partial(self.call, public=public)
-        run = (lambda rng, data: call(data, rng)) if self.random - {LEGACY_NAME} else lambda data: call(data)
+    def attempt(
+        self, relations: Sequence[Relation], adjacency: str, *, public: bool = False, column: str = "x", **more: Any
+    ) -> Attempt:
+        """The attempt at these relations. `public`, `column`: see `call`; `more`: further fields of the attempt."""
+        call, draws = partial(self.call, public=public, column=column), self.seeds or self.random - {LEGACY_NAME}
+        run = (lambda rng, data: call(data, rng)) if draws else lambda data: call(data)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
             claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
+            unknown="" if self.data in DATA_NAMES or self.labelled else str(self.data),
             **more,
         )
 
@@ -200,8 +245,9 @@ class Taking:
         (low, high), bounded, attempt = self.ends, self.bounded, self.attempt
         sensitive = bool(set(SENSITIVITY_NAMES) & set(self.all))
         numeric = self.data in NUMBER_NAMES or (self.data and self.taking[self.data].annotation in (float, int))
+        numeric = numeric and (not self.made or str(self.method).startswith(RELEASE_VERBS))
         within = ((low, high), (low, (low + high) / 2))
-        if sensitive or (numeric and not self.made and not bounded):
+        if sensitive or (numeric and not bounded):
             values, told = [0.0, 1.0, 10.0], "numbers that differ by 1, which is assumed"
             if sensitive:
                 values = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
@@ -210,7 +256,7 @@ class Taking:
                 yield attempt([pairs(*((kind(one), kind(one) + 1) for one in values))], told)
             if sensitive and not bounded:
                 yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
-        elif numeric and not self.made:
+        elif numeric:
             span, told = high - low, f"any two numbers from {low:g} to {high:g}"
             beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
             yield attempt([beyond, pairs(*within)], f"{told}, and beyond", strict=True)
@@ -220,6 +266,9 @@ class Taking:
         yield from self.of_records(given)
         if not self.labelled:  # a mechanism that answers for each record makes a claim about one record
             told = "any two values of one record"
+            for domains, form, base, column in self.frames() if self.takes_frame else ():
+                one = [records(each, adjacency="replace-one", size=1, form=form, base=base[:1]) for each in domains]
+                yield attempt(one, told + self.frame_text(domains, column), strict=True, column=column)
             yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
             if bounded:
                 yield attempt([pairs(*((np.array([one]), np.array([other])) for one, other in within))], told)
@@ -232,11 +281,14 @@ class Taking:
                 relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
                 yield self.attempt(relations, f"{both}, of the records given", of_records=True)
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
-        for domains, form, base in self.forms():
+        for domains, form, base, column in self.forms():
             final = len(domains) - 1
-            # A mechanism may refuse few records or a single class, so the last attempt is not strict.
-            strict_ones = product(range(len(domains)), sizes, publics, [True])
-            for first, least, public, strict in [*strict_ones, (final, sizes[-1], False, False)]:
+            tried = [*product(range(len(domains)), sizes, publics, [True])]
+            # A mechanism may refuse few records or a single class, so the last attempts are not strict, except for
+            # values that many mechanisms refuse.
+            missing = self.frame_text(domains, "") if form == "dataframe" else ""
+            tried += [] if missing else [(final, least, False, False) for least in dict.fromkeys((sizes[-1], 4))]
+            for first, least, public, strict in tried:
                 relations = [
                     records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
                     for domain, adjacency in product(domains[first:], ADJACENCIES)
@@ -246,35 +298,71 @@ class Taking:
                     said = ""
                 elif self.bounded:
                     said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
-                yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict)
+                said += self.frame_text(domains, column) if form == "dataframe" else ""
+                yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict, column=column)
 
-    def forms(self) -> Iterator[tuple[list[Any], str, Any]]:
-        """Domains of records, for each choice of clipping; the form of the input; and records to start from.
+    def forms(self) -> Iterator[tuple[list[Any], str, Any, str]]:
+        """Domains of records, for each choice of clipping; the form; records to start from; the column to be named.
 
         The records to start from have labels of both classes, as many classifiers require.
         """
-        (low, high), clippings = self.ends, (True, False) if self.bounded else (False,)
+        (low, high), clippings = self.ends, self.clippings
         reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
         if self.labelled:
             steps = np.linspace(0.0, 1.0, 10)
             features = low + (high - low) * steps
             if self.classifies:
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
-                yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5)
+                yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5), ""
             labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in clippings]
             domains = [((real,), label) for real, label in zip(reals, labels, strict=True)]
-            yield domains, "xy", (features[:, None], steps)
+            yield domains, "xy", (features[:, None], steps), ""
+            return
+        if self.takes_frame:
+            yield from self.frames()
             return
         if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
             missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
-            yield from ((missing, form, None) for form in ("array", "list"))
+            yield from ((missing, form, None, "") for form in ("array", "list"))
         texts = categories("a", "b", "c")
-        yield from ((reals, form, None) for form in ("array", "list"))
-        yield [integers(int(low), int(high))], "list", None
-        yield [(real, real) for real in reals], "array", None
-        yield [texts], "list", None
-        yield [{"x": real, "y": texts} for real in reals], "dataframe", None
-        yield [categories(False, True)], "list", None
+        yield from ((reals, form, None, "") for form in ("array", "list"))
+        yield [integers(int(low), int(high))], "list", None, ""
+        yield [(real, real) for real in reals], "array", None, ""
+        yield [texts], "list", None, ""
+        yield from self.frames()
+        yield [categories(False, True)], "list", None, ""
+
+    def frame_text(self, domains: Sequence[Any], column: str) -> str:
+        """What is assumed of a frame, for people; empty for a frame without missing values and named columns."""
+        missing = "; missing values, which it accepts" if "missing=True" in str(domains[0]) else ""
+        return missing + (f"; column {column!r}" if column else "")
+
+    def frames(self) -> Iterator[tuple[list[Any], str, Any, str]]:
+        """Frames with a column of numbers, of texts and of a categorical type, as `forms` gives them.
+
+        Numbers of a frame may be missing: a column of pandas has NaN for a missing number, unlike an array or a list.
+        """
+        import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
+
+        base = pd.DataFrame({"x": [*self.ends] * 2, "y": list("abca"), "z": pd.Categorical(list("abca"))})
+        texts = categories("a", "b", "c")
+        for names, column in [("xyz", one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]:
+            for missing in (True, False) if column in ("x", "") else (False,):
+                reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
+                domains = [{name: {"x": real}.get(name, texts) for name in names} for real in reals]
+                yield domains, "dataframe", base[[*names]], column
+
+
+def as_annotated(value: Any, parameter: inspect.Parameter) -> Any:
+    """An array as the Series or the DataFrame of pandas that its parameter is annotated with; else the value itself."""
+    wanted = str(parameter.annotation)
+    if type(value) is not np.ndarray or not re.search(r"\b(pd|pandas)\b", wanted):
+        return value
+    import pandas as pd
+
+    if value.ndim == 1:
+        return pd.Series(value, name="x") if "Series" in wanted else value
+    return pd.DataFrame(value, columns=[f"x{k}" for k in range(value.shape[1])]) if "DataFrame" in wanted else value
 
 
 def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -282,6 +370,8 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, one in own.items():
+        if name in BOUNDS_NAMES and one.default is None and "dict" in str(one.annotation).lower():
+            continue  # bounds by column, in a form of the library's own
         if name in known:
             found[name] = known[name]
         elif name in DELTA_NAMES:
@@ -293,7 +383,9 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
             unknown += [name] if may_restrict(name, one.default) else []
         else:
             found[name] = PARAMETER_VALUES.get(name, value_of_type(one.annotation))
-            if found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
+            if "clip" in name:  # the mechanism itself clips to it
+                found[name] = found[name] or 1.0
+            elif found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
                 unknown.append(name)
     return found, unknown
 
@@ -330,19 +422,37 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
-def data_of(own: Parameters) -> str | None:
-    """The name of the parameter that takes data: a usual name, else the first parameter without a default."""
-    other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
-    other |= {*LABEL_NAMES, *PARAMETER_VALUES, *chain(*END_NAMES)}
+def data_of(own: Parameters, method: str | None = None) -> str | None:
+    """The name of the parameter that takes data: a usual name, else the first parameter without a default.
+
+    None if the first parameter is not known as data and is a number, a text or a setting, unless it is that of a method
+    whose name is one of `RELEASE_VERBS`.
+    """
+    other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
+    other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
     free = [name for name, one in own.items() if one.default is EMPTY]
-    return next((name for name in free if name in DATA_NAMES), next((name for name in free if name not in other), None))
+    if usual := next((name for name in free if name in DATA_NAMES), None):
+        return usual
+    releases = str(method).startswith(RELEASE_VERBS)
+    first = next((name for name in free if name not in other and (releases or name not in PARAMETER_VALUES)), None)
+    if first is None or releases:
+        return first
+    if SETTING_NAMES.search(first):
+        return None
+    known = FRAME_NAMES.search(first) or first.rpartition("_")[2] in DATA_NAMES
+    return first if known or own[first].annotation not in (int, float, str, bool) else None
 
 
-def method_of(thing: object) -> tuple[str | None, Parameters]:
+def method_of(thing: Any) -> tuple[str | None, Parameters]:
     """The method of a class that releases something about data, and its parameters; None without such a method."""
-    own = {name: getattr(thing, name, None) for name in METHOD_NAMES}
-    found = ((name, parameters_of(one, bound=True)) for name, one in own.items() if callable(one))
-    return next(((name, taken) for name, taken in found if data_of(taken) is not None), (None, {}))
+    verbs = [name for verb in RELEASE_VERBS for name in dir(thing) if name == verb or name.startswith(f"{verb}_")]
+    for name in (*verbs, *METHOD_NAMES):
+        if callable(one := getattr(thing, name, None)):
+            static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
+            taken = parameters_of(one, bound=not static)
+            if data_of(taken, name) is not None:
+                return name, taken
+    return None, {}
 
 
 #: DESCRIBER is the describer of signatures.
