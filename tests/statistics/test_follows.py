@@ -126,6 +126,7 @@ BROKEN = {
     "one seed": (lambda size: np.random.default_rng(1).laplace(size=size), LAPLACE, 50, "repeat an earlier value"),
     "support": (lambda rng, size: rng.normal(size=size), stats.expon(), 16, "draw 1 is -.*, which has probability 0"),
     "half": (lambda rng: rng.poisson(3) / 2, stats.poisson(3), 16, r"draw \d+ is \d\.5, which has probability 0"),
+    "a cell of all": (lambda rng, size: rng.random(size), stats.gamma(1e-3), 50, "values from .* have probability"),
     "NaN": (lambda: math.nan, stats.poisson(3), 16, "draw 1 is nan"),
     "infinity": (lambda: math.inf, LAPLACE, 16, "draw 1 is inf"),
 }  # fmt: skip

@@ -80,7 +80,8 @@ class Partition:
 
         n, p = self.counts.sum(axis=1, keepdims=True), np.minimum(self.p, 1.0)
         share = self.counts / np.maximum(n, 1)
-        evidence = n * np.nan_to_num(rel_entr(share, p) + rel_entr(1 - share, 1 - p))
+        with np.errstate(over="ignore"):  # of a cell with probability 1, outside of which a draw came
+            evidence = n * np.nan_to_num(rel_entr(share, p) + rel_entr(1 - share, 1 - p))
         row, cell = np.unravel_index(np.argmax(evidence), evidence.shape)
         before, here = (self.text(np.flatnonzero(self.cells == one)) for one in (row, cell))
         return (
