@@ -245,6 +245,13 @@ def test_a_file_that_cannot_be_read_is_named_in_a_line(path, key):
         session(path)
 
 
+def test_a_file_of_null_is_refused_and_stays(path):
+    path.write_text("null")
+    with pytest.raises(InvalidWitness, match="kept evidence=None must be an object; restore the file, or delete it"):
+        session(path)
+    assert path.read_text() == "null"
+
+
 def test_sessions_of_one_seed_would_count_twice(path):
     session(path)
     session(path, runs=100)

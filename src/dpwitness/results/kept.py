@@ -79,9 +79,11 @@ class KeptEvidence(CheckedFields):
         """
         place = Path(kind("keep", path, (str, os.PathLike), "the path of a file", InvalidParameter)).absolute()
         check_writable(place)
-        value = read_json(place) if place.exists() else None
+        if not place.exists():
+            return place, None
+        value = read_json(place)
         try:
-            return place, None if value is None else read_result(cls, "kept evidence", value)
+            return place, read_result(cls, "kept evidence", value)
         except InvalidWitness as error:
             raise InvalidWitness(f"{shown(place)}: {error}; restore the file, or delete it to begin anew") from error
 
