@@ -210,6 +210,7 @@ def test_coins_that_are_not_fair_are_refused():
         (([1j], [0.0], 1.0), "scores_in="),
         (([0.0], [1.0], "1"), "claim='1' must be a claim"),
         (([0.0], [1.0], True), "claim=True must be a claim"),
+        (([0.0], [1.0], dpw.GaussianDP), "must be a claim, such as GaussianDP(1.0)"),
     ],
 )
 def test_inputs_that_are_refused(given, said):

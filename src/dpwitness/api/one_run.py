@@ -10,7 +10,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats
 from dpwitness.checks import brief, number, whole
-from dpwitness.claims import Claim, PureDP
+from dpwitness.claims import Claim, PureDP, is_claim
 from dpwitness.errors import InvalidClaim, InvalidData, InvalidParameter
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
@@ -91,8 +91,8 @@ def one_run(
 
 
 def _claim_of(claim: Claim | float) -> Claim:
-    if hasattr(claim, "half_plane"):
-        return claim  # type: ignore[return-value]  # a claim, by its method
+    if is_claim(claim):
+        return claim
     return PureDP(number("claim", claim, InvalidClaim, "a claim, such as GaussianDP(1.0), or ε in nats"))
 
 
