@@ -1,11 +1,11 @@
 """Bounds and level of `one_run` beside jax_privacy's: `python benchmarks/one_run.py --theirs jax_privacy/auditing.py`.
 
-Each of m canaries is in by a fair coin. Its score is standard normal noise, plus μ if it was in, or Laplace noise of
-scale 1/ε, plus 1 if it was in, so that the claim holds with equality. The bounds are of ε with confidence 95 %,
-for Gaussian scores at δ = 10⁻⁵, each the mean over seeds. GaussianDP is compared with `epsilon_one_run_fdp`, whose
-claims are Gaussian too, PureDP and ApproxDP with `epsilon_one_run`. The columns of jax_privacy: the default, which
-divides α by the number of vertices of the hull of the ROC curve; `Split`, which chooses the threshold on one half of
-the scores; and the best of ten fixed numbers of guesses, chosen for each setting after all bounds were known.
+A fair coin puts each of m canaries in. The score of a canary is standard normal noise, plus μ if it was in, or Laplace
+noise of scale 1/ε, plus 1 if it was in, so that the claim holds with equality. The bounds are of ε with confidence
+95 %, for Gaussian scores at δ = 10⁻⁵; each is the mean over seeds. GaussianDP is compared with `epsilon_one_run_fdp`,
+whose claims are Gaussian too, PureDP and ApproxDP with `epsilon_one_run`. The columns of jax_privacy are the default,
+which divides α by the number of vertices of the hull of the ROC curve; `Split`, which chooses the threshold on one half
+of the scores; and the best of ten fixed numbers of guesses, chosen for each setting after all bounds were known.
 
 `--level N` counts the refutations of claims that hold, in N repetitions with randomised response: the score is a random
 number in (0, 1] if the canary's answer is "in", else 0.
@@ -32,9 +32,9 @@ from results import Table, finish, parser_of
 ALPHA, DELTA = 0.05, 1e-5
 CANARIES = (100, 300, 1_000, 3_000, 10_000)
 PARAMETERS = {"Gaussian": (0.5, 1, 2, 3, 4), "Laplace": (0.5, 1, 2, 4)}
-#: Shares of the canaries, of the highest scores, among which the best in hindsight is chosen.
+#: SHARES has the numbers of guesses of the last column, as shares of the canaries.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-#: Claims, their noise, and the δ that jax_privacy gets; it refuses 0.
+#: CLAIMS has for each claim the noise, and the δ that jax_privacy gets, which must be positive.
 CLAIMS = {"μ-GDP": ("Gaussian", DELTA), "(ε, δ)-DP": ("Gaussian", DELTA), "ε-DP": ("Laplace", 1e-300)}
 
 
@@ -61,7 +61,7 @@ def scores_of(noise: str, m: int, parameter: float, seed: int) -> tuple[Any, Any
 
 
 def epsilon_of(mu: float) -> float:
-    """The ε of μ-GDP at `DELTA`; 0 where δ(0) is less."""
+    """The ε (nats) of μ-GDP at `DELTA`; 0 if δ(0) is at most `DELTA`."""
     if mu == 0 or gaussian_delta(0.0, mu=mu) <= DELTA:
         return 0.0
     return float(brentq(lambda epsilon: gaussian_delta(epsilon, mu=mu) - DELTA, 0, mu**2 / 2 + 10 * mu))
@@ -75,7 +75,7 @@ def bound_of(claim: str, scores: tuple[Any, Any]) -> float:
 
 
 def their_bounds(theirs: Any, claim: str, scores: tuple[Any, Any], seed: int) -> list[float]:
-    """Those of jax_privacy: the default, `Split`, and each of `SHARES`."""
+    """The lower bounds of ε by jax_privacy: the default, `Split`, and for each of `SHARES`."""
     auditor, ranked = theirs.CanaryScoreAuditor(*scores), np.sort(np.concatenate(scores))[::-1]
     bound = auditor.epsilon_one_run_fdp if claim == "μ-GDP" else auditor.epsilon_one_run
     cuts = [ranked[max(1, round(share * len(ranked))) - 1] for share in SHARES]
@@ -84,7 +84,7 @@ def their_bounds(theirs: Any, claim: str, scores: tuple[Any, Any], seed: int) ->
 
 
 def bounds(theirs: Any, seeds: int) -> tuple[Table, str]:
-    """The bounds of all settings, and how many of ours are at least theirs."""
+    """The bounds of all settings, and a text with the numbers of settings in which dpwitness is at or above."""
     table = Table("claim", "m", "parameter", "dpwitness", "default", "Split", "best in hindsight")
     for claim, (noise, _) in CLAIMS.items():
         for m in CANARIES:
@@ -104,7 +104,7 @@ def bounds(theirs: Any, seeds: int) -> tuple[Table, str]:
 
 
 def levels(theirs: Any, repetitions: int) -> tuple[Table, str]:
-    """How often ε-DP is refuted that holds with equality."""
+    """The shares of repetitions in which ε-DP is refuted though it holds with equality."""
     table = Table("m", "ε", "dpwitness", "default")
     for m in (100, 1_000, 10_000):
         for epsilon in (0.1, 1.0):

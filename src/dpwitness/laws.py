@@ -7,15 +7,15 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 
-#: LARGEST_SCALE is the largest scale of a discrete Gaussian: its table of probabilities then has 64 MB.
+#: LARGEST_SCALE is the largest scale of a discrete Gaussian, whose table of probabilities then takes 64 MB.
 LARGEST_SCALE: Final = 1e5
 
 
 def discrete_gaussian(scale: float) -> Any:
     """The discrete Gaussian P(k) ∝ exp(−k²/(2·scale²)) on the integers, as a frozen law of scipy.stats.
 
-    Probabilities are sums of the terms up to 40 scales, in double precision. `scale` is the σ of Canonne, Kamath &
-    Steinke (2020), Definition 1. Raises `InvalidParameter` unless 0.03 ≤ scale ≤ 100,000.
+    `scale` is the σ of Canonne, Kamath & Steinke (2020), Definition 1. Probabilities are in double precision; integers
+    beyond 40 scales have probability 0. Raises `InvalidParameter` unless 0.03 ≤ scale ≤ 100,000.
     """
     from scipy.stats import rv_discrete
 
@@ -23,7 +23,7 @@ def discrete_gaussian(scale: float) -> Any:
         raise InvalidParameter(f"scale={scale!r} must be from 0.03 to {LARGEST_SCALE:,.0f}")
     far = math.ceil(40 * scale)
     weights = np.exp(-((np.arange(far + 1) / scale) ** 2) / 2)
-    beyond = np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # entry k: all weights from k on, smallest first
+    beyond = np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # entry k: the sum of all weights from k on
     total = beyond[0] + beyond[1]
     tail = beyond / total
     cdf = np.concatenate([tail[far:0:-1], 1 - tail[1:]])  # from k = −far on

@@ -294,8 +294,8 @@ class CheckOptions(BoundOptions, total=False):
         str | PathLike[str] | None,
         Option(
             "a file in which the evidence of a passed check goes on in the next check of the same claim and relation",
-            "Half of alpha, half of the time and up to `runs` further runs are for the event in the file, half for the "
-            "check. The hypothesis is that every version of the mechanism so far keeps the claim (docs/ci.md).",
+            "The event in the file has half of alpha, half of the time and up to `runs` further runs, the check the "
+            "rest. The hypothesis is that every version of the mechanism so far keeps the claim (docs/ci.md).",
             metavar="FILE",
         ),
     ]
@@ -365,7 +365,7 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
         Evidence,
         Option(
             "kept: the evidence of a passed assertion goes on in the next session",
-            "It is kept in the database, beside the witness, see `keep` of `check`.",
+            "The evidence is in a file of the database, beside the witness; see `keep` of `check`.",
             default="fresh",
             choices=get_args(Evidence),
         ),

@@ -1,4 +1,4 @@
-"""The order of pairs by measured sensitivity: shifts in units of noise, the pairs that come first, no state changed."""
+"""The order of pairs by measured sensitivity: shifts in scales of noise, the pairs that come first, unchanged state."""
 
 import time
 
@@ -19,7 +19,7 @@ from dpwitness.search.sensitivity import (
 )
 from running import prepare
 
-#: Laplace noise of scale 1, of shape (runs, entries).
+#: NOISE is Laplace noise of scale 1, shape (runs, entries).
 NOISE = np.random.default_rng(0).laplace(size=(REFERENCE_RUNS, 3))
 #: The mean difference of two numbers with this noise.
 UNIT = np.abs(np.diff(NOISE, axis=0)).mean(axis=0)
@@ -142,7 +142,7 @@ def test_mechanisms_whose_draws_do_not_repeat_are_not_measured():
 
 def test_unusual_pairs_are_measured_too_and_the_other_pairs_join_later():
     def counted(rng, data):
-        """A count with a fifth of the noise from 500 on."""
+        """A count, whose noise has a fifth of the scale from 500 on."""
         return float(data[0] + rng.laplace(0.0, 0.2 if data[0] >= 500 else 1.0))
 
     problem, runner = prepare(counted, epsilon=1.0, neighbours=dpw.queries(1), outcome=float, workers=1, seed=1)
@@ -156,7 +156,7 @@ def test_unusual_pairs_are_measured_too_and_the_other_pairs_join_later():
 
 def test_the_other_pairs_join_after_three_epochs_of_each_leading_pair():
     def wide(rng, data):
-        """Noise for weights of 1, of which 9 has 2."""
+        """A sum with enough noise for weights of 1; the value 9 has a weight of 2."""
         return sum(2.0 if value == 9 else 1.0 for value in data) + rng.laplace(scale=5.0)
 
     neighbours = dpw.pairs(*pairs_of(1, 2, 9, 3))
@@ -173,7 +173,7 @@ def test_the_other_pairs_join_after_three_epochs_of_each_leading_pair():
 
 
 def costly(rng, data):
-    """A sum with enough noise for weights of 1; 9 has a weight of 8."""
+    """A sum with enough noise for weights of 1; the value 9 has a weight of 8."""
     end = time.perf_counter() + 80e-6  # so that the check bets from the first run on
     while time.perf_counter() < end:
         pass
@@ -189,7 +189,7 @@ def test_the_one_pair_of_many_that_shows_a_violation_is_found():
 
 
 def rarely(rng, data):
-    """A sum that shifts by up to 1, which is allowed; and, with probability .4 if the data hold 5, a large number."""
+    """A sum with enough noise for weights of 1, or, with probability .4 if the data hold 5, a large number."""
     end = time.perf_counter() + 80e-6
     while time.perf_counter() < end:
         pass

@@ -52,7 +52,7 @@ HONEST = {
 
 @pytest.mark.parametrize("memory", [False, True])
 def test_an_e_value_has_the_mean_1_under_the_law(memory):
-    """The sum over all sequences of 7 draws, each with its probability under the law."""
+    """The mean is the sum over all sequences of 7 draws, each with its probability under the law."""
     p = np.array([0.5, 0.3, 0.2])
     mean = 0.0
     for sequence in product(range(3), repeat=7):
@@ -62,9 +62,15 @@ def test_an_e_value_has_the_mean_1_under_the_law(memory):
     assert mean == pytest.approx(0.25, rel=1e-9)  # the weight
 
 
+def test_the_sentence_on_draws_outside_a_cell_of_probability_1():
+    one = module.Partition(np.arange(2), np.array([1.0, 2.0**-36]), lambda cells: f"draws of cell {cells[0]}", 1.0)
+    one.add(np.ones(100, np.int64))
+    assert one.finding() == "draws of cell 0 have probability 1 under the law and came in 0 of 100 draws (0)"
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_cells_have_the_probabilities_of_the_law(name):
-    """Counts of 10⁵ draws of SciPy's own sampler; the sum exceeds 1 by the rounding that is allowed for, no more."""
+    """Checked by 10⁵ draws of SciPy's sampler; the sum of all p exceeds 1 by the allowed errors only."""
     law = HONEST[name][1]
     tested = module.Hypothesis(law, 100_000, np.dtype(np.float64))
     tested.add(np.asarray(law.rvs(100_000, random_state=1), np.float64))
@@ -143,8 +149,8 @@ def test_a_wrong_sampler_is_refuted_and_the_sentence_says_where(name):
     assert found.detectable_scale == found.detectable_shift == math.inf
 
 
-#: Samplers that round: to a grid, whose values have probabilities up to 2⁻³⁶ and repeat a few times in 10⁶ draws, to
-#: single precision, to doubles far from 0, and to values just outside the ends of the support.
+#: Samplers that round draws to a grid, whose values have probabilities up to 2⁻³⁶ and repeat a few times in 10⁶ draws,
+#: to single precision, to doubles far from 0, and to values just outside the ends of the support.
 ROUNDED = {
     "grid": (lambda rng, size: np.rint(rng.laplace(size=size) * 2.0**35) / 2.0**35, LAPLACE),
     "float32": (lambda rng, size: rng.standard_normal(size, dtype=np.float32), stats.norm()),
@@ -284,7 +290,7 @@ def test_a_result_has_no_truth_value_and_says_what_it_is():
 
 @pytest.mark.parametrize("scale", [0.03, 0.4, 1.0, 7.5, 1000.0])
 def test_the_discrete_gaussian_has_its_probabilities(scale):
-    """Against sums of Python's `fsum`; the tails to a relative 10⁻¹²."""
+    """The probabilities are compared with sums by Python's `fsum`, the tails to a relative 10⁻¹²."""
     law, far = discrete_gaussian(scale), math.ceil(38 * scale)
     weights = {k: math.exp(-(k * k) / (2 * scale * scale)) for k in range(-far, far + 1)}
     total = math.fsum(weights.values())

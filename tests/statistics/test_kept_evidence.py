@@ -35,7 +35,7 @@ def shares(witness):
 
 
 def kept(sessions=(), **fields):
-    """The evidence after sessions with these counts."""
+    """The kept evidence after sessions with the given counts."""
     found = KeptEvidence(neighbours="", witness=WITNESS, **fields)
     for counts in sessions:
         found = found.after("a", len(found.sessions), counts)
@@ -106,7 +106,7 @@ def test_wealth_of_an_earlier_event_goes_on_and_that_of_a_refuted_history_does_n
 
 
 def histories(number, sessions, runs, seed):
-    """The largest log wealth of each of so many histories of a mechanism that exactly meets the claim.
+    """The largest log wealth of each history, for a number of histories of a mechanism that exactly meets the claim.
 
     The event changes whenever the wealth has fallen below that before the last change, as the worst habit would.
     """

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
 import dpwitness as dpw
-from dpwitness.api.one_run import UNFAIR
+from dpwitness.api.one_run import COIN_TEST_LEVEL
 from dpwitness.evidence import guesses as evidence
 
 CLAIMS = [dpw.PureDP(1.0), dpw.ApproxDP(1.0, 1e-3), dpw.GaussianDP(1.0)]
@@ -112,7 +112,7 @@ def test_critical_numbers_bounds_and_p_values_agree(claim, m):
 @pytest.mark.parametrize("m", [60, 400])
 @pytest.mark.parametrize("repetitions", [200, pytest.param(2_000, marks=pytest.mark.campaign)])
 def test_level_at_the_boundary(m, repetitions):
-    """Independent canaries that tell exactly as much as the claim allows."""
+    """The canaries are independent, and the scores tell as much of the coins as the claim allows."""
     claims = {
         dpw.GaussianDP(1.0): lambda rng, inside: rng.standard_normal(m) + inside,
         dpw.PureDP(1.0): lambda rng, inside: rng.laplace(size=m) + inside,  # ranks of the likelihood ratio
@@ -194,8 +194,8 @@ def test_equal_scores_are_no_information():
 
 
 def test_coins_that_are_not_fair_are_refused():
-    """Guesses that all canaries were in would be right too often."""
-    uneven = int(binom.ppf(UNFAIR / 4, 1_000, 0.5))
+    """If most canaries are in, the guess that a canary was in is right more often than the claim allows."""
+    uneven = int(binom.ppf(COIN_TEST_LEVEL / 4, 1_000, 0.5))
     with pytest.raises(dpw.InvalidData, match="fair coin"):
         dpw.one_run(np.zeros(1_000 - uneven), np.zeros(uneven), 1.0)
 

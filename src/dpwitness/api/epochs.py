@@ -55,7 +55,8 @@ MOST_PAIRS_IF_SLOW: Final = 12
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
 #: Seconds of a run above which a mechanism is very slow.
 VERY_SLOW_SECONDS: Final = 0.5
-#: The least mean number of runs of a leading pair before the other pairs join; ε = 2.5 refutes ε = 1 in about 200.
+#: The least mean number of runs of a leading pair before the other pairs join: a mechanism of ε = 2.5 is refuted at
+#: ε = 1 in about 200 runs.
 LEADING_RUNS: Final = 96
 #: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
 LEADING_EPOCHS: Final = 3
@@ -149,7 +150,7 @@ def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str
         events.setdefault(candidate.pair.key, []).append(candidate.event)
     first = [found.pair for found in attacked]
     made = chain(first, made_in_time(problem.candidates(), runner.searching()))
-    searched = not cost.slow and effort.search_runs is None  # whether some runs may be no evidence
+    searched = not cost.slow and effort.search_runs is None  # whether runs may be made that are no evidence
     leading = 0
     if searched and not attacked and measurable(problem.mechanism):
         every = different(chain(made, problem.unusual()))
@@ -185,7 +186,7 @@ class Epochs:
     courses: list[PairWealth]
     places: int  # equal shares of the wealth, each for one pair or unused
     kept: int = 0  # places for unusual pairs
-    later: list[PairWealth] = field(default_factory=list)  # pairs that join unless the leading pairs win
+    later: list[PairWealth] = field(default_factory=list)  # the other pairs, which join unless the leading pairs win
     runs: int = 0
     searched: int = 0  # paired runs that are no evidence
     varied: bool = False
@@ -284,10 +285,10 @@ class Epochs:
 
     @property
     def _leading_ended(self) -> bool:
-        """Whether the leading pairs had their runs, and the bets on them have not won."""
+        """Whether the leading pairs had `LEADING_RUNS` and `LEADING_EPOCHS` each, and have not won `WON_NATS`."""
         epochs = sum(len(course.epochs[0]) for course in self.courses)
-        had = min(self.runs / LEADING_RUNS, epochs / LEADING_EPOCHS) >= len(self.courses)
-        return had and self._log_wealth() <= WON_NATS
+        done = min(self.runs / LEADING_RUNS, epochs / LEADING_EPOCHS) >= len(self.courses)
+        return done and self._log_wealth() <= WON_NATS
 
     def _join(self) -> None:
         """Let the later pairs compete for runs."""

@@ -1,12 +1,12 @@
-"""Test whether a sampler draws independently from a law, with an exact probability of a false refutation.
+"""Test whether a sampler draws independently from a law; the probability of a false refutation is at most alpha.
 
-Cells of the line have probabilities that follow from the law alone. The likelihood of the cells of the draws under a
-mixture of other probabilities, divided by the likelihood under the law, is a test martingale: under the law each draw
-multiplies it by a factor with expectation at most 1, given all earlier draws. The mean of these e-values over several
-partitions refutes once it reaches 1/alpha, with probability at most alpha, however often one looks (Ville's
-inequality). The mixture is Dirichlet(c·p), for probabilities p under the law and c on a grid: for one c the bet of
-Krichevsky & Trofimov (1981), centred at the law. Partitions with memory bet by themselves on the draws after each cell,
-which finds dependence.
+A partition divides the real line into cells, whose probabilities p follow from the law. The likelihood of the draws'
+cells under a mixture of other probabilities, divided by their likelihood under the law, is a test martingale: under the
+law each draw multiplies it by a factor with expectation at most 1, given all earlier draws. A weighted mean of these
+e-values over several partitions refutes the law once it reaches 1/alpha; by Ville's inequality, a sampler that follows
+the law is refuted with probability at most alpha, whenever the draws end. The mixture is Dirichlet(c·p) for c on a
+grid: the bet of Krichevsky & Trofimov (1981), centred at the law. A partition with memory makes a bet of its own on the
+draws after each cell, and so finds dependence on the draw before.
 """
 
 import inspect
@@ -28,29 +28,32 @@ from dpwitness.mechanisms.signature import GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.options import ALPHA
 from dpwitness.results.goodness_of_fit import GoodnessOfFit
 
-#: PROBABILITY_ERROR is added to each cell's probability, so that the level holds for cdfs in double precision and for
-#: rounded draws. It also bounds the probability of one value of a continuous law: a grid of 2^−40 scales is allowed.
+#: PROBABILITY_ERROR is added to each cell's probability, so that the level holds for cdfs in double precision. It is
+#: also the largest probability of one value for which a repeated draw counts: a grid of 2^−40 scales is allowed.
 PROBABILITY_ERROR: Final = 2.0**-36
-#: BATCH_GROWTH is the ratio of the numbers of draws at two looks: a refutation takes at most a quarter more draws.
+#: BATCH_GROWTH is the ratio of the numbers of draws at two looks: late looks cost a refutation at most a quarter more.
 BATCH_GROWTH: Final = 1.25
-#: SIMULATED_SAMPLES is the number of samples that estimate the power of a pass.
+#: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
 SIMULATED_SAMPLES: Final = 200
-#: REFUTED_SAMPLES is the number of refuted samples that a power of .95 reaches with probability .03 only.
+#: REFUTED_SAMPLES is the number of refuted samples that shows a power of .95, which reaches it with probability .03.
 REFUTED_SAMPLES: Final = 196
-#: MOST_INTEGERS is the number of integers around the median whose last bits are tested: 0.1 s.
+#: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
 
 
 @dataclass(slots=True)
 class Partition:
-    """Cells of draws, each a union of symbols, with the counts of the draws so far."""
+    """Cells, each a union of symbols, with the counts of the draws so far.
+
+    A symbol is a number from 0 on that stands for a draw: that of an interval between two edges, or a remainder.
+    """
 
     cells: Integers  # the cell of each symbol
-    of_symbols: InitVar[Floats]  # the largest probability of each symbol under the law
-    text: Callable[[Integers], str]  # the text of some symbols
-    weight: float
-    memory: bool = False
-    p: Floats = field(init=False)  # the largest probability of each cell under the law
+    of_symbols: InitVar[Floats]  # an upper bound of each symbol's probability under the law
+    text: Callable[[Integers], str]  # the text of the symbols of a cell
+    weight: float  # the partition's share of the mean of all e-values
+    memory: bool = False  # whether the bet depends on the cell of the draw before
+    p: Floats = field(init=False)  # an upper bound of each cell's probability under the law
     counts: Integers = field(init=False)  # a row for each cell of the draw before; without memory one row
 
     def __post_init__(self, of_symbols: Floats) -> None:
@@ -58,13 +61,16 @@ class Partition:
         self.counts = np.zeros((len(self.p) if self.memory else 1, len(self.p)), np.int64)
 
     def add(self, symbols: Integers) -> None:
-        """Count a batch of draws; the first one has no draw before."""
+        """Count a batch of draws by their symbols; with memory the first draw of a batch is not counted."""
         cells = self.cells[symbols]
         cells = cells[:-1] * len(self.p) + cells[1:] if self.memory else cells
         self.counts += np.bincount(cells, minlength=self.counts.size).reshape(self.counts.shape)
 
     def log_e_value(self, counts: Any, draws: int) -> Any:
-        """The log e-value (nats) of counts, shape (…, rows, cells), times the weight, for c from 4 to `draws`."""
+        """The logarithm (nats) of the weight times the e-value of counts, shape (…, rows, cells); c is at most `draws`.
+
+        Counts of several samples have leading axes, which the result keeps.
+        """
         from scipy.special import gammaln
 
         c = 4.0 ** np.arange(1, max(math.ceil(math.log(draws, 4)), 2))[:, None, None]
@@ -75,13 +81,12 @@ class Partition:
         return np.logaddexp.reduce(logs.sum(axis=-1), axis=-1) + math.log(self.weight / len(c))
 
     def finding(self) -> str:
-        """The sentence on the cell with the largest divergence from its probability."""
+        """The sentence on the cell whose share of draws has the largest divergence from its probability."""
         from scipy.special import rel_entr
 
-        n, p = self.counts.sum(axis=1, keepdims=True), np.minimum(self.p, 1.0)
+        n, p = self.counts.sum(axis=1, keepdims=True), np.minimum(self.p, 1 - PROBABILITY_ERROR)
         share = self.counts / np.maximum(n, 1)
-        with np.errstate(over="ignore"):  # of a cell with probability 1, outside of which a draw came
-            evidence = n * np.nan_to_num(rel_entr(share, p) + rel_entr(1 - share, 1 - p))
+        evidence = n * (rel_entr(share, p) + rel_entr(1 - share, 1 - p))
         row, cell = np.unravel_index(np.argmax(evidence), evidence.shape)
         before, here = (self.text(np.flatnonzero(self.cells == one)) for one in (row, cell))
         return (
@@ -109,7 +114,7 @@ class Hypothesis:
         points = np.concatenate([*equal, *tails])
         if not np.isfinite(points).all() or (self.discrete and np.any(points % 1)):
             raise InvalidParameter(f"law={law_text(law)} must have finite quantiles, whole ones if it is discrete")
-        self.half, self.median = 0.5 * self.discrete, float(law.ppf(0.5))  # k stands for (k − ½, k + ½]
+        self.half, self.median = 0.5 * self.discrete, float(law.ppf(0.5))  # integers k are (k − ½, k + ½]
         families = [(equal, False), (tails, False), (equal[:3], True)]
         if self.discrete:
             low, high = np.clip(self.median + np.array([-0.5, 0.5]) * MOST_INTEGERS, *self.ends)
@@ -119,7 +124,7 @@ class Hypothesis:
             families.append(([np.union1d(likely - 1, likely)], False))
         self.edges = np.unique(np.concatenate([cuts for family, _ in families for cuts in family])) + self.half
         p = np.diff(self.cdf(self.edges), prepend=0.0, append=1.0) + PROBABILITY_ERROR
-        if not self.discrete:  # rounding moves draws over an edge
+        if not self.discrete:  # rounding may move a draw over an edge, into the cell on either side
             p += np.append(self.atom(self.edges), 0.0) + np.insert(self.atom(self.edges), 0, 0.0)
         self.by_interval = [
             Partition(np.cumsum([0, *np.isin(self.edges, cuts + self.half)]), p, self._text, 1 / k, memory)
@@ -144,11 +149,12 @@ class Hypothesis:
         )
 
     def atom(self, x: Floats) -> Floats:
-        """The largest probability of single values of a continuous law whose draws are rounded to `dtype`."""
+        """An upper bound of the probability of each value of a continuous law whose draws are rounded to `dtype`."""
         step = np.spacing(np.abs(x).astype(self.dtype)).astype(np.float64)
         return np.asarray(self.law.cdf(x + step) - self.law.cdf(x - step), np.float64)
 
     def _text(self, symbols: Integers) -> str:
+        """The text of a cell, "values from 1 to 2", by the numbers of its intervals."""
         low, high = symbols[0], symbols[-1]
         start = f"{self.edges[low - 1] + self.half:.6g}" if low else ""
         end = f"{self.edges[high] - self.half:.6g}" if high < len(self.edges) else ""
@@ -157,10 +163,10 @@ class Hypothesis:
         return f"values up to {end}" if end else f"values {'from' if self.discrete else 'above'} {start or '-inf'}"
 
     def add(self, x: Floats) -> None:
-        """Count a batch of draws, in double precision."""
+        """Count a batch of draws, given in double precision, up to the first draw that the law cannot have."""
         if self.discrete:
             values, places = np.unique(x, return_inverse=True)
-            with np.errstate(invalid="ignore"):  # of infinities
+            with np.errstate(invalid="ignore"):  # for infinite draws
                 inside = (self.law.pmf(values) > 0)[places]
         else:
             step = 4 * np.spacing(np.abs(self.ends[np.isfinite(self.ends)]).max(initial=0.0).astype(self.dtype))
@@ -180,25 +186,24 @@ class Hypothesis:
             again = self.seen[1:][self.seen[1:] == self.seen[:-1]]
             self.ties = int((self.atom(again) <= PROBABILITY_ERROR).sum())
 
-    def evidence(self) -> tuple[float, Callable[[], str]]:
-        """The log e-value (nats), and a function that gives the sentence on the largest part of the evidence."""
+    def evidence(self) -> tuple[float, str]:
+        """The log e-value (nats), and the sentence on the largest part of the evidence."""
         if self.outside:
-            return math.inf, lambda: self.outside
-        found: list[tuple[float, Callable[[], str]]] = [
-            (float(one.log_e_value(one.counts, self.draws)), one.finding) for one in self.partitions
-        ]
-        # Draw t repeats one of t − 1 values with probability at most (t − 1)·PROBABILITY_ERROR: each repeat multiplies
-        # the wealth by m, and the draws cost m − 1 times the sum of these bounds.
+            return math.inf, self.outside
+        found = [(float(one.log_e_value(one.counts, self.draws)), one.finding()) for one in self.partitions]
+        # Draw t repeats one of t − 1 values with probability at most b_t = (t − 1)·PROBABILITY_ERROR. A repeat
+        # multiplies the wealth by m, and each draw by exp(−(m − 1)·b_t): the factor has expectation at most 1.
         m, expected = 8.0 ** np.arange(1, 11), PROBABILITY_ERROR * self.count * (self.count - 1) / 2
         log_e = np.logaddexp.reduce(self.ties * np.log(m) - (m - 1) * expected) + math.log(self.tie_weight / len(m))
         text = f"{self.ties:,} of {self.count:,} draws repeat an earlier value; at most {expected:.2g} are expected"
-        found.append((float(log_e), lambda: text))
-        return float(np.logaddexp.reduce([log_e for log_e, _ in found])), max(found, key=lambda one: one[0])[1]
+        found.append((float(log_e), text))
+        return float(np.logaddexp.reduce([log_e for log_e, _ in found])), max(found)[1]
 
     def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
-        """The smallest size of a fault that as many draws refute with probability at least .95; infinite if none.
+        """The smallest size of a fault that the same number of draws refutes with probability at least .95.
 
-        `moved`: the points from which a fault of a size, positive or negative, moves draws to the given points.
+        Infinite if no size up to 2 is refuted. `moved(points, size)`: the points from which a fault, whose size is
+        positive or negative, moves draws to the given points.
         """
         marginal = [one for one in self.by_interval if not one.memory]
         sums = [one.cells[:, None] == np.arange(len(one.p)) for one in marginal]
@@ -213,8 +218,8 @@ class Hypothesis:
                 one.log_e_value((drawn[:, :-1] @ in_cell)[:, None, :], self.draws)
                 for one, in_cell in zip(marginal, sums, strict=True)
             ]
-            enough = np.logaddexp.reduce(found) >= -math.log(alpha)
-            return int(np.sum(enough | (drawn[:, -1] > 0))) >= REFUTED_SAMPLES
+            by_cells = np.logaddexp.reduce(found) >= -math.log(alpha)
+            return int(np.sum(by_cells | (drawn[:, -1] > 0))) >= REFUTED_SAMPLES
 
         sizes = (2.0 ** (np.arange(-160, 9) / 8)).tolist()
         first = bisect_left(sizes, True, key=lambda size: refuted(size) and refuted(-size))
@@ -222,7 +227,7 @@ class Hypothesis:
 
 
 def law_text(law: Any) -> str:
-    """The name of a law of scipy.stats with its parameters."""
+    """The name and the parameters of a law of scipy.stats, as in "laplace(scale=2)"."""
     values = [f"{one:g}" for one in getattr(law, "args", ())]
     values += [f"{name}={one:g}" for name, one in getattr(law, "kwds", {}).items()]
     name = str(getattr(getattr(law, "dist", law), "name", type(law).__name__))
@@ -230,7 +235,12 @@ def law_text(law: Any) -> str:
 
 
 def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Any]:
-    """A function of a generator, a number of draws and a deadline (s) that calls a sampler of any form."""
+    """A function that returns an array of draws of a sampler, whatever parameters the sampler has.
+
+    It takes a generator, a number of draws and a time of `time.monotonic` (s); a sampler of single draws returns fewer
+    draws, at least one, if the time is over. Raises `InvalidParameter` for a parameter that needs a value; the function
+    raises `InvalidOutcome` for draws that are not numbers.
+    """
     try:
         declared = dict(inspect.signature(sampler).parameters)
     except ValueError:  # a builtin without a signature
@@ -271,33 +281,34 @@ def follows(
     seed: int | None = None,
     max_time: float | str = 10.0,
 ) -> GoodnessOfFit:
-    """Test whether a sampler draws independently from a law; if it does, it is refuted with probability at most alpha.
+    """Test whether a sampler draws independently from a law; a sampler that does is refuted with probability ≤ alpha.
 
-    Faults that are found: wrong probabilities of intervals down to 1/draws, of likely integers and of remainders modulo
+    The faults tested: wrong probabilities of intervals (down to 1/draws), of likely integers and of remainders modulo
     4; dependence on the draw before; repeated values; values outside the support.
 
     Parameters
     ----------
     sampler
-        `f()` or `f(rng)`, which return one draw, or `f(size)` or `f(rng, size)`, which return an array and are faster.
-        Parameters are recognised by name: `rng` or `random_state`, `size` or `n_samples`; others need a default. Also
-        a method such as `scipy.stats.norm().rvs` or `numpy.random.default_rng().laplace`.
+        A function `f()` or `f(rng)` that returns one draw, or `f(size)` or `f(rng, size)` that returns an array of
+        draws, which is faster. Parameters are recognised by name: `rng` or `random_state`, `size` or `n_samples`; other
+        parameters need a default. A method is a function too: `scipy.stats.norm().rvs`, `default_rng().laplace`.
     law
         A law of scipy.stats with its parameters, continuous as `laplace(scale=2)`, or discrete on the integers as
         `dlaplace(1 / scale)`; or `dpwitness.laws.discrete_gaussian(scale)`. The level needs a cdf that is exact to
         10⁻¹¹. Draws of a continuous law may be rounded to their floating-point type, or to a grid on which no value has
         a probability above 2⁻³⁶.
     draws
-        The largest number of draws, at least 16. A refutation takes fewer.
+        The largest number of draws, at least 16. A refutation may need fewer draws.
     alpha
-        The probability at most of a refutation of a sampler that follows the law. 0.05 takes about half the draws.
+        The largest probability that a sampler that follows the law is refuted. A refutation at 0.05 needs about half as
+        many draws as at the default.
     seed
         The seed of the generator that the sampler gets (default: a new seed).
     max_time
-        The time limit of the draws in seconds, or a text such as "2m".
+        The time limit of the draws in seconds, or a text such as "2m"; the power of a pass is estimated after it.
 
-    Raises `InvalidParameter`, and `InvalidOutcome` for draws that are not numbers. Exceptions of the sampler are passed
-    on.
+    Raises `InvalidParameter` for other arguments, and `InvalidOutcome` for draws that are not numbers. Exceptions of
+    the sampler are passed on.
     """
     began, draws, max_time = time.monotonic(), whole("draws", draws, 16, 1 << 40), seconds("max_time", max_time)
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
@@ -325,6 +336,6 @@ def follows(
         shift = unit * tested.detectable(lambda x, size: x - size * unit, alpha, simulated)
     return GoodnessOfFit(
         law=law_text(law), alpha=alpha, log_e_value=log_e, draws=tested.count,
-        finding=finding() if log_e >= needed else "",
+        finding=finding if log_e >= needed else "",
         detectable_scale=scale, detectable_shift=shift, seed=seed, seconds=time.monotonic() - began,
     )  # fmt: skip

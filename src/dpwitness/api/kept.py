@@ -1,12 +1,12 @@
-"""A check after the kept evidence of earlier sessions, whose event is counted on fresh runs of the present version.
+"""A session: fresh runs of the present version for the kept evidence of earlier sessions, then a check.
 
-Half of α is for the kept evidence, half for the check: if all versions keep the claim, the kept evidence ever refutes,
-in any session of the history, with probability at most α/2 (at the largest α of its sessions), and the check of each
-session with probability at most α/2.
+Half of α is for the kept evidence, half for the check. If all versions keep the claim, the kept evidence refutes it in
+any session of the history with probability at most α/2 (for the largest α of the sessions), and the check of each
+session refutes it with probability at most α/2.
 
-The seed of the kept runs follows from the check's seed and the number of sessions: no session repeats the draws of
-another, and the same session with the same file repeats its result. A pass may choose the next event: the one whose
-counts promise the faster growth of evidence.
+The seed of the runs for kept evidence follows from the check's seed and the number of sessions: no session repeats the
+draws of another, and a session with the same seed and file repeats its result. After a pass, the event of the next
+session is the kept one or the check's: the one whose counts promise the faster growth of evidence.
 """
 
 import functools
@@ -47,10 +47,11 @@ def check_after_kept(
     file: KeptFile,
     check: Callable[[Problem, Runner, Effort], Verdict],
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """The violation by the kept evidence, else the verdict of `check` at the rest of α; and notes for people.
+    """The violation by the kept evidence, else the verdict of `check` at half of α; and notes for people.
 
-    The file is replaced after the kept runs, so that nothing later decides whether they count, and after a pass.
-    Evidence about another claim, relation or data begins anew; refuted evidence also with a version that was not run.
+    The file is written after the runs for kept evidence, so that nothing later decides whether they count, and after a
+    pass. The evidence begins anew with another claim, relation or data, and evidence that refutes its versions also
+    with a further version.
     """
     effort, version = replace(effort, alpha=effort.alpha / 2), _version_of(problem.mechanism)
     neighbours, threshold = neighbours_digest(problem.relation, problem.data), math.log(1 / effort.alpha)
@@ -75,7 +76,7 @@ def check_after_kept(
             kept = _continued(problem, effort, kept, neighbours, verdict.witness)
             write_json(path, kept.to_json())
         except InvalidWitness as error:
-            notes = (*notes, f"its event is not kept: {error}")
+            notes = (*notes, f"the event of this check is not kept: {error}")
     if kept is not None and kept.versions:
         reached = f"log e-value {kept.log_wealth:.1f} of {threshold:.1f} needed"
         notes = (*notes, f"kept evidence: {reached}, from {'; '.join(kept.versions.values())}")
@@ -85,15 +86,19 @@ def check_after_kept(
 def _session(
     problem: Problem, runner: Runner, effort: Effort, path: Path, kept: KeptEvidence, version: str
 ) -> tuple[Verdict | None, KeptEvidence]:
-    """The violation, or the pass of a check that was cut off, else None; and the evidence after the session's runs."""
+    """Count the kept event in fresh runs, and write the file; return a verdict or None, and the evidence with them.
+
+    The verdict is a violation, by all sessions together or by this session's counts alone, or the pass of a session
+    that was interrupted; None lets the check follow.
+    """
     mechanism, claim, witness, course = problem.mechanism, problem.claim, kept.witness, EvidenceCourse()
-    # The claim may leave the adjacency open: the violation is of that of the pair.
+    # If the claim leaves the adjacency open, the violation is of the claim with the adjacency of the pair.
     relations = (one for one in alternatives(problem.relation) if adjacent(one, witness.pair, problem.data))
     problem = replace(problem, relation=next(relations, problem.relation))
     sequence = np.random.SeedSequence((runner.seed, 0x6B65, len(kept.sessions)))
     runner = replace(runner, seed=int(sequence.generate_state(1, np.uint64)[0]))
     candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
-    # Once some wealth has reached 1/α, the history is refuted, and nothing more is bet.
+    # Once the wealth has reached 1/α, the history is refuted, and no further bet is made.
     over = kept.log_wealth >= math.log(1 / effort.level)
     wealth = (lambda _: kept.wealth()) if over else kept.wealth
     earlier = 0, wealth(Counts()).log_e_value(claim)
@@ -118,17 +123,18 @@ def _session(
             )
             verdict = verdict_of(problem, effort, evidence, ())
             if isinstance(verdict, Violation) and not alone:
-                history, of = tuple(after.versions.values()), "the counts are of the last, and a replay may not refute"
+                history = tuple(after.versions.values())
                 notes = (
-                    f"the evidence is of all sessions of {'; '.join(history)}; {of}",
+                    f"the evidence is of all sessions of {'; '.join(history)}; "
+                    "the counts are those of the last session, and a replay may not refute",
                     *require_new_draws(runner, candidate.pair, (candidate.event,)),
                 )
                 verdict = with_notes(replace(verdict, history=history), *notes)
         else:
-            if done.ended == "failed":  # the runs before the failed one count, though the check ends here
+            if done.ended == "failed":  # the runs before the failed one count, though `examine` raises its error
                 write_json(path, after.to_json())
             done.examine(against=False)
-    finally:  # the check uses the same mechanism, without the layout of this event
+    finally:  # the check uses the same mechanism with a layout of its own
         mechanism.begin(None, by_position=False)
     write_json(path, after.to_json())
     return verdict, after
@@ -149,7 +155,8 @@ def _continued(
 
     if kept is not None:
         counts = sum((session.counts for session in kept.sessions[kept.began :]), kept.witness.counts)
-        # Else the best of many sessions would replace a better event by luck, and each change begins a new bet.
+        # Without the 3 standard errors, luck in one of many sessions would replace a better event, and each change
+        # begins a new bet.
         if growth(counts, 0.0) >= growth(witness.counts, 3.0):
             return kept
     witness = Witness.from_json(witness.to_json())
@@ -159,9 +166,9 @@ def _continued(
 
 
 def _version_of(mechanism: Mechanism) -> str:
-    """A digest of the mechanism's parameters and of the Python code that it reaches, as far as it is known.
+    """A digest of the mechanism's name, its parameters and the Python code that it calls, as far as that is known.
 
-    It names versions in messages, and says whether the present one was refuted; no evidence depends on it.
+    The digest names versions in messages and decides whether refuted evidence begins anew; no e-value depends on it.
     """
     signature = mechanism.signature
     function: Any = getattr(signature.given_function, "py_func", signature.given_function)

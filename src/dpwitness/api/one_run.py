@@ -1,7 +1,7 @@
-"""Audits of one training run by canaries, each of which a fair coin put into the training data or left out.
+"""Audits of one training run by canaries: a fair coin for each canary put it into the training data or left it out.
 
-The canaries with the highest scores are guessed to be in, those with the lowest to be out (Steinke, Nasr & Jagielski
-2023, "Privacy auditing with one (1) training run", algorithm 1).
+The canaries with the highest scores are guessed to have been in, the canaries with the lowest scores to have been left
+out (Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run", algorithm 1).
 """
 
 from typing import Any, Final
@@ -15,13 +15,13 @@ from dpwitness.errors import InvalidClaim, InvalidData, InvalidParameter
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
 
-#: The probability of a false alarm in both papers: a training run is not repeated for a smaller one.
+#: ALPHA is the default probability of a false alarm, that of the papers: a smaller one would need more canaries.
 ALPHA: Final = 0.05
-#: The least number of guesses among those tried: 8 right guesses of 8 have a p-value of 0.004 at ε = 0.
+#: LEAST_GUESSES is the smallest number of guesses that is tried by default: 8 right of 8 have p = 0.004 at ε = 0.
 LEAST_GUESSES: Final = 8
-#: The probability, under fair coins, of numbers of canaries so uneven that the coins count as unfair.
-UNFAIR: Final = 1e-6
-#: The number of halvings from the largest to the smallest number of guesses that are tried.
+#: COIN_TEST_LEVEL is the probability that scores of fair coins are refused for their numbers of canaries in and out.
+COIN_TEST_LEVEL: Final = 1e-6
+#: HALVINGS is the number of halvings from the largest number of guesses that is tried to the smallest, 1/64 of it.
 HALVINGS: Final = 6
 
 
@@ -34,28 +34,30 @@ def one_run(
     alpha: float = ALPHA,
     seed: int = 0,
 ) -> OneRun:
-    """Test a claim by the scores of canaries of one training run.
+    """Test the claim of one training run by the scores of its canaries.
 
-    Each canary must have been put into the training data, or left out, by its own fair coin. A score may use
-    everything that the training released, and the canary, but not the coin.
+    Each canary must have been put into the training data, or left out, by its own fair coin. A score may use the canary
+    and everything that the training released, but not the coin.
 
     Parameters
     ----------
     scores_in, scores_out
-        The scores of the canaries that were in, and of those that were left out, shapes (n,) and (m − n,). A higher
-        score means that the canary looks more like one that was in.
+        The scores of the n canaries that were in and of the m − n canaries that were left out, shapes (n,) and
+        (m − n,). A higher score means that the canary was more likely in; scores may be infinite.
     claim
         The claim of the training for inputs that differ in one canary; a number is ε in nats.
     guesses
-        The number of guesses, half of them of the highest scores, chosen before the scores were seen. By default
-        up to fourteen numbers, of the highest scores alone and of both ends, are tried, each at an equal share of α.
+        The number of guesses, chosen before the scores were seen: half on the highest scores, half on the lowest. By
+        default up to fourteen choices are tried, on the highest scores alone and on both ends, and up to four for a
+        claim with a curved boundary. Each choice has an equal share of α.
     alpha
-        The probability of a false alarm, and that the bound is too large.
+        The largest probability that a true claim is refuted, or that the lower bound exceeds the true parameter.
     seed
-        The seed that orders canaries with equal scores at random.
+        The seed of the random order of canaries with equal scores.
 
-    Raises `InvalidData` for scores that are no numbers, fewer than eight, or of coins that were not fair,
-    `InvalidParameter` for other arguments that cannot be used, and `InvalidClaim`.
+    Raises `InvalidData` for a score that is not a number, for fewer than eight canaries without `guesses`, and for a
+    number of canaries in that fair coins hardly give; `InvalidParameter` for `guesses`, `alpha` or `seed` out of range;
+    `InvalidClaim` for other claims.
     """
     claim, alpha = _claim_of(claim), number("alpha", alpha)
     if not 0 < alpha < 1:
@@ -110,10 +112,10 @@ def _scores(name: str, values: object) -> Floats:
 
 
 def _require_fair_coins(number_in: int, canaries: int) -> None:
-    """Raise `InvalidData` if fair coins would hardly ever put so many canaries in, or so few, as all guesses assume."""
+    """Raise `InvalidData` if the number of canaries that were in is improbable for fair coins, which guesses assume."""
     from scipy.special import bdtr
 
-    if 2 * bdtr(min(number_in, canaries - number_in), canaries, 0.5) < UNFAIR:
+    if 2 * bdtr(min(number_in, canaries - number_in), canaries, 0.5) < COIN_TEST_LEVEL:
         raise InvalidData(
             f"{number_in:,} of {canaries:,} canaries were in: put each in by its own fair coin, and give the scores of "
             "those left out too"
@@ -121,9 +123,10 @@ def _require_fair_coins(number_in: int, canaries: int) -> None:
 
 
 def _tried(canaries: int, *, curved: bool) -> list[Guesses]:
-    """The numbers of guesses that are tried, of both ends and of the highest scores alone.
+    """The numbers of guesses on the highest and on the lowest scores, for each choice that is tried.
 
-    Shares of 1, ½, ¼ … of the canaries, and four numbers for a curved claim, whose bounds fall fast in the level.
+    All canaries, ½, ¼ … of them from both ends, and half as many from the highest scores alone. A curved claim has four
+    choices, since its lower bounds fall fast with the level of each.
     """
     if curved:
         half, quarter, sixteenth = canaries // 2, canaries // 4, canaries // 16
@@ -135,7 +138,7 @@ def _tried(canaries: int, *, curved: bool) -> list[Guesses]:
 
 
 def _by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
-    """Whether each canary was in, by falling score, shape (m,); equal scores are in random order."""
+    """Whether each canary was in, from the highest score to the lowest, shape (m,); equal scores in random order."""
     scores = np.concatenate([scores_in, scores_out])
     order = np.random.default_rng(seed).permutation(len(scores))
     order = order[np.argsort(-scores[order], kind="stable")]
@@ -143,5 +146,6 @@ def _by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
 
 
 def _right(inside: Booleans, ends: Guesses) -> int:
+    """The number of right guesses; `inside` as `_by_score` gives it."""
     highest, lowest = ends
     return int(inside[:highest].sum() + (~inside[len(inside) - lowest :]).sum())

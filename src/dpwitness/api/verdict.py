@@ -110,7 +110,8 @@ def until_settled(
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
     reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
-    ratio of `effort`. `wealth`: all bets with given counts of the event; None: the earlier bets and one on the event.
+    ratio of `effort`. `wealth`: all bets, also those of earlier sessions, by the event's counts; None: a bet on the
+    event after `earlier`.
     """
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio

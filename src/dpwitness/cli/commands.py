@@ -45,17 +45,8 @@ class Attacks(Group):
 def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
-    for made in (
-        TARGETS,
-        *CHECKS,
-        one_run.COMMAND,
-        PAGE,
-        sweep.COMMAND,
-        compare.COMMAND,
-        init.COMMAND,
-        doctor.COMMAND,
-        COMPLETION,
-    ):
+    others = (module.COMMAND for module in (sweep, compare, init, doctor))
+    for made in (TARGETS, *CHECKS, one_run.COMMAND, PAGE, *others, COMPLETION):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top

@@ -9,12 +9,12 @@ from dpwitness.cli.options import printing, require_one
 from dpwitness.cli.values import number, whole
 from dpwitness.errors import BadInput, InvalidData
 
-#: The texts of a cell of the column "in", by whether the canary was in, in lower case.
+#: CELLS has the texts of a cell of the column "in", in lower case, and whether each says that the canary was in.
 CELLS: Final = {"1": True, "true": True, "in": True, "0": False, "false": False, "out": False}
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Test the claim by the file's scores; the exit code is 1 if it is refuted."""
+    """Test the claim by the scores of a file; return the exit code, 1 if the claim is refuted, else 0."""
     from dpwitness.api.one_run import one_run
     from dpwitness.claims import ApproxDP
     from dpwitness.cli.output import check_places, hand_over
@@ -37,7 +37,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def _scores(path: str) -> tuple[Any, Any]:
-    """The scores of the canaries that were in, and of those that were out. Raises `InvalidData`."""
+    """The scores of the canaries that were in, and of those that were left out. Raises `InvalidData`."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
     from dpwitness.files import read_frame, shown
@@ -70,9 +70,9 @@ COMMAND: Final = Command(
         Option("--delta", type=number, metavar="D", help="the claimed δ (default 0)"),
         Option("--claim", type=CLAIM, metavar="CLAIM", help="another claim, such as gdp:1"),
         Option("--guesses", type=whole, metavar="N",
-               help="number of guesses, chosen before the scores were seen (default: several are tried)"),
+               help="number of guesses, chosen before the scores were seen (default: several numbers are tried)"),
         Option("--alpha", type=number, metavar="A", help="probability of a false alarm (default 0.05)"),
-        Option("--seed", type=whole, metavar="N", help="seed that orders equal scores (default 0)"),
+        Option("--seed", type=whole, metavar="N", help="seed of the random order of equal scores (default 0)"),
         *printing(quiet=False),
     ],
     examples=("one-run scores.csv --epsilon 8 --delta 1e-5", "one-run scores.csv --claim gdp:1 --guesses 100"),

@@ -1,14 +1,14 @@
-"""The number of right guesses of canaries as evidence against a claim, from one training run.
+"""The number of right guesses about canaries as evidence against a claim, from one training run.
 
 A fair coin put each canary into the training data or left it out. A claim limits the number of coins that are guessed
 right (Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run"). Let m be the number of canaries, k
-the number of guesses, and p_c the probability that c guesses are right. To flip the coin of a canary makes a right
-guess of it wrong. So for each set U of numbers, and each line p ≤ s·q + δ that contains the claim,
+the number of guesses, and p_c the probability that c guesses are right. Flipping the coin of a canary makes a right
+guess about it wrong. So for each set U of counts c, and each half-plane p ≤ s·q + δ that contains the claim's region,
 
     Σ_{c ∈ U} c·p_c  ≤  s·Σ_{c ∈ U} (k − c + 1)·p_{c−1} + m·δ                                        (1)
 
-(Mahloujifar, Melis & Chaudhuri 2025, "Auditing f-differential privacy in one run", who take the sets {c, …, k}). With
-all sets, (1) bounds the excesses c·p_c − s·(k − c + 1)·p_{c−1}: the positive ones sum to at most m·δ.
+(Mahloujifar, Melis & Chaudhuri 2025, "Auditing f-differential privacy in one run", who take the sets {c, …, k}). For
+all sets U together, (1) says: the positive excesses c·p_c − s·(k − c + 1)·p_{c−1} sum to at most m·δ.
 """
 
 import math
@@ -23,17 +23,17 @@ from dpwitness.claims.claim import LARGEST_PARAMETER
 from dpwitness.claims.regions import lines_of
 from dpwitness.roots import halved
 
-#: The numbers of highest and of lowest scores that are guesses.
+#: Guesses is the number of guesses on the highest scores, and on the lowest scores.
 Guesses: TypeAlias = tuple[int, int]
 
-#: The power with which a pass would have caught the parameter that it names.
+#: POWER is the probability with which the detectable parameter of a pass would have been refuted.
 POWER: Final = 0.95
-#: The number of steps in which the interval of a parameter is halved, to 10⁻⁶ of its length.
+#: STEPS is the number of halvings of a parameter's interval, to 10⁻⁶ of its length.
 STEPS: Final = 20
 
 
 def excluded(claim: Claim, level: float, correct: int, guesses: int, canaries: int) -> bool:
-    """Whether a claim keeps the probability of at least so many right guesses below the level."""
+    """Whether the claim keeps the probability of at least `correct` right guesses below `level`."""
     if correct == 0:
         return False
     slopes, intercepts = lines_of(claim)
@@ -43,11 +43,11 @@ def excluded(claim: Claim, level: float, correct: int, guesses: int, canaries: i
 
 
 def _tail(slopes: Floats, intercepts: Floats, correct: int, guesses: int, canaries: int) -> float:
-    """The largest probability of at least v = `correct` right guesses by inequality (1), each line for itself.
+    """The smallest bound, over all half-planes, on the probability of at least v = `correct` right guesses C, by (1).
 
-    Let W be binomial with k trials of probability s/(1 + s), and y_c = P[W ≥ v]·P[W < c] / (c·P[W = c]) for c ≤ v,
-    P[W < v]·P[W ≥ c] / (c·P[W = c]) above. Then P[C ≥ v] − P[W ≥ v] is the sum of y_c times the excess of c, and y_c is
-    largest at v. The law that has all excess at v attains this bound.
+    Let W be binomial with k trials of probability s/(1 + s), and y_c = P[W ≥ v]·P[W < c] / (c·P[W = c]) for c ≤ v and
+    P[W < v]·P[W ≥ c] / (c·P[W = c]) for c > v. Then P[C ≥ v] − P[W ≥ v] is the sum of y_c times the excess at c, and
+    y_c is largest at v. A distribution of C with all excess at v attains the bound of its half-plane.
     """
     from scipy.special import betainc, betaincc, gammaln, xlog1py, xlogy
 
@@ -56,16 +56,17 @@ def _tail(slopes: Floats, intercepts: Floats, correct: int, guesses: int, canari
     log_at = gammaln(guesses + 1) - gammaln(right + 1) - gammaln(wrong + 1) + xlogy(right, p) + xlog1py(wrong, -p)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.exp(np.log(above) - log_at)
-        geometric = 1 / (1 - wrong * slopes / right)  # at least the ratio, which underflows
-        more = canaries * intercepts / right * np.where(above > 0, ratio, geometric) * below
+        largest_ratio = 1 / (1 - wrong * slopes / right)  # of a geometric series, where P[W ≥ v] underflows
+        more = canaries * intercepts / right * np.where(above > 0, ratio, largest_ratio) * below
     return float(np.min(np.where(intercepts > 0, np.nan_to_num(above + more, nan=1.0), above), initial=1.0))
 
 
 def _needed(slopes: Floats, intercepts: Floats, level: float, correct: int, guesses: int, canaries: int) -> float:
-    """The least total probability of all counts if `correct` or more have the probability `level`; > 1: impossible.
+    """The least sum of all p_c if `correct` or more right guesses have the probability `level`; above 1: impossible.
 
-    Inequality (1) with the sets {c, …, k}, each with the line that says most (Mahloujifar et al. 2025, algorithm 1):
-    A = Σ_{i ≥ c} i·p_i and B = Σ_{i ≥ c − 1} (k − i)·p_i give p_{c−1}. All of the level at `correct` needs the least.
+    By (1) with the sets {c, …, k}, each with its tightest half-plane (Mahloujifar et al. 2025, algorithm 1): the sums
+    Σ_{i ≥ c} i·p_i and Σ_{i ≥ c − 1} (k − i)·p_i give the least p_{c−1}. The sum of all p_c is least if the whole level
+    lies at `correct`.
     """
     total, right, wrong = level, correct * level, (guesses - correct) * level
     for c in range(correct, 0, -1):
@@ -73,20 +74,20 @@ def _needed(slopes: Floats, intercepts: Floats, level: float, correct: int, gues
         probability = max(0.0, least - wrong) / (guesses - c + 1)
         total += probability
         if total > 1 or (probability < 1e-12 * total and c < correct):
-            break  # the remaining counts have no more than this probability each
+            break  # each smaller count needs at most this probability
         right += (c - 1) * probability
         wrong += (guesses - c + 1) * probability
     return total
 
 
 def _smallest(slopes: Floats, intercepts: Floats, p: float) -> float:
-    """The smallest q ≥ 0 with p ≤ s·q + δ on all lines, at most 1."""
+    """The smallest q from 0 to 1 with p ≤ s·q + δ for all half-planes."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a slope near 0 bounds nothing
         return min(float(np.nanmax((p - intercepts) / slopes, initial=0.0)), 1.0)
 
 
 def critical_number(claim: Claim, level: float, guesses: int, canaries: int) -> int:
-    """The least number of right guesses that refutes a claim at a level; `guesses` + 1 if none does."""
+    """The least number of right guesses that refutes a claim at a level; `guesses` + 1 if no number does."""
     low, high = 0, guesses + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -106,7 +107,7 @@ def p_value_of(claim: Claim, correct: int, guesses: int, canaries: int) -> float
 
 
 def lower_bound_of(claim: Claim, level: float, correct: int, guesses: int, canaries: int) -> float:
-    """The largest parameter of a claim's family that is refuted at a level; 0 if none is."""
+    """The largest parameter of a claim's family that is refuted at a level; 0 if no parameter is."""
 
     def kept(parameter: float) -> bool:
         return not excluded(claim.at(parameter), level, correct, guesses, canaries)
@@ -121,14 +122,14 @@ def lower_bound_of(claim: Claim, level: float, correct: int, guesses: int, canar
 
 
 def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses], canaries: int) -> float:
-    """The parameter that would have been refuted with a power of at least `POWER`, by the best number of guesses.
+    """The smallest parameter, at least the claim's, that one of the tried numbers of guesses refutes with `POWER`.
 
-    The canaries are independent, and their scores are the ranks of likelihood ratios whose trade-off function is the
-    boundary of the claim, in both directions.
+    Infinite if no parameter is. The canaries are taken as independent, with likelihood ratios as scores, whose
+    trade-off function is the boundary of the claim of the parameter, in both directions.
     """
     from scipy.special import bdtrc
 
-    # The share of scores above a quantile varies by at most this standard deviation, and counts as so much larger.
+    # The share of scores above a quantile has at most this standard deviation, by which it is taken as larger.
     deviation = 0.5 / math.sqrt(canaries)
 
     def caught(parameter: float) -> bool:
@@ -148,10 +149,10 @@ def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses
 
 
 def _accuracy(slopes: Floats, intercepts: Floats, share: float) -> float:
-    """The probability that one of a share of highest scores is that of a canary that was in, if the claim is tight."""
+    """The probability that a guess on a share of the highest scores is right, if the claim holds with equality."""
 
     def largest(q: float) -> float:
-        # By the lines with 1 − q and 1 − p in place of p and q.
+        # The last term is by the half-planes with 1 − q and 1 − p in place of p and q.
         return min(1.0, float(np.min(slopes * q + intercepts)), 1 - _smallest(slopes, intercepts, 1 - q))
 
     q = halved(lambda q: q + largest(q) >= 2 * share, 0.0, 1.0, 2 * STEPS)[1]

@@ -58,7 +58,7 @@ class CannotLoad(Exception):
 
 
 class TooLate(CannotLoad):
-    """No new process answered in time: it is not known whether noise is remembered."""
+    """No new process answered in time, so it is not known whether noise is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

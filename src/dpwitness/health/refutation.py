@@ -2,10 +2,10 @@
 
 A violation is withdrawn (`DependentRuns`) only for a finding: runs depend on each other, or noise or a setting differs
 in a new process. A check that cannot be made adds a note instead: the mechanism raises now, cannot be loaded again, or
-an object of the user cannot be sent. Two cases are refused without a new process, where noise may be remembered: none
-answers in time, or every run on both inputs returned the same outcome. Noise of few values is often the same when it is
-drawn again, so the mechanism is loaded in several new processes. Compiled code keeps only the module-level values that
-were compiled into it, so only these are compared.
+an object of the user cannot be sent. Where noise may be remembered, a violation is withdrawn in two cases without a
+comparison: no new process answers in time, or every run on both inputs returned the same outcome. Noise of few values
+is often the same when it is drawn again, so the mechanism is loaded in several new processes. Compiled code keeps only
+the module-level values that were compiled into it, so only these are compared.
 """
 
 import math
@@ -109,13 +109,13 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
 
 
 def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tuple[str, ...]:
-    """Check that a mechanism with its own randomness draws other noise in every process; returns notes for people.
+    """Check that a mechanism draws different noise in every new process; return notes for people.
 
-    The runs of several sessions are evidence together only then: a generator that a module seeds when it is imported
-    gives every session the same draws. Raises `DependentRuns` if two new processes have the same outcomes, which
-    processes of independent draws have with probability at most `LEVEL`.
+    The runs of several sessions are evidence together only if their draws are independent: a generator that a module
+    seeds when it is imported gives every session the same draws. Raises `DependentRuns` if two new processes have the
+    same outcomes, which independent draws have with probability at most `LEVEL`. A note says if no process answered.
     """
-    if runner.mechanism.reproducible:  # each session has a seed of its own
+    if runner.mechanism.reproducible:  # its draws follow from the seed, which each session has for itself
         return ()
     question = _value_or_reason(partial(new_process.request, runner.mechanism, pair, events, runner.seed))
     first, second = (_ask_processes(question, Further(processes=0), runner) for _ in range(2))
@@ -201,7 +201,7 @@ def _make_calls(
 
 
 def _value_or_reason(call: Callable[[], T]) -> T | str:
-    """The value of a call, or the text of the exception that it raised."""
+    """The value of a call, or the text of the exception that it raised. Raises `TooLate`."""
     try:
         return call()
     except TooLate:
@@ -211,7 +211,7 @@ def _value_or_reason(call: Callable[[], T]) -> T | str:
 
 
 def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str | TooLate:
-    """The answers of new processes, or the reason why there are none."""
+    """The answers of new processes, or the reason why no process answered; `TooLate` if the time was over."""
     if isinstance(question, str):
         return f"it cannot be loaded ({question}); put a function that makes and runs it at the top level of a file"
     try:
@@ -315,6 +315,7 @@ def _compare_processes(
 
 
 def _may_remember(runner: Runner, why: TooLate) -> str:
+    """The message if noise may be remembered and no new process answered in time."""
     return f"{runner.mechanism.name} may remember its noise, which only a new process shows: {why}"
 
 

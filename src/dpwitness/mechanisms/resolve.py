@@ -210,7 +210,7 @@ def _measure(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Me
 
 
 def apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
-    """The mechanism, whose rows from now on are those of the witness that the requirements are from."""
+    """The same mechanism, whose rows from now on have the columns and texts of the requirements."""
     mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism

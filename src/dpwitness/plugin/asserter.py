@@ -111,7 +111,7 @@ class Database:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def kept(self, assertion: int) -> KeptFile:
-        """The file of kept evidence. Raises `InvalidParameter` without a folder, and as `KeptEvidence.load`."""
+        """The file of an assertion's kept evidence. Raises `InvalidParameter` without a folder, and as `load` does."""
         path = self._path(assertion)
         if path is None:
             raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
@@ -284,7 +284,7 @@ class Asserter:
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool | None]:
         """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's.
 
-        The last is None after kept evidence: its file has changed, so no command repeats the session.
+        The third value is None with kept evidence: its file has changed, so no command repeats the session.
         """
         suppressed = settings.get("suppress") or ()
         if not isinstance(suppressed, Collection):

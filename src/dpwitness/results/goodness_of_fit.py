@@ -1,4 +1,4 @@
-"""The result of a test whether a sampler draws independently from a law."""
+"""The result of `follows`, a test whether a sampler draws independently from a law."""
 
 import math
 from dataclasses import dataclass
@@ -8,18 +8,19 @@ from dpwitness.results.text import at_most, confidence, p_value, wrapped
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GoodnessOfFit:
-    """The result of `follows`: independent draws from the law are refuted or not; `str` gives the report.
+    """The result of `follows`: the hypothesis of independent draws from the law is refuted or not.
 
-    `detectable_scale` is the smallest relative error of the scale, in both directions, that as many draws would have
-    refuted with probability at least .95, and `detectable_shift` the smallest shift in the unit of the draws; both by
-    simulation of 200 samples for each size. They are infinite after a refutation, or if the draws are too few.
+    `detectable_scale` is the smallest relative error of the scale, in both directions, that the same number of draws
+    would have refuted with probability at least .95; `detectable_shift` is the smallest such shift, in the unit of the
+    draws. Both are estimated by 200 simulated samples for each size, and infinite after a refutation or if the draws
+    are too few. `seconds` is the time of draws and simulation.
     """
 
     law: str
     alpha: float  # the largest probability that a sampler that follows the law is refuted
     log_e_value: float  # nats, the largest of all looks; infinite for a value that the law cannot have
     draws: int
-    finding: str  # the sentence on the largest part of the evidence; empty for a pass
+    finding: str  # the sentence on the largest part of the evidence; empty if nothing is refuted
     detectable_scale: float
     detectable_shift: float
     seed: int

@@ -1,4 +1,4 @@
-"""The file of kept evidence: an event, and its counts in the sessions of a history."""
+"""The file of kept evidence: an event, and its counts in each session of a history."""
 
 import hashlib
 import json
@@ -21,13 +21,13 @@ from dpwitness.neighbours import Data, Relation, input_to_json, proposed_pairs, 
 from dpwitness.results.fields import CheckedFields, Count, Seed, read_json, read_result
 from dpwitness.results.witness import Witness
 
-#: LogWealth is the type of the logarithm of a wealth; null in JSON for no wealth.
+#: LogWealth is the type of the logarithm of a wealth (nats): minus infinity for a wealth of 0, null in JSON.
 LogWealth = Annotated[float, or_infinite(-math.inf)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(CheckedFields):
-    """A session: the digest of the mechanism's version, the counts, and the log factor of the wealth (nats)."""
+    """The digest of a session's version, its seed, its counts, and the log of the factor on the wealth (nats)."""
 
     version: str
     seed: Seed
@@ -39,15 +39,18 @@ class Session(CheckedFields):
 class KeptEvidence(CheckedFields):
     """The evidence of a history of sessions against one claim; see `evidence.kept`.
 
-    Nothing in the file is counted again, so whoever may write it may forge a refutation. A file restored from an older
-    cache lacks the later sessions, so no runs count twice in the history that goes on from it, and this history has the
-    level, unless outcomes decide which file is restored. Several histories that branch off one file have the level
-    each, not together.
+    The counts in the file are not counted again, so whoever can write it can forge a refutation. A file restored from
+    an older cache lacks the later sessions. No runs count twice in the history that goes on from it, and its level
+    holds, unless outcomes decide which file is restored. The level holds for each of several histories that branch off
+    one file, not for all together.
 
     `neighbours`: the digest of the relation and of D; `witness`: the event of the next session, its pair, claim and
-    estimate; `sessions`: all sessions; `first`: the number of sessions of earlier histories, whose seeds are not used
-    again; `began`: the number of sessions with earlier events; `settled`: the log wealth won with earlier events.
-    Raises `ValueError` if two sessions have one seed, so that their runs would count twice.
+    estimate; `sessions`: all sessions, also those of earlier histories, whose seeds are not used again; `first`: the
+    number of sessions of earlier histories; `began`: the number of sessions before those of the present event;
+    `settled`: the log wealth (nats) won with earlier events of this history.
+
+    Raises `ValueError` if two sessions have the same seed, or `first` and `began` are no numbers of sessions;
+    `InvalidWitness` if no file can hold the inputs.
     """
 
     format: ClassVar[str] = "dpwitness-kept/1"
@@ -73,9 +76,10 @@ class KeptEvidence(CheckedFields):
 
     @classmethod
     def load(cls, path: object) -> "KeptFile":
-        """The absolute path of a file, as a mechanism may change the working folder, and its evidence.
+        """The absolute path of a file, since a mechanism may change the working folder, and its evidence.
 
-        Raises `InvalidParameter` for other types, `InvalidData` or `InvalidWitness` for a file that cannot be used.
+        Raises `InvalidParameter` for a path of another type, `InvalidData` or `InvalidWitness` for a file that cannot
+        be read or written.
         """
         place = Path(kind("keep", path, (str, os.PathLike), "the path of a file", InvalidParameter)).absolute()
         check_writable(place)
@@ -88,7 +92,7 @@ class KeptEvidence(CheckedFields):
             raise InvalidWitness(f"{shown(place)}: {error}; restore the file, or delete it to begin anew") from error
 
     def wealth(self, counts: Counts | None = None) -> KeptWealth:
-        """The wealth, or the wealth after a further session with `counts`."""
+        """The wealth, or the wealth during a further session, with its counts so far."""
         begun, since = [], Counts()
         for k in reversed(range(self.began, len(self.sessions) + (counts is not None))):
             since = since if k == len(self.sessions) else self.sessions[k].counts + since
@@ -105,7 +109,7 @@ class KeptEvidence(CheckedFields):
 
     @property
     def versions(self) -> dict[str, str]:
-        """For each version of the history a text with its runs and its log e-value, by digest."""
+        """A text on each version of the history, by its digest: the number of its runs, and its log e-value (nats)."""
         found: dict[str, list[Session]] = {}
         for session in self.sessions[self.first :]:
             found.setdefault(session.version, []).append(session)
@@ -122,16 +126,16 @@ class KeptEvidence(CheckedFields):
         return replace(self, sessions=(*self.sessions, session))
 
     def anew(self) -> "KeptEvidence":
-        """A new history, of the same event."""
+        """The evidence of a new history with the same event, without wealth."""
         return replace(self, settled=-math.inf, first=len(self.sessions), began=len(self.sessions))
 
 
-#: KeptFile is the type of a file's path and of its evidence; None without a file.
+#: KeptFile is the path of a file and its evidence; None if the file does not exist.
 KeptFile: TypeAlias = tuple[Path, KeptEvidence | None]
 
 
 def neighbours_digest(relation: Relation, data: Data | None) -> str:
-    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 pairs."""
+    """A digest of the relation and of D; of a relation that has no JSON, its name and its first 1,000 pairs."""
     written = relation_to_json(relation)
     if written is None:
         candidates = islice(proposed_pairs(relation, data), 1000)

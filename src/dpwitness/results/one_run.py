@@ -12,12 +12,13 @@ from dpwitness.results.text import p_value as p_value_text
 class OneRun:
     """The result of an audit of one training run.
 
-    `correct` of `guesses` guesses, of the `highest` and the `lowest` scores of `canaries` canaries, were right: those
-    guesses of all tried that speak most against the claim. `refutable`: whether any number of right guesses would have
-    refuted the claim. `p_value` pays for the choice. `lower_bound`: the largest
-    parameter of the claim's family that is refuted at level `alpha`, 0 if none is. `detectable`: the smallest
-    parameter, at least that of the claim, that would have been refuted with 95 % power by canaries that tell as much as
-    it allows, each by its own score alone; infinite if no parameter would.
+    Of the choices of guesses that were tried, `highest`, `lowest` and `correct` are those of the smallest p-value: the
+    number of guesses on the highest scores, on the lowest scores, and the number of right guesses. `p_value` is that
+    p-value times the number of choices. `refutable`: whether any number of right guesses would have refuted the claim.
+    `lower_bound`: the largest parameter of the claim's family that is refuted at level `alpha`; 0 if no parameter is.
+    `detectable`: the smallest parameter, at least the claim's, that would have been refuted with 95 % power if the
+    canaries were independent and each score told as much of its coin as a claim of this parameter allows; infinite if
+    no parameter would have been.
     """
 
     claim: Claim

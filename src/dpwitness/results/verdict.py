@@ -300,8 +300,8 @@ class CheckResult(WitnessedResult, ABC):
 class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha.
 
-    `history`: texts on the versions of the mechanism whose runs, of several sessions, are the evidence together; empty
-    if the runs of one check are. A note then says that the counts are those of the last session.
+    `history`: a text on each version of the mechanism, if the evidence is the runs of several sessions; empty if it is
+    the runs of one check. With a history, the counts are those of the last session, as a note says.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (*CheckResult.json_keys, "history")
@@ -347,7 +347,7 @@ class Violation(CheckResult):
 
     @property
     def accused(self) -> str:
-        """The mechanism, or the versions of a history, one of which does not keep the claim."""
+        """The mechanism that does not keep the claim, or the text "one of these … versions" of a history."""
         return self.call if len(self.history) < 2 else f"one of these {len(self.history)} versions of {self.call}"
 
     @property

@@ -66,7 +66,7 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 PAIR_NUMBERS: Final = 1 << 22
 #: The number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_TOGETHER: Final = 1 << 17
-#: The part of all search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all others.
+#: One in LEADING_PART search runs is for the pairs of the largest measured sensitivities, before all other pairs.
 LEADING_PART: Final = 8
 #: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
 PROMISING_PAIRS: Final = 4
@@ -239,7 +239,10 @@ class Search:
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
     def leading(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[SearchedPair]:
-        """The best of the pairs of the largest measured sensitivities, after a part of the budget; else no pair."""
+        """The best pairs of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
+
+        Empty if the search does not stop early, or no sensitivity can be measured or stands out.
+        """
         if np.isinf(self.objective.stop_value) or not measurable(self.runner.mechanism):
             return []
         ordered = by_sensitivity(pairs, self.runner, LEADING_PAIRS, LEADING_PAIRS)
@@ -247,7 +250,7 @@ class Search:
         return self.halve(leading, self.budget // LEADING_PART, 1) if leading else []
 
     def promising(self, searched: Sequence[SearchedPair]) -> list[PromisingPair]:
-        """The pairs at the end of the search, with more runs if the search is thorough."""
+        """The pairs as results of the search, with more runs if the search is thorough."""
         more = self.budget // len(searched) if self.thorough else 0
         return [
             PromisingPair(pair=one.pair, sample=self.more(one, more), certain=one.found if one.certain else None)

@@ -1,8 +1,8 @@
 """The order of pairs by measured sensitivity: the shift of outcomes under the same noise, in scales of the noise.
 
-Both sides of a pair are run from the same seeds. Where a mechanism adds noise to a value, outcomes on D and D′ then
-differ by the difference of the values alone, and two runs on D by noise alone; a library sampler with the value as its
-location gives the same. The measured sensitivity only says which pairs are tried first, and is no evidence.
+D and D′ are run from the same seeds. If a mechanism adds noise to a value, or draws from a sampler whose location is
+the value, outcomes on D and D′ then differ by the difference of the values alone, and two runs on D by noise alone. The
+measured sensitivity decides which pairs are tried first; it is no evidence.
 """
 
 import copy
@@ -23,32 +23,33 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner, Threads, generator
 
-#: SENSITIVITY_RUNS is the number of paired runs of each pair: two, whose difference is noise.
+#: SENSITIVITY_RUNS is the number of paired runs of each pair: two runs on one side differ by noise.
 SENSITIVITY_RUNS: Final = 2
 #: REFERENCE_RUNS is the number of runs on one input that give the scale of the noise of each entry.
 REFERENCE_RUNS: Final = 32
 #: LEADING_PAIRS is the number of pairs, those of the largest sensitivities, that a check tries before all others.
 LEADING_PAIRS: Final = 4
-#: LEADING_RATIO is the least ratio of the largest sensitivity to the median for which the order of pairs changes.
+#: LEADING_RATIO is the least ratio of the largest sensitivity to the median for which the order of pairs changes: below
+#: it, the order would delay other pairs for a small gain.
 LEADING_RATIO: Final = 1.5
-#: SENSITIVITY_SHARE is the share of `max_time` for making and measuring the pairs.
+#: SENSITIVITY_SHARE is the share of `max_time` in which pairs are made and measured.
 SENSITIVITY_SHARE: Final = 0.05
 #: MOST_MEASURED_PAIRS is the largest number of measured pairs.
 MOST_MEASURED_PAIRS: Final = 1 << 10
-#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales: the value of an entry without noise.
+#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise: that of an entry without noise.
 LARGEST_SHIFT: Final = 1e3
-#: RELATIVE_ROUNDING is the relative difference up to which two outcomes are equal.
+#: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal, the order of rounding errors.
 RELATIVE_ROUNDING: Final = 1e-9
 
 
 def sensitivity_per_scale(x: Rows, y: Rows, reference: Rows) -> float:
-    """The sum over all entries of the shift between D and D′, in units of the entry's noise (its mean difference).
+    """The sum over all entries of the shift between D and D′, in scales of the entry's noise.
 
-    If the scale of the noise differs between D and D′, the ratio of the scales less 1 is added.
-
-    `x` and `y`: the outcomes of two runs on D and on D′ with the same seeds, of shape (2, width); `reference`: those of
-    more runs on any input, the first two with these seeds too. An entry without noise counts as `LARGEST_SHIFT`; an
-    entry that is no number counts as 1 if it differs in both runs.
+    `x` and `y`: outcomes of two runs on D, and of two runs on D′ with the same seeds, shape (2, width). `reference`:
+    outcomes of runs on any input, shape (runs, width), the first two with these seeds too. The scale of the noise is
+    the mean difference between successive runs, of the side with the smaller noise. If the scales on D and D′ differ,
+    their ratio less 1 is added. An entry that shifts without noise counts as `LARGEST_SHIFT`. An entry that is not a
+    finite number in some run counts as 1 if it differs between D and D′ in both runs, else as 0.
     """
     width = max(side.shape[1] for side in (x, y, reference))
     x, y, reference = (widen(side, width) for side in (x, y, reference))
@@ -57,7 +58,7 @@ def sensitivity_per_scale(x: Rows, y: Rows, reference: Rows) -> float:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         steps, sides = np.abs(np.diff(reference, axis=0)), np.abs([x[0] - x[1], y[0] - y[1]])
         own, larger = sides.min(axis=0), sides.max(axis=0)
-        # With the same seeds the noise is the reference's times a factor, so that two runs give it without an error.
+        # From the same seeds the noise is that of the reference times a factor, which two runs give exactly.
         noise = np.where(steps[0] > 0, own * steps.mean(axis=0) / steps[0], steps.mean(axis=0))
         noise = np.where(np.isfinite(noise), noise, own)
         shift = np.abs(x - y).min(axis=0)
@@ -69,15 +70,16 @@ def sensitivity_per_scale(x: Rows, y: Rows, reference: Rows) -> float:
 
 
 def measured_sensitivities(pairs: Sequence[Pair], runner: Runner, seconds: float) -> list[float]:
-    """The sensitivity per scale of the first pairs, as many as fit in `seconds`; NaN for a pair that cannot be run.
+    """The sensitivities of the first pairs, as many pairs as fit in `seconds`; NaN for a pair that cannot be run.
 
-    The runs count nowhere. Other draws than those of seeded generators are used up, as by all runs: if they came again,
-    runs that are evidence would repeat the noise that chose the pair.
+    The list is empty if the first pair cannot be run. No run changes the mechanism or its traits. State of the user's
+    function does change, as in all runs: if it were restored, runs that are evidence would repeat the noise that chose
+    the pair.
     """
     mechanism, seed = copy.copy(runner.mechanism), runner.seed
     mechanism.traits = copy.deepcopy(mechanism.traits)
     each = 2 * SENSITIVITY_RUNS * max(mechanism.cost.seconds_per_run, 1e-9)
-    fits = 1 << int(max(seconds / each, 1)).bit_length() - 1  # a power of two, as a seed should repeat the order
+    fits = 1 << int(max(seconds / each, 1)).bit_length() - 1  # a power of two, so that a seed repeats the order
 
     def rows(pair: Pair, runs: int) -> Rows:
         paired = PairedRuns.d_first(pair, runs, coupled=True, columns=mechanism.columns)
@@ -106,7 +108,10 @@ def measured_sensitivities(pairs: Sequence[Pair], runner: Runner, seconds: float
 
 
 def measurable(mechanism: Mechanism) -> bool:
-    """Whether the sensitivity of a mechanism's pairs is measured: a Python function whose draws follow from a seed."""
+    """Whether sensitivities are measured: for Python functions whose draws follow from a seed, neither fast nor slow.
+
+    A mechanism that is cheap in bulk gets enough runs on all pairs; a slow one has no runs to spare.
+    """
     cost = mechanism.cost
     return mechanism.in_process and mechanism.reproducible and not cost.cheap_in_bulk and not cost.slow
 
@@ -120,11 +125,11 @@ class OrderedPairs:
 
 
 def by_sensitivity(pairs: Iterable[Pair], runner: Runner, most: int, leading: int) -> OrderedPairs:
-    """At most `most` pairs: `leading` pairs of the largest sensitivities first, then as many more, then as given.
+    """At most `most` pairs: up to `leading` pairs of the largest sensitivities, which are all different, then others.
 
-    Half of the pairs are chosen by sensitivity, since events of other mechanisms do not show in it. The `leading` pairs
-    have different sensitivities. The order is that of the relation if nothing can be measured, or no pair's sensitivity
-    is `LEADING_RATIO` times the median.
+    Half of the pairs are chosen by sensitivity. The other half are the first of the given pairs, since some violations
+    do not show in the sensitivity. The order stays as given if no pair can be measured, or the largest sensitivity is
+    below `LEADING_RATIO` times the median.
     """
     seconds = SENSITIVITY_SHARE * runner.max_time
     end, made = time.monotonic() + seconds, list[Pair]()
@@ -140,7 +145,7 @@ def by_sensitivity(pairs: Iterable[Pair], runner: Runner, most: int, leading: in
     order = sorted((k for k, level in enumerate(levels) if level > 0), key=lambda k: -levels[k])
     if not order or levels[order[0]] < LEADING_RATIO * np.nanmedian(levels):
         return given
-    first = {levels[k]: k for k in reversed(order)}  # of pairs of one sensitivity, the first one
+    first = {levels[k]: k for k in reversed(order)}  # the first pair of each sensitivity
     leaders = [*first.values()][::-1][:leading]
     chosen = dict.fromkeys([*leaders, *order][: max(most // 2, len(leaders))])
     kept = [*chosen, *(k for k in range(len(made)) if k not in chosen)]

@@ -1,7 +1,7 @@
-"""The processes of a sweep: of this interpreter, or of another environment's, which may lack dpwitness.
+"""The processes of a sweep, of this interpreter or of another environment's, in which dpwitness may be missing.
 
-The other interpreter finds its own packages first, then dpwitness and the packages that dpwitness needs, as they are
-installed here. Compiled packages among these load only if both interpreters have the same minor version.
+The other interpreter imports its own packages first, then dpwitness and its dependencies as they are installed here.
+Compiled packages load only if both interpreters have the same minor version.
 """
 
 import json
@@ -17,8 +17,9 @@ from dpwitness.mechanisms.child import Child
 from dpwitness.mechanisms.remote import REMOTE_SECONDS
 from dpwitness.runs.executors import THREAD_VARIABLES
 
-#: PROBE is a program that prints its interpreter's version, its path, and the first module that it cannot import from
-#: its path and these folders after it, with the class of the error; the text is empty if it can. Python 2 runs it too.
+#: PROBE is a program, of Python 2 or 3, whose argument is a JSON list of folders. It prints its interpreter's version,
+#: its path, and the first module that neither its path nor the folders after it provide, with the class of the error;
+#: this text is empty if all modules can be imported.
 PROBE: Final = """
 import importlib, json, sys
 path, why = list(sys.path), ""
@@ -33,7 +34,7 @@ print("\\n" + json.dumps([list(sys.version_info[:2]), path, why]))
 
 
 def start_worker(python: str | None) -> Child:
-    """A process of `dpwitness.sweeps.worker`, in this interpreter or in another one. Raises `InvalidParameter`."""
+    """A process of `dpwitness.sweeps.worker`, of this interpreter (None) or another. Raises as `path_of` does."""
     path = sys.path if python is None else path_of(python)
     # One core a case: libraries of linear algebra take all cores, and cases run side by side.
     environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ}
@@ -45,7 +46,8 @@ def start_worker(python: str | None) -> Child:
 def path_of(python: str) -> tuple[str, ...]:
     """The folders from which a process of another interpreter imports, its own before those of this interpreter.
 
-    Raises `InvalidParameter` for a program that is no Python, an old version, and one that cannot import dpwitness.
+    Raises `InvalidParameter` for a program that is no Python, a version before 3.11, and one that cannot import
+    dpwitness.
     """
     own = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     try:

@@ -42,7 +42,7 @@ class Case(Recipe, JsonFields):
     max_time: float
     seed: Count
     records: str | None = None  # a CSV file of records to start from
-    # The interpreter that runs the case; None for the one that runs the sweep, and in files of earlier versions.
+    # The interpreter that runs the case; None for that of the sweep, and in files of earlier versions.
     python: str | None = field(default=None, metadata={"json": "sparse"})
 
     def __str__(self) -> str:
@@ -92,9 +92,10 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    # Versions of the packages swept, by name; empty in files of earlier versions, as the modules without a case are.
+    # Versions of the packages swept, by name. Files of earlier versions have neither these nor `without`.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
-    without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})  # the reason by module
+    # The reason why a module has no case, by module.
+    without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
     def of(cls, modules: Sequence[str], effort: Effort, records: str | None, python: str | None = None) -> "Sweep":
@@ -138,7 +139,11 @@ class Sweep(JsonFields):
 
 
 def listing_in(python: str, modules: Sequence[str]) -> Listing:
-    """The listing of modules that another interpreter imports. Raises as `Listing.of` does, and `InvalidParameter`."""
+    """The listing of modules that another interpreter imports.
+
+    Raises `UnknownTarget` for a module that cannot be imported, and `InvalidParameter` if the interpreter gives no
+    answer or cannot run a sweep.
+    """
     child = start_worker(python)
     try:
         (answer,) = child.ask(json.dumps({"modules": modules}).encode() + b"\n", 1, REMOTE_SECONDS)
@@ -146,10 +151,10 @@ def listing_in(python: str, modules: Sequence[str]) -> Listing:
         raise InvalidParameter(f"python={python!r} cannot list the cases of {', '.join(modules)}: {error}") from error
     finally:
         child.end()
-    if raised := cast("dict[str, Any]", answer).get("raised"):
+    found = cast("dict[str, Any]", answer)
+    if raised := found.get("raised"):
         kind, text = raised[2:4]
         raise UnknownTarget(text if kind == "UnknownTarget" else f"{python}: {kind}: {text}")
-    found = cast("dict[str, Any]", answer)
     recipes = [(place, describer, Recipe(**recipe)) for place, describer, recipe in found["recipes"]]
     return Listing(recipes=recipes, without=found["without"], code=found["code"])
 
@@ -191,8 +196,8 @@ def sweep(
     records
         A CSV file of records to start from, for mechanisms that take tables.
     python
-        The interpreter of another environment, in which the modules are imported and the cases run; dpwitness need not
-        be installed there if both interpreters have the same minor version.
+        The interpreter of another environment, which imports the modules and runs the cases. dpwitness need not be
+        installed there if both interpreters have the same minor version.
 
     Returns
     -------

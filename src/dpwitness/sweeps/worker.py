@@ -1,6 +1,6 @@
 """The process of a sweep: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON, and is then killed.
 
-It checks one case, or lists the cases of modules that another interpreter imports.
+The request is a case, which is checked, or a list of modules, whose cases are listed.
 """
 
 import inspect
@@ -75,15 +75,15 @@ class CaseResult(JsonFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The recipes in modules; the modules without one, and why; the versions of the packages, by name."""
+    """The recipes in modules, as one interpreter imports them."""
 
     recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
-    without: Mapping[str, str]
-    code: Mapping[str, str]
+    without: Mapping[str, str]  # the reason why a module has no recipe, by module
+    code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
 
     @classmethod
     def of(cls, modules: Sequence[str]) -> "Listing":
-        """Import modules, and list what they hold. Raises `UnknownTarget`."""
+        """Import modules and list their recipes. Raises `UnknownTarget`."""
         found = {name: [*recipes_of(name)] for name in modules}
         return cls(
             recipes=[one for recipes in found.values() for one in recipes],
@@ -93,7 +93,7 @@ class Listing:
 
 
 def reason_without(module: str) -> str:
-    """The reason why a module, which is imported, has no case."""
+    """The reason why an imported module has no case; for a package with up to eight of its modules."""
     inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
     within = ", ".join([one.name for one in inside][:8])
     said = "no name that it defines carries a claim or has a parameter epsilon"
@@ -108,7 +108,7 @@ def versions_of(modules: Sequence[str]) -> dict[str, str]:
 
 
 def answer(request: dict[str, Any]) -> dict[str, object]:
-    """The result of a `Case`, or the listing of modules, as JSON values. Raises errors of the listing."""
+    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
     return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
@@ -118,7 +118,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
         place = f"{module}:{name}"
         if (found := describer_of(thing, place)) is None:
             continue
-        try:  # settings as the file of the sweep will have them
+        try:  # settings become JSON values, as in the file of the sweep
             recipes = [
                 replace(one, settings=json.loads(json.dumps(dict(one.settings))))
                 for one in found[1].recipes(thing, place)
@@ -227,9 +227,11 @@ def whole_output(output: object) -> object:
 def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `InvalidParameter`.
 
-    The outcomes do not decide the choice: only whether the attempt runs, and the number of entries it returns.
+    Its outcomes decide by their number of entries and, if the parameter for the data is unknown, by whether two runs on
+    an input differ; else only whether the attempt runs decides. A form of records for which one attempt returned an
+    entry for each record is not tried again.
     """
-    said, each = "", set[object]()  # the forms of records for each of which an entry was returned
+    said, each = "", set[object]()  # the forms of records for which an attempt returned an entry for each record
     for number, attempt in enumerate(attempts):
         form = getattr(attempt.relations[0], "form", None) if attempt.of_records else None
         if form in each:
@@ -245,7 +247,7 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 
 
 def try_attempt(attempt: Attempt) -> str:
-    """The reason why an attempt does not run on half of the first inputs of its relation; empty if it does."""
+    """The reason why an attempt is not checked; empty if it runs on half of the first inputs of its relation."""
     signature, rng = Signature.of(attempt.mechanism, attempt.parameters), np.random.default_rng(0)
     first = list(islice(attempt.relations[0].candidates(), 40))
     smallest = sorted(first, key=lambda pair: sum(map(count_entries, pair.sides)))[:1] if attempt.strict else []

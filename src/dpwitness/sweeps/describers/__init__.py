@@ -33,8 +33,8 @@ class Attempt:
     `of_records`: whether the input is records of several people; then a mechanism that returns an entry for each record
     is not run, since its claim is about one record. `strict`: whether the attempt is run only if it runs on all of the
     first pairs and on the smallest inputs; a later attempt leaves out inputs that the mechanism refuses. `unknown`: the
-    name of the parameter taken for the data, if it is not known as such; the attempt is then run only if two runs on an
-    input differ, as those of a formula of ε and settings never do.
+    name of the parameter taken for the data, if the name is not one usual for data, else empty; then the attempt is
+    checked only if two runs on an input differ, unlike those of a formula of ε and settings.
     """
 
     mechanism: Callable[..., Any]  # a function as `check` takes it

@@ -1,4 +1,4 @@
-"""Functions and classes of any library whose signature shows a claim: a parameter for ε, as epsilon or eps.
+"""Functions and classes of any library whose signature shows a claim: a parameter for ε, such as epsilon or eps.
 
 Parameters get values by their names, annotations and defaults; the form of the data is found by trying. A signature
 does not state which inputs are neighbours, and prose is not read. So the claim is tested under every relation that it
@@ -63,12 +63,12 @@ SETTING_NAMES: Final = re.compile(
 )
 #: FRAME_NAMES matches names of parameters for a DataFrame.
 FRAME_NAMES: Final = re.compile(r"^df(?:_|$)|frame$")
-#: COLUMN_NAMES has the names of parameters for the name of a column, or the names of columns, of a frame.
+#: COLUMN_NAMES has the names of parameters for a column's name in a frame; a name that ends in s takes a list of them.
 COLUMN_NAMES: Final = (
     "column", "col", "column_name", "col_name", "colname", "feature", "field", "attribute", "columns", "cols",
     "features", "fields", "attributes",
 )  # fmt: skip
-#: SEED_NAMES has the names of parameters for an integer that seeds the noise: one without a default is drawn anew.
+#: SEED_NAMES has the names of parameters for a seed of the noise; a seed without a default is drawn in each run.
 SEED_NAMES: Final = ("seed", "random_seed")
 #: LABEL_NAMES has the names of parameters for labels.
 LABEL_NAMES: Final = ("y", "Y", "labels", "target", "targets")
@@ -83,20 +83,20 @@ RELEASE_VERBS: Final = ("randomise", "randomize", "privatise", "privatize", "add
 #: METHOD_NAMES has the names of other methods that release something about data. They come after the verbs, since a
 #: class that randomises records may also be fitted to randomised records.
 METHOD_NAMES: Final = ("fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "__call__")
-#: SAMPLES is the number of samples that a fitted generator of synthetic data releases, and of predictions of a model.
-SAMPLES: Final = 5
+#: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
+RELEASED_VALUES: Final = 5
 #: ADJACENCIES has the adjacencies that a claim about records may mean.
 ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
 def released_by(estimator: Any, features: Any, ends: tuple[float, float]) -> object:
-    """What a fitted estimator releases: what it learned, else samples, else predictions for features in a range."""
+    """The values that a fitted estimator learned, else samples, else predictions for features between `ends`."""
     if found := learned_values(estimator):
         return found
     if callable(sample := getattr(estimator, "sample", None)):
-        return sample(SAMPLES)
+        return sample(RELEASED_VALUES)
     width = np.ndim(features) == 2 and np.shape(features)[1]
-    points = np.linspace(*ends, SAMPLES)
+    points = np.linspace(*ends, RELEASED_VALUES)
     return estimator.predict(np.tile(points[:, None], width) if width else points)
 
 
@@ -119,7 +119,7 @@ class Signatures:
     """The describer of plain signatures with ε, and of functions marked by `@target`."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether the thing is a function, or a class or its method that takes data, with a parameter for ε."""
+        """Whether a parameter for ε belongs to the thing, a function or a class, or to the class's method for data."""
         if not (inspect.isclass(thing) or inspect.isroutine(thing)):
             return False
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
@@ -302,9 +302,10 @@ class Taking:
                 yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict, column=column)
 
     def forms(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Domains of records, for each choice of clipping; the form; records to start from; the column to be named.
+        """Domains of records, one for each choice of clipping; their form; records to start from; the named column.
 
-        The records to start from have labels of both classes, as many classifiers require.
+        The records to start from have labels of both classes, as many classifiers require, and are None for other
+        forms than features with labels and frames. The column is "" for functions that take no name of a column.
         """
         (low, high), clippings = self.ends, self.clippings
         reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
@@ -333,14 +334,14 @@ class Taking:
         yield [categories(False, True)], "list", None, ""
 
     def frame_text(self, domains: Sequence[Any], column: str) -> str:
-        """What is assumed of a frame, for people; empty for a frame without missing values and named columns."""
+        """The text on missing values and on the named column of frames; empty for frames with neither."""
         missing = "; missing values, which it accepts" if "missing=True" in str(domains[0]) else ""
         return missing + (f"; column {column!r}" if column else "")
 
     def frames(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Frames with a column of numbers, of texts and of a categorical type, as `forms` gives them.
+        """Frames in the form of `forms`: columns x of numbers, y of texts and z of a categorical type.
 
-        Numbers of a frame may be missing: a column of pandas has NaN for a missing number, unlike an array or a list.
+        Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
         import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
 
@@ -354,7 +355,7 @@ class Taking:
 
 
 def as_annotated(value: Any, parameter: inspect.Parameter) -> Any:
-    """An array as the Series or the DataFrame of pandas that its parameter is annotated with; else the value itself."""
+    """An array as a Series or DataFrame of pandas, if its parameter is annotated so; else the value itself."""
     wanted = str(parameter.annotation)
     if type(value) is not np.ndarray or not re.search(r"\b(pd|pandas)\b", wanted):
         return value
@@ -371,7 +372,7 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
     unknown: list[str] = []
     for name, one in own.items():
         if name in BOUNDS_NAMES and one.default is None and "dict" in str(one.annotation).lower():
-            continue  # bounds by column, in a form of the library's own
+            continue  # bounds by column have a form of the library's own
         if name in known:
             found[name] = known[name]
         elif name in DELTA_NAMES:
@@ -383,7 +384,7 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
             unknown += [name] if may_restrict(name, one.default) else []
         else:
             found[name] = PARAMETER_VALUES.get(name, value_of_type(one.annotation))
-            if "clip" in name:  # the mechanism itself clips to it
+            if "clip" in name:  # the mechanism clips to this bound, so its value is no assumption about the data
                 found[name] = found[name] or 1.0
             elif found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
                 unknown.append(name)
@@ -423,10 +424,10 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
 
 
 def data_of(own: Parameters, method: str | None = None) -> str | None:
-    """The name of the parameter that takes data: a usual name, else the first parameter without a default.
+    """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
-    None if the first parameter is not known as data and is a number, a text or a setting, unless it is that of a method
-    whose name is one of `RELEASE_VERBS`.
+    None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of data;
+    but the first parameter of a method whose name begins with one of `RELEASE_VERBS` is always taken.
     """
     other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
