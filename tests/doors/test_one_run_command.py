@@ -14,9 +14,9 @@ def test_the_command(tmp_path, capsys):
     inner, outer = rng.standard_normal(210) + 1.5, rng.standard_normal(190)
     path = tmp_path / "scores.csv"
     path.write_text("in,score\n" + "".join(f"1,{x}\n" for x in inner) + "".join(f"out,{x}\n" for x in outer))
-    code, printed, _ = run(capsys, "one-run", path, "--epsilon", 1, "--delta", 1e-5, "--json")
+    code, printed, _ = run(capsys, "one-run", path, "--epsilon", 1, "--delta", 1e-5, "--seed", 3, "--json")
     assert code == 1
-    assert json.loads(printed) == dpw.one_run(inner, outer, dpw.ApproxDP(1, 1e-5)).to_json()
+    assert json.loads(printed) == dpw.one_run(inner, outer, dpw.ApproxDP(1, 1e-5), seed=3).to_json()
     code, printed, _ = run(capsys, "one-run", path, "--claim", "3", "--guesses", 300)
     assert code == 0
     assert printed.startswith("NOT REFUTED: 3-DP")

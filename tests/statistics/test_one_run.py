@@ -126,7 +126,7 @@ def test_level_at_the_boundary(m, repetitions):
         critical = [evidence.critical_number(claim, 0.05 / len(tried), sum(ends), m) for ends in tried]
         for _ in range(repetitions):
             inside = rng.random(m) < 0.5
-            refuted += _refutes(drawn(rng, inside), inside, tried, critical)
+            refuted += _refutes(drawn(rng, inside), inside, tried, critical, above)
             above += 1
         assert binom.sf(refuted - 1, above, 0.05) > 1e-4, claim
 
@@ -137,11 +137,11 @@ def _numbers_tried(m, claim):
     return _tried(m, curved=claim.curved)
 
 
-def _refutes(values, inside, tried, critical):
+def _refutes(values, inside, tried, critical, seed=0):
     from dpwitness.api.one_run import _by_score, _right
 
     values = np.asarray(values, float)
-    ordered = _by_score(values[inside], values[~inside], 0)
+    ordered = _by_score(values[inside], values[~inside], seed)
     return any(_right(ordered, ends) >= least for ends, least in zip(tried, critical, strict=True))
 
 
@@ -157,7 +157,7 @@ def test_a_pass_would_have_caught_what_it_names(claim, m):
         inside = rng.random(m) < 0.5
         right = rng.random(m) < 1 / (1 + math.exp(-caught))  # randomized response
         values = rng.standard_normal(m) + inside * caught if claim.curved else right == inside
-        wanted += _refutes(values, inside, tried, critical)
+        wanted += _refutes(values, inside, tried, critical, int(rng.integers(1 << 32)))
     assert binom.cdf(wanted, 300, 0.95) > 1e-4
     assert str(passed).startswith(f"NOT REFUTED: {claim.short}")
     assert "would have been refuted with 95 % power" in " ".join(str(passed).split())
@@ -173,6 +173,7 @@ def test_what_an_audit_finds():
     assert f"ε ≥ {math.floor(found.lower_bound * 1000) / 1000:.4g}" in str(found)
     fixed = dpw.one_run(*scores(np.random.default_rng(1), 1_000, 3.0), 1.0, guesses=301)
     assert (fixed.highest, fixed.lowest) == (151, 150)
+    assert dpw.one_run(*scores(np.random.default_rng(1), 1_000, 3.0), 1.0, seed=found.seed) == found
     with pytest.raises(TypeError, match="refuted"):
         bool(found)
 
@@ -190,7 +191,7 @@ def test_equal_scores_are_no_information():
     """Without random order, the canaries that were in would come first among equal scores."""
     claim, tried, rng = dpw.PureDP(0.1), _numbers_tried(400, dpw.PureDP(0.1)), np.random.default_rng(0)
     critical = [evidence.critical_number(claim, 0.05 / len(tried), sum(ends), 400) for ends in tried]
-    assert sum(_refutes(np.zeros(400), rng.random(400) < 0.5, tried, critical) for _ in range(40)) <= 6
+    assert sum(_refutes(np.zeros(400), rng.random(400) < 0.5, tried, critical, seed) for seed in range(40)) <= 6
 
 
 def test_coins_that_are_not_fair_are_refused():
@@ -206,7 +207,7 @@ def test_coins_that_are_not_fair_are_refused():
         (([[1.0]], [0.0], 1.0), "scores_in has the shape"),
         ((["a"], [0.0], 1.0), "scores_in="),
         (([0.0], [math.nan], 1.0), "scores_out[0] is NaN"),
-        (([0.0, 1.0], [1.0], 1.0), "3 canaries are too few: give at least 8"),
+        (([0.0, 1.0], [1.0], 1.0), "too few canaries, 3: give at least 8"),
         (([1j], [0.0], 1.0), "scores_in="),
         (([0.0], [1.0], "1"), "claim='1' must be a claim"),
         (([0.0], [1.0], True), "claim=True must be a claim"),

@@ -4,6 +4,7 @@ The canaries with the highest scores are guessed to have been in, the canaries w
 out (Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run", algorithm 1).
 """
 
+import secrets
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ def one_run(
     *,
     guesses: int | None = None,
     alpha: float = ALPHA,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> OneRun:
     """Test the claim of one training run by the scores of its canaries.
 
@@ -53,7 +54,7 @@ def one_run(
     alpha
         The largest probability that a true claim is refuted, or that the lower bound exceeds the true parameter.
     seed
-        The seed of the random order of canaries with equal scores.
+        The seed of the random order of canaries with equal scores (default: a new seed).
 
     Raises `InvalidData` for a score that is not a number, for fewer than eight canaries without `guesses`, and for a
     number of canaries in that fair coins hardly give; `InvalidParameter` for `guesses`, `alpha` or `seed` out of range;
@@ -62,7 +63,9 @@ def one_run(
     claim, alpha = _claim_of(claim), number("alpha", alpha)
     if not 0 < alpha < 1:
         raise InvalidParameter(f"alpha={brief(alpha)} must lie between 0 and 1")
-    inside = _by_score(_scores("scores_in", scores_in), _scores("scores_out", scores_out), whole("seed", seed, 0))
+    # A seed that does not vary would order equal scores by the numbers of canaries in and out, not at random.
+    seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0)
+    inside = _by_score(_scores("scores_in", scores_in), _scores("scores_out", scores_out), seed)
     m, n = len(inside), int(inside.sum())
     _require_fair_coins(n, m)
     if guesses is None:
@@ -71,7 +74,7 @@ def one_run(
         k = whole("guesses", guesses, 1, m)
         tried = [(k - k // 2, k // 2)]
     if not tried:
-        raise InvalidData(f"{m:,} canaries are too few: give at least {LEAST_GUESSES}")
+        raise InvalidData(f"too few canaries, {m}: give at least {LEAST_GUESSES}")
     level = alpha / len(tried)
     critical = [critical_number(claim, level, sum(ends), m) for ends in tried]
     correct = [_right(inside, ends) for ends in tried]
@@ -89,6 +92,7 @@ def one_run(
         p_value=min(1.0, each[best] * len(tried)),
         lower_bound=lower_bound,
         detectable=detectable_of(claim, critical, tried, m),
+        seed=seed,
     )
 
 

@@ -72,7 +72,7 @@ COMMAND: Final = Command(
         Option("--guesses", type=whole, metavar="N",
                help="number of guesses, chosen before the scores were seen (default: several numbers are tried)"),
         Option("--alpha", type=number, metavar="A", help="probability of a false alarm (default 0.05)"),
-        Option("--seed", type=whole, metavar="N", help="seed of the random order of equal scores (default 0)"),
+        Option("--seed", type=whole, metavar="N", help="seed that orders equal scores (default: a new seed)"),
         *printing(quiet=False),
     ],
     examples=("one-run scores.csv --epsilon 8 --delta 1e-5", "one-run scores.csv --claim gdp:1 --guesses 100"),

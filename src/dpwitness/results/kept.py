@@ -85,11 +85,11 @@ class KeptEvidence(CheckedFields):
         check_writable(place)
         if not place.exists():
             return place, None
-        value = read_json(place)
         try:
-            return place, read_result(cls, "kept evidence", value)
+            return place, read_result(cls, "kept evidence", read_json(place))
         except InvalidWitness as error:
-            raise InvalidWitness(f"{shown(place)}: {error}; restore the file, or delete it to begin anew") from error
+            why = str(error).removeprefix(f"{shown(place)} ")
+            raise InvalidWitness(f"{shown(place)}: {why}; restore the file, or delete it to begin anew") from error
 
     def wealth(self, counts: Counts | None = None) -> KeptWealth:
         """The wealth, or the wealth during a further session, with its counts so far."""

@@ -18,7 +18,7 @@ class OneRun:
     `lower_bound`: the largest parameter of the claim's family that is refuted at level `alpha`; 0 if no parameter is.
     `detectable`: the smallest parameter, at least the claim's, that would have been refuted with 95 % power if the
     canaries were independent and each score told as much of its coin as a claim of this parameter allows; infinite if
-    no parameter would have been.
+    no parameter would have been. `seed` orders canaries with equal scores.
     """
 
     claim: Claim
@@ -31,6 +31,7 @@ class OneRun:
     p_value: float
     lower_bound: float
     detectable: float
+    seed: int
 
     @property
     def guesses(self) -> int:
