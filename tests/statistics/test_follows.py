@@ -15,6 +15,8 @@ from dpwitness.laws import discrete_gaussian
 
 LAPLACE = stats.laplace()
 GRID = np.arange(-60, 61)
+#: The number of samples of a fault that a pass names: at least 17 must be refuted, as 3 % would be with a power of .5.
+SAMPLED_SEEDS = 24
 
 
 DETECTABLE = module.Hypothesis.detectable
@@ -193,14 +195,15 @@ def test_a_pass_would_have_caught_what_it_says(law, sampler, monkeypatch):
     for by, to in faults:
         caught = [
             dpw.follows(lambda rng, size, by=by, to=to: sampler(rng, size, by, to), law, draws=20_000, seed=s).refuted
-            for s in range(60)
+            for s in range(SAMPLED_SEEDS)
         ]
-        assert sum(caught) >= stats.binom.ppf(1e-4, 60, 0.95)
+        assert sum(caught) >= stats.binom.ppf(1e-4, SAMPLED_SEEDS, 0.95)
     by, to = (1 + scale / 2, 0) if hasattr(law, "pdf") else (1, shift / 2)  # a fault half as large is caught less often
     less = sum(
-        dpw.follows(lambda rng, size: sampler(rng, size, by, to), law, draws=20_000, seed=s).refuted for s in range(60)
+        dpw.follows(lambda rng, size: sampler(rng, size, by, to), law, draws=20_000, seed=s).refuted
+        for s in range(SAMPLED_SEEDS)
     )
-    assert less < stats.binom.ppf(1e-4, 60, 0.95)
+    assert less < stats.binom.ppf(1e-4, SAMPLED_SEEDS, 0.95)
 
 
 def test_looks_come_after_a_quarter_more_draws_each():
