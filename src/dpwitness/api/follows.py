@@ -186,18 +186,35 @@ class Hypothesis:
             again = self.seen[1:][self.seen[1:] == self.seen[:-1]]
             self.ties = int((self.atom(again) <= PROBABILITY_ERROR).sum())
 
-    def evidence(self) -> tuple[float, str]:
-        """The log e-value (nats), and the sentence on the largest part of the evidence."""
-        if self.outside:
-            return math.inf, self.outside
-        found = [(float(one.log_e_value(one.counts, self.draws)), one.finding()) for one in self.partitions]
+    @property
+    def log_e_values(self) -> list[float]:
+        """The logarithms (nats) of the weighted e-values: of each partition, then of repeated values."""
         # Draw t repeats one of t − 1 values with probability at most b_t = (t − 1)·PROBABILITY_ERROR. A repeat
         # multiplies the wealth by m, and each draw by exp(−(m − 1)·b_t): the factor has expectation at most 1.
-        m, expected = 8.0 ** np.arange(1, 11), PROBABILITY_ERROR * self.count * (self.count - 1) / 2
-        log_e = np.logaddexp.reduce(self.ties * np.log(m) - (m - 1) * expected) + math.log(self.tie_weight / len(m))
-        text = f"{self.ties:,} of {self.count:,} draws repeat an earlier value; at most {expected:.2g} are expected"
-        found.append((float(log_e), text))
-        return float(np.logaddexp.reduce([log_e for log_e, _ in found])), max(found)[1]
+        m = 8.0 ** np.arange(1, 11)
+        of_ties = np.logaddexp.reduce(self.ties * np.log(m) - (m - 1) * self.expected_ties)
+        of_cells = [float(one.log_e_value(one.counts, self.draws)) for one in self.partitions]
+        return [*of_cells, float(of_ties) + math.log(self.tie_weight / len(m))]
+
+    @property
+    def expected_ties(self) -> float:
+        """An upper bound of the expected number of draws that repeat an earlier value."""
+        return PROBABILITY_ERROR * self.count * (self.count - 1) / 2
+
+    @property
+    def log_e_value(self) -> float:
+        """The logarithm (nats) of the e-value against the law; infinite for a draw that the law cannot have."""
+        return math.inf if self.outside else float(np.logaddexp.reduce(self.log_e_values))
+
+    def finding(self) -> str:
+        """The sentence on the largest part of the evidence."""
+        if self.outside:
+            return self.outside
+        largest = int(np.argmax(self.log_e_values))
+        if largest < len(self.partitions):
+            return self.partitions[largest].finding()
+        most = f"at most {self.expected_ties:.2g} are expected"
+        return f"{self.ties:,} of {self.count:,} draws repeat an earlier value; {most}"
 
     def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
         """The smallest size of a fault that the same number of draws refutes with probability at least .95.
@@ -319,13 +336,12 @@ def follows(
     x = draw(own, 16, deadline)
     tested = Hypothesis(law, draws, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
     tested.add(x.astype(np.float64))
-    log_e, finding = tested.evidence()
+    log_e = tested.log_e_value
     while log_e < needed and tested.count < draws and (left := deadline - time.monotonic()) > 0:
         in_time = int(tested.count * left / (time.monotonic() - began))
         n = min(math.ceil(tested.count * (BATCH_GROWTH - 1)), draws - tested.count, in_time)
         tested.add(draw(own, max(n, 1), deadline).astype(np.float64))
-        now, finding = tested.evidence()
-        log_e = max(log_e, now)
+        log_e = max(log_e, tested.log_e_value)
     scale = shift = math.inf
     if log_e < needed:
         centre = tested.ends[0] - tested.half if math.isfinite(tested.ends[0]) else tested.median
@@ -336,6 +352,6 @@ def follows(
         shift = unit * tested.detectable(lambda x, size: x - size * unit, alpha, simulated)
     return GoodnessOfFit(
         law=law_text(law), alpha=alpha, log_e_value=log_e, draws=tested.count,
-        finding=finding if log_e >= needed else "",
+        finding=tested.finding() if log_e >= needed else "",
         detectable_scale=scale, detectable_shift=shift, seed=seed, seconds=time.monotonic() - began,
     )  # fmt: skip
