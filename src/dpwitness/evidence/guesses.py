@@ -12,6 +12,7 @@ all sets U together, (1) says: the positive excesses c·p_c − s·(k − c + 1)
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -88,11 +89,7 @@ def _smallest(slopes: Floats, intercepts: Floats, p: float) -> float:
 
 def critical_number(claim: Claim, level: float, guesses: int, canaries: int) -> int:
     """The least number of right guesses that refutes a claim at a level; `guesses` + 1 if no number does."""
-    low, high = 0, guesses + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if excluded(claim, level, middle, guesses, canaries) else (middle, high)
-    return high
+    return bisect_left(range(guesses + 1), True, key=lambda correct: excluded(claim, level, correct, guesses, canaries))
 
 
 def p_value_of(claim: Claim, correct: int, guesses: int, canaries: int) -> float:
