@@ -32,7 +32,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE, NO_NOISE_OR_RARE, only_outcome
-from dpwitness.health.new_process import Answer, Further, TooLate
+from dpwitness.health.new_process import Answer, CannotLoad, Further, TooLate
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
@@ -62,7 +62,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     if mechanism.cost.compiled:
         return _check_compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
-    question = _value_or_reason(partial(new_process.request, mechanism, pair, asked, runner.seed))
+    question = _value_or_error(partial(new_process.request, mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as thread:  # a slow mechanism takes seconds in this process and in the new one
         answers = thread.submit(_ask_processes, question, Further(), runner)
         try:
@@ -117,12 +117,14 @@ def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tu
     """
     if runner.mechanism.reproducible:  # its draws follow from the seed, which each session has for itself
         return ()
-    question = _value_or_reason(partial(new_process.request, runner.mechanism, pair, events, runner.seed))
-    first, second = (_ask_processes(question, Further(processes=0), runner) for _ in range(2))
-    if isinstance(first, str | TooLate) or isinstance(second, str | TooLate):
-        why = first if isinstance(first, str | TooLate) else second
-        return (f"not known whether new processes draw the same noise: {why}",)
-    for one, other in zip(first[0], second[0], strict=True):
+    question = _value_or_error(partial(new_process.request, runner.mechanism, pair, events, runner.seed))
+    processes = []
+    for _ in range(2):
+        answers = _ask_processes(question, Further(processes=0), runner)
+        if isinstance(answers, Exception):
+            return (f"not known whether new processes draw the same noise: {on_one_line(answers)}",)
+        processes.append(answers[0])
+    for one, other in zip(*processes, strict=True):
         runs = min(len(one.outcomes), len(other.outcomes))
         counts = Counter(one.outcomes[:runs]).values()
         orders = math.lgamma(runs + 1) - sum(math.lgamma(n + 1) for n in counts)
@@ -200,24 +202,20 @@ def _make_calls(
         return on_one_line(error)
 
 
-def _value_or_reason(call: Callable[[], T]) -> T | str:
-    """The value of a call, or the text of the exception that it raised. Raises `TooLate`."""
+def _value_or_error(call: Callable[[], T]) -> T | Exception:
+    """The value of a call, or the exception that it raised: `CannotLoad`, or an exception of the user's object."""
     try:
         return call()
-    except TooLate:
-        raise
-    except Exception as error:  # `CannotLoad`, or an exception of the user's object
-        return on_one_line(error)
-
-
-def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str | TooLate:
-    """The answers of new processes, or the reason why no process answered; `TooLate` if the time was over."""
-    if isinstance(question, str):
-        return f"it cannot be loaded ({question}); put a function that makes and runs it at the top level of a file"
-    try:
-        return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
-    except TooLate as error:
+    except Exception as error:
         return error
+
+
+def _ask_processes(question: new_process.Request | Exception, further: Further, runner: Runner) -> Answers | Exception:
+    """The answers of new processes, or why no process answered: `TooLate` if the time was over."""
+    if isinstance(question, Exception):
+        why = f"it cannot be loaded ({on_one_line(question)})"
+        return CannotLoad(f"{why}; put a function that makes and runs it at the top level of a file")
+    return _value_or_error(partial(new_process.ask, question, _in_time(further, runner)))
 
 
 def _in_time(further: Further, runner: Runner) -> Further:
@@ -283,10 +281,10 @@ class _Side:
 
 
 def _compare_processes(
-    runner: Runner, question: new_process.Request | str, answers: Answers | str | TooLate, sides: Sequence[_Side]
+    runner: Runner, question: new_process.Request | Exception, answers: Answers | Exception, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
     """Notes from a comparison with new processes. Raises `DependentRuns` if noise or a setting differs there."""
-    if isinstance(answers, str | TooLate):
+    if isinstance(answers, Exception):
         return _notes_without_processes(runner, answers, sides)
     mechanism, limits, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
@@ -295,12 +293,12 @@ def _compare_processes(
         if len(answers) <= limits.processes or any(there.runs < limits.runs for one in answers for there in one):
             unlimited = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
             more = _ask_processes(question, unlimited, runner)
-            answers = answers if isinstance(more, str | TooLate) else more
+            answers = answers if isinstance(more, Exception) else more
             _refuse_other_processes(mechanism.name, sides, answers)
         processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
         if processes <= limits.processes / 2:
             reason = f"{processes} of {1 + limits.processes} new processes answered in time: give a larger max_time"
-            return _notes_without_processes(runner, reason, sides)
+            return _notes_without_processes(runner, TooLate(reason), sides)
     notes = []
     for here, there in zip(sides, answers[0], strict=True):
         if here.always is None:
@@ -319,20 +317,20 @@ def _may_remember(runner: Runner, why: TooLate) -> str:
     return f"{runner.mechanism.name} may remember its noise, which only a new process shows: {why}"
 
 
-def _notes_without_processes(runner: Runner, why: str | TooLate, sides: Sequence[_Side]) -> tuple[str, ...]:
+def _notes_without_processes(runner: Runner, error: Exception, sides: Sequence[_Side]) -> tuple[str, ...]:
     """The notes if no new process answered.
 
     Raises `DependentRuns` if noise may be remembered, and no outcome varied or a new process had too little time.
     """
     never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
-    signature = runner.mechanism.signature
-    if len(never) == len(SIDE_NAMES) and may_remember(signature.given_function):
+    why, remembers = on_one_line(error), may_remember(runner.mechanism.signature.given_function)
+    if len(never) == len(SIDE_NAMES) and remembers:
         raise DependentRuns(
             f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: only a new "
             f"process shows whether it adds no noise, draws the same noise in every run or remembers it: {why}"
         )
-    if isinstance(why, TooLate) and may_remember(signature.given_function):
-        raise DependentRuns(_may_remember(runner, why))
+    if isinstance(error, TooLate) and remembers:
+        raise DependentRuns(_may_remember(runner, error))
     return (
         f"not compared with a new process, where remembered noise would differ: {why}",
         *(f"on {side} every run returned {always}: {NO_NOISE_OR_RARE}" for side, always in never.items()),
