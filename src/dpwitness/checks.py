@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 import re
+import secrets
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,6 +174,19 @@ def finite(name: str, value: object) -> float:
     if not math.isfinite(found):
         raise InvalidParameter(f"{name}={brief(value)} must be a finite number")
     return found
+
+
+def probability(name: str, value: object) -> float:
+    """The value as a float between 0 and 1, both excluded. Raises `InvalidParameter` for other values."""
+    found = number(name, value)
+    if not 0 < found < 1:
+        raise InvalidParameter(f"{name}={brief(value)} must lie between 0 and 1")
+    return found
+
+
+def seed_or_new(value: object) -> int:
+    """The value as a seed, a whole number below 2^128, or a new seed for None. Raises `InvalidParameter`."""
+    return secrets.randbits(32) if value is None else whole("seed", value, 0, (1 << 128) - 1)
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:

@@ -7,7 +7,6 @@ import inspect
 import math
 import numbers
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -20,7 +19,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 from _dpwitness_session import SMALLEST_ALPHA
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, class_and_text, kind, number, seconds, too_deep, whole
+from dpwitness.checks import brief, class_and_text, kind, number, probability, seconds, seed_or_new, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import (
     DPWitnessError,
@@ -126,9 +125,7 @@ class Effort:
             raise InvalidParameter(
                 f"progress={brief(self.progress)} must be a function of a stage, two numbers and a note"
             )
-        if not 0 < number("alpha", self.alpha) < 1:
-            raise InvalidParameter(f"alpha={brief(self.alpha)} must lie between 0 and 1")
-        if self.alpha < SMALLEST_ALPHA:
+        if probability("alpha", self.alpha) < SMALLEST_ALPHA:
             raise InvalidParameter(f"alpha={brief(self.alpha)} is too small: give at least {SMALLEST_ALPHA}")
         address = isinstance(self.cluster, str) and (self.cluster == "local" or "://" in self.cluster)
         if not (self.cluster is None or address or hasattr(self.cluster, "scheduler_info")):
@@ -145,7 +142,7 @@ class Effort:
             "runs": min(whole("runs", self.runs, 1), MOST_RUNS),
             # The operating system can wait for a few times 10⁹ s at most.
             "max_time": min(seconds("max_time", self.max_time), 1e9),
-            "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, (1 << 128) - 1),
+            "seed": seed_or_new(self.seed),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
         if self.detectable_ratio is not None:

@@ -11,7 +11,6 @@ draws after each cell, and so finds dependence on the draw before.
 
 import inspect
 import math
-import secrets
 import time
 from bisect import bisect_left
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.arrays import Floats, Integers
-from dpwitness.checks import brief, finite, seconds, whole
+from dpwitness.checks import brief, probability, seconds, seed_or_new, whole
 from dpwitness.errors import InvalidOutcome, InvalidParameter
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.options import ALPHA
@@ -328,9 +327,7 @@ def follows(
     the sampler are passed on.
     """
     began, draws, max_time = time.monotonic(), whole("draws", draws, 16, 1 << 40), seconds("max_time", max_time)
-    seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
-    if not 0 < finite("alpha", alpha) < 1:
-        raise InvalidParameter(f"alpha={alpha!r} must lie between 0 and 1")
+    seed, alpha = seed_or_new(seed), probability("alpha", alpha)
     own, simulated = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2))
     draw, needed, deadline = drawing(sampler), -math.log(alpha), began + max_time
     x = draw(own, 16, deadline)

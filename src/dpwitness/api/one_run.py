@@ -4,15 +4,14 @@ The canaries with the highest scores are guessed to have been in, the canaries w
 out (Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run", algorithm 1).
 """
 
-import secrets
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats
-from dpwitness.checks import brief, number, whole
+from dpwitness.checks import brief, number, probability, seed_or_new, whole
 from dpwitness.claims import Claim, PureDP, is_claim
-from dpwitness.errors import InvalidClaim, InvalidData, InvalidParameter
+from dpwitness.errors import InvalidClaim, InvalidData
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
 
@@ -60,11 +59,9 @@ def one_run(
     number of canaries in that fair coins hardly give; `InvalidParameter` for `guesses`, `alpha` or `seed` out of range;
     `InvalidClaim` for other claims.
     """
-    claim, alpha = _claim_of(claim), number("alpha", alpha)
-    if not 0 < alpha < 1:
-        raise InvalidParameter(f"alpha={brief(alpha)} must lie between 0 and 1")
+    claim, alpha = _claim_of(claim), probability("alpha", alpha)
     # A seed that does not vary would order equal scores by the numbers of canaries in and out, not at random.
-    seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0)
+    seed = seed_or_new(seed)
     inside = _by_score(_scores("scores_in", scores_in), _scores("scores_out", scores_out), seed)
     m, n = len(inside), int(inside.sum())
     _require_fair_coins(n, m)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpwitness.arrays import Floats
+from dpwitness.checks import probability
 from dpwitness.errors import InvalidParameter
 
 
@@ -95,8 +96,7 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
     counts. `delta` lies between 0 and 1/2, `failure` between 0 and 1. Raises `InvalidParameter`.
     """
     limit = threshold(delta)
-    if not 0 < failure < 1:
-        raise InvalidParameter(f"failure={failure!r} must lie between 0 and 1")
+    probability("failure", failure)
     # The bound of binomial errors takes 800 sums over all E² fair bits: half a minute for E = 1,000.
     most = 10**6 if law == "gaussian" else 1000
     if not (0 < error <= most and round(error**2) >= 1):

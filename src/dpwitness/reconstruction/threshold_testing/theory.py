@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.checks import probability
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
@@ -60,8 +61,7 @@ def attack_threshold(epsilon: float, delta: float) -> int:
     """
     if not 0 < epsilon < np.inf:
         raise InvalidParameter(f"epsilon={epsilon!r} must be positive and finite")
-    if not 0 < delta < 1:
-        raise InvalidParameter(f"delta={delta!r} must lie between 0 and 1")
+    probability("delta", delta)
     with np.errstate(over="ignore"):
         theta = float(np.ceil(-np.log(delta) / np.float64(epsilon)))  # −ln δ: 1/δ overflows for the smallest δ
     if not np.isfinite(theta):
@@ -78,8 +78,7 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     of all thresholds between two whole numbers are more than a quarter from both. ε₂ is in nats per unit of
     sensitivity, finite. Raises `InvalidParameter` for values out of range.
     """
-    if not 0 < beta < 1:
-        raise InvalidParameter(f"beta={beta!r} must lie between 0 and 1")
+    probability("beta", beta)
     if not 0 < epsilon2 < np.inf:
         raise InvalidParameter(f"epsilon2={epsilon2!r} must be positive and finite (without query noise: one copy)")
     from scipy.stats import binom
