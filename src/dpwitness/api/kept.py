@@ -18,8 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpwitness.api.loop import EvidenceCourse, confirm_events
 from dpwitness.api.verdict import Evidence, until_settled, verdict_of, with_notes
 from dpwitness.candidate import Candidate, Tally
@@ -35,7 +33,7 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
 from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
-from dpwitness.runs import Runner
+from dpwitness.runs import Runner, seed_after
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.values import shown
 
@@ -95,8 +93,7 @@ def _session(
     # If the claim leaves the adjacency open, the violation is of the claim with the adjacency of the pair.
     relations = (one for one in alternatives(problem.relation) if adjacent(one, witness.pair, problem.data))
     problem = replace(problem, relation=next(relations, problem.relation))
-    sequence = np.random.SeedSequence((runner.seed, 0x6B65, len(kept.sessions)))
-    runner = replace(runner, seed=int(sequence.generate_state(1, np.uint64)[0]))
+    runner = replace(runner, seed=seed_after(runner.seed, 0x6B65, len(kept.sessions)))
     candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
     # Once the wealth has reached 1/α, the history is refuted, and no further bet is made.
     over = kept.log_wealth >= math.log(1 / effort.level)

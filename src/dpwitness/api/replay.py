@@ -14,7 +14,6 @@ from functools import partial
 from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
-import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
@@ -50,7 +49,7 @@ from dpwitness.problem import Effort, Problem, Statement, given_parameters, plai
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation, WitnessedResult
 from dpwitness.results.witness import Witness
-from dpwitness.runs import Role, Runner
+from dpwitness.runs import Role, Runner, seed_after
 from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.targets import target_of
@@ -209,7 +208,7 @@ class _Case:
 
 def _shrinking_seed(seed: int) -> int:
     """The seed for shrinking a violation that was found with `seed`."""
-    return int(np.random.SeedSequence((seed, 0x5347)).generate_state(1, np.uint64)[0])
+    return seed_after(seed, 0x5347)
 
 
 def _made(witness: Witness, seed: int | None) -> bool:

@@ -11,7 +11,7 @@ from dpwitness.runs.executors import (
     within_seconds,
 )
 from dpwitness.runs.runner import OVERRUN_SECONDS, Progress, Runner, Tried
-from dpwitness.runs.streams import Role, generator, order
+from dpwitness.runs.streams import Role, generator, order, seed_after
 
 __all__ = [
     "OVERRUN_SECONDS",
@@ -28,5 +28,6 @@ __all__ = [
     "is_of_dask",
     "local_processes",
     "order",
+    "seed_after",
     "within_seconds",
 ]

@@ -38,6 +38,11 @@ class Role(Enum):
         return self in (Role.EPOCH, Role.CONFIRM)
 
 
+def seed_after(seed: int, *key: int) -> int:
+    """The seed of 64 bits that follows from another seed and a key, for all streams of a further result."""
+    return int(np.random.SeedSequence((seed, *key)).generate_state(1, np.uint64)[0])
+
+
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
     """The generator of the stream of a role and a key; SFC64, which coupled runs need."""
     return np.random.Generator(_bits(seed, role, *key))
