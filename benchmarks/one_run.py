@@ -24,7 +24,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri
 
 import dpwitness as dpw
-from dpwitness.api.one_run import _by_score, _right, _tried
+from dpwitness.api.one_run import by_score, choices_tried, right_guesses
 from dpwitness.evidence.guesses import critical_number
 from dpwitness.exact import gaussian_delta
 from results import Table, finish, parser_of
@@ -108,7 +108,7 @@ def levels(theirs: Any, repetitions: int) -> tuple[Table, str]:
     table = Table("m", "ε", "dpwitness", "default")
     for m in (100, 1_000, 10_000):
         for epsilon in (0.1, 1.0):
-            claim, ends = dpw.PureDP(epsilon), _tried(m, curved=False)
+            claim, ends = dpw.PureDP(epsilon), choices_tried(m, curved=False)
             critical = [critical_number(claim, ALPHA / len(ends), sum(both), m) for both in ends]
             ours = default = 0
             for seed in range(repetitions):
@@ -116,8 +116,8 @@ def levels(theirs: Any, repetitions: int) -> tuple[Table, str]:
                 inside = rng.random(m) < 0.5
                 said_in = inside == (rng.random(m) < expit(epsilon))
                 scores = np.where(said_in, 1 - rng.random(m), 0)
-                ranked = _by_score(scores[inside], scores[~inside], seed)
-                refuted = any(_right(ranked, both) >= least for both, least in zip(ends, critical, strict=True))
+                ranked = by_score(scores[inside], scores[~inside], seed)
+                refuted = any(right_guesses(ranked, both) >= least for both, least in zip(ends, critical, strict=True))
                 if seed < 10:  # the numbers that refute, computed once, say what one_run says
                     result = dpw.one_run(scores[inside], scores[~inside], claim, alpha=ALPHA, seed=seed)
                     assert result.refuted == refuted

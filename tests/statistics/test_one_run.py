@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
 import dpwitness as dpw
-from dpwitness.api.one_run import COIN_TEST_LEVEL
+from dpwitness.api.one_run import COIN_TEST_LEVEL, by_score, choices_tried, right_guesses
 from dpwitness.evidence import guesses as evidence
 
 CLAIMS = [dpw.PureDP(1.0), dpw.ApproxDP(1.0, 1e-3), dpw.GaussianDP(1.0)]
@@ -132,17 +132,13 @@ def test_level_at_the_boundary(m, repetitions):
 
 
 def _numbers_tried(m, claim):
-    from dpwitness.api.one_run import _tried
-
-    return _tried(m, curved=claim.curved)
+    return choices_tried(m, curved=claim.curved)
 
 
 def _refutes(values, inside, tried, critical, seed=0):
-    from dpwitness.api.one_run import _by_score, _right
-
     values = np.asarray(values, float)
-    ordered = _by_score(values[inside], values[~inside], seed)
-    return any(_right(ordered, ends) >= least for ends, least in zip(tried, critical, strict=True))
+    ordered = by_score(values[inside], values[~inside], seed)
+    return any(right_guesses(ordered, ends) >= least for ends, least in zip(tried, critical, strict=True))
 
 
 @pytest.mark.parametrize(("claim", "m"), [(dpw.GaussianDP(0.5), 600), (dpw.PureDP(0.7), 600)], ids=str)

@@ -62,11 +62,11 @@ def one_run(
     claim, alpha = _claim_of(claim), probability("alpha", alpha)
     # A seed that does not vary would order equal scores by the numbers of canaries in and out, not at random.
     seed = seed_or_new(seed)
-    inside = _by_score(_scores("scores_in", scores_in), _scores("scores_out", scores_out), seed)
+    inside = by_score(_scores("scores_in", scores_in), _scores("scores_out", scores_out), seed)
     m, n = len(inside), int(inside.sum())
     _require_fair_coins(n, m)
     if guesses is None:
-        tried = _tried(m, curved=claim.curved)
+        tried = choices_tried(m, curved=claim.curved)
     else:
         k = whole("guesses", guesses, 1, m)
         tried = [(k - k // 2, k // 2)]
@@ -74,7 +74,7 @@ def one_run(
         raise InvalidData(f"too few canaries, {m}: give at least {LEAST_GUESSES}")
     level = alpha / len(tried)
     critical = [critical_number(claim, level, sum(ends), m) for ends in tried]
-    correct = [_right(inside, ends) for ends in tried]
+    correct = [right_guesses(inside, ends) for ends in tried]
     each = [p_value_of(claim, v, sum(ends), m) for v, ends in zip(correct, tried, strict=True)]
     best = int(np.argmin(each))
     lower_bound = max(lower_bound_of(claim, level, v, sum(ends), m) for v, ends in zip(correct, tried, strict=True))
@@ -123,7 +123,7 @@ def _require_fair_coins(number_in: int, canaries: int) -> None:
         )
 
 
-def _tried(canaries: int, *, curved: bool) -> list[Guesses]:
+def choices_tried(canaries: int, *, curved: bool) -> list[Guesses]:
     """The numbers of guesses on the highest and on the lowest scores, for each choice that is tried.
 
     All canaries, ½, ¼ … of them from both ends, and half as many from the highest scores alone. A curved claim has four
@@ -138,7 +138,7 @@ def _tried(canaries: int, *, curved: bool) -> list[Guesses]:
     return [ends for ends in tried if sum(ends) >= LEAST_GUESSES]
 
 
-def _by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
+def by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
     """Whether each canary was in, from the highest score to the lowest, shape (m,); equal scores in random order."""
     scores = np.concatenate([scores_in, scores_out])
     order = np.random.default_rng(seed).permutation(len(scores))
@@ -146,7 +146,7 @@ def _by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
     return np.asarray(order < len(scores_in))
 
 
-def _right(inside: Booleans, ends: Guesses) -> int:
-    """The number of right guesses; `inside` as `_by_score` gives it."""
+def right_guesses(inside: Booleans, ends: Guesses) -> int:
+    """The number of right guesses; `inside` as `by_score` gives it."""
     highest, lowest = ends
     return int(inside[:highest].sum() + (~inside[len(inside) - lowest :]).sum())
