@@ -238,16 +238,17 @@ class Search:
             self._grow(seen, n * len(unusual) // len(seen), ranked=True)
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
-    def leading(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[SearchedPair]:
-        """The best pairs of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
+    def leading(self, searched: Sequence[SearchedPair]) -> SearchedPair | None:
+        """The best pair of those of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
 
-        Empty if the search does not stop early, or no sensitivity can be measured or stands out.
+        None if the search does not stop early, or no sensitivity can be measured or stands out.
         """
         if np.isinf(self.objective.stop_value) or not measurable(self.runner.mechanism):
-            return []
-        ordered = by_sensitivity(pairs, self.runner, LEADING_PAIRS, LEADING_PAIRS)
-        leading = [SearchedPair(pair, next(numbers)) for pair in ordered.pairs[: ordered.leading]]
-        return self.halve(leading, self.budget // LEADING_PART, 1) if leading else []
+            return None
+        by_key = {one.pair.key: one for one in searched}
+        ordered = by_sensitivity([one.pair for one in searched], self.runner, LEADING_PAIRS, LEADING_PAIRS)
+        leading = [by_key[pair.key] for pair in ordered.pairs[: ordered.leading]]
+        return self.halve(leading, self.budget // LEADING_PART, 1)[0] if leading else None
 
     def promising(self, searched: Sequence[SearchedPair]) -> list[PromisingPair]:
         """The pairs as results of the search, with more runs if the search is thorough."""
@@ -378,10 +379,11 @@ def search(
     if early:
         state.priced(searched[0].pair)  # makes the cost of a usual pair the unit of costs
         others = unusual()
-        leading = state.leading([one.pair for one in (*searched, *others)], numbers)
-        if leading and leading[0].certain:
-            return state.promising(leading), state.spent
-        searched = [*leading, *searched]
+        leading = state.leading([*searched, *others])
+        if leading is not None and leading.certain:
+            return state.promising([leading]), state.spent
+        if leading is not None and all(one is not leading for one in searched):  # an unusual pair
+            searched, others = [leading, *searched], [one for one in others if one is not leading]
         searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
     if len(searched) > 1:
         looked_at = {one.index for one in searched}
