@@ -252,6 +252,15 @@ def test_a_file_of_null_is_refused_and_stays(path):
     assert path.read_text() == "null"
 
 
+def test_a_file_without_json_is_named_once(path):
+    path.write_text("{")
+    with pytest.raises(InvalidWitness) as caught:
+        session(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path} is not JSON")
+    assert line.count(str(path)) == 1
+
+
 def test_sessions_of_one_seed_would_count_twice(path):
     session(path)
     session(path, runs=100)

@@ -88,8 +88,9 @@ class KeptEvidence(CheckedFields):
         try:
             return place, read_result(cls, "kept evidence", read_json(place))
         except InvalidWitness as error:
-            why = str(error).removeprefix(f"{shown(place)} ")
-            raise InvalidWitness(f"{shown(place)}: {why}; restore the file, or delete it to begin anew") from error
+            name, why = shown(place), str(error)
+            named = why if why.startswith(name) else f"{name}: {why}"
+            raise InvalidWitness(f"{named}; restore the file, or delete it to begin anew") from error
 
     def wealth(self, counts: Counts | None = None) -> KeptWealth:
         """The wealth, or the wealth during a further session, with its counts so far."""
