@@ -416,7 +416,7 @@ def test_a_sweep_refutes_a_plan_below_its_claim():
     (recipe,) = [one for one in recipes if one.label == "sum of integers; at most 20 rows"]
     (attempt,) = describer.attempts(thing, recipe)
     assert attempt.claim == ApproxDP(1.0)
-    limits = {"runs": 400, "search_runs": 400, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False, "max_time": 300}
+    limits = {"runs": 4_000, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False, "max_time": 300}
     assert check(attempt.mechanism, claim=0.1, neighbours=attempt.relations[0], **limits).refuted
 
 
