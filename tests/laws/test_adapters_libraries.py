@@ -99,7 +99,7 @@ def test_the_last_bits_of_exact_samplers_show_nothing(name, times):
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_at_a_claim_of_seven_tenths_it_is_refuted(name):
     make, neighbours = LIBRARIES[name]
-    limits = {**LIMITS, "max_time": 120.0}  # on a busy machine 20 s are too few
+    limits = {**LIMITS, "max_time": 300.0}  # the runs are the limit, however busy the machine is
     verdict = check(make(), epsilon=0.7, neighbours=neighbours, **limits, search_runs=3_000)
     assert isinstance(verdict, Violation)
     assert 0.7 <= verdict.epsilon_lower_bound <= 1.0  # refuted: at least the claim, exactly that at times
@@ -125,7 +125,7 @@ GAUSSIANS = {
 def test_gaussian_noise_is_refuted_at_seven_tenths_of_its_claim_and_not_at_it(name):
     make, claim, less = GAUSSIANS[name]
     # Of 60,000 runs, one check in twelve needed all or more: the libraries draw their own random numbers.
-    limits = {**LIMITS, "runs": 240_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
+    limits = {**LIMITS, "runs": 240_000, "max_time": 300.0, "neighbours": pairs((0.0, 1.0))}
     kept = check(make(), claim=claim, **{**limits, "runs": 8_000})
     assert isinstance(kept, NotRefuted)
     broken = check(make(), claim=less, **limits)
@@ -251,7 +251,7 @@ def test_the_linear_regression_of_diffprivlib_adds_no_noise_to_the_squares_of_x(
             warnings.simplefilter("ignore")  # of the optimiser, on so little data
             return float(make(bounds_X=(0, 5)).fit(np.array([[x]]), np.array([0.5])).coef_[0])
 
-    limits = {"alpha": 1e-6, "runs": 20_000, "search_runs": 300, "seed": 11}
+    limits = {"alpha": 1e-6, "runs": 20_000, "search_runs": 300, "seed": 11, "max_time": 300.0}
     verdict = check(slope, epsilon=1.0, outcome=float, neighbours=pairs((0.01, 5.0)), **limits)
     assert isinstance(verdict, Violation)
     assert verdict.epsilon_lower_bound > 1
