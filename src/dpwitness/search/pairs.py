@@ -513,8 +513,9 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
 #: Planned confirm runs for each search run from which on all ranges of an event's statistic are compared with it.
 RANGE_RATIO: Final = 20
-#: The part of the planned confirm runs, 1 in 10, that comparing the candidates of a check takes at most.
-COMPARISON_PART: Final = 10
+#: The part of the confirm runs that fit in the time, 1 in 4, that comparing the candidates of a check takes at most: an
+#: event of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from one of 3·10⁻⁴.
+COMPARISON_PART: Final = 4
 
 
 def best_candidate(
@@ -544,12 +545,15 @@ def best_candidate(
     thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
     certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
     most = 6 if thorough else 2  # a bound has the runs to compare many events
-    cut = threads and (thorough or planned >= RANGE_RATIO * budget)  # fewer runs would choose among ranges by chance
+    cut = threads if thorough else planned >= RANGE_RATIO * budget  # fewer runs would choose among ranges by chance
     entries += certain + learned(runner, promising, objective, most, costs, cut=cut)
     best = certain[0] if certain else max(entries, key=_rank)
     several = len(entries) > 1 or best.cuts is not None  # events to choose from
     if several and (certain or best.found.lower_value < objective.stop_value):
-        share = max(budget, planned // (2 if thorough else COMPARISON_PART)) if threads else budget
+        if thorough:
+            share = max(budget, planned // 2) if threads else budget
+        else:
+            share = max(budget, int(min(planned, costs.affordable)) // COMPARISON_PART)
         if certain:  # it takes no more runs to tell the event from others of its sample than to check it
             share = min(budget // 5, CHECK_FACTOR * max(one.sample.training_runs for one in promising))
         (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)
