@@ -23,9 +23,9 @@ import pandas as pd
 from scipy.special import logsumexp, ndtr, ndtri
 
 import dpwitness as dpw
-from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
 from results import Table, finish, most_false_alarms, parser_of
+from truth import gaussian_delta
 
 ALPHA = 0.05
 SEEDS_A_TASK = 25

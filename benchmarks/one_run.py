@@ -26,8 +26,8 @@ from scipy.special import expit, ndtr, ndtri
 import dpwitness as dpw
 from dpwitness.api.one_run import by_score, choices_tried, right_guesses
 from dpwitness.evidence.guesses import critical_number
-from dpwitness.exact import gaussian_delta
 from results import Table, finish, parser_of
+from truth import gaussian_delta
 
 ALPHA, DELTA = 0.05, 1e-5
 CANARIES = (100, 300, 1_000, 3_000, 10_000)

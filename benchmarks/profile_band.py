@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 import dpwitness as dpw
-from dpwitness.exact import gaussian_delta
 from results import Table, finish, parser_of
+from truth import gaussian_delta
 
 EPSILONS = np.arange(0.0, 3.0001, 0.01)
 LEAST_DELTA = 1e-4

@@ -21,9 +21,9 @@ import dpwitness as dpw
 from dpwitness.events import Event
 from dpwitness.evidence import growth_rate
 from dpwitness.evidence.bet import bets_and_weights
-from dpwitness.exact import target_probability
 from dpwitness.neighbours import Pair
 from results import Table, finish, parser_of
+from truth import target_probability
 
 Laws = tuple[np.ndarray, np.ndarray]
 #: The number of runs drawn at once.

@@ -156,9 +156,7 @@ def seconds(name: str, value: object) -> float:
     return found
 
 
-def number(
-    name: str, value: object, error: type[BadInput] = InvalidParameter, wanted: str = "a number"
-) -> float:  # fmt: skip
+def number(name: str, value: object, error: type[BadInput] = InvalidParameter, wanted: str = "a number") -> float:
     """The value as a float, infinities and NaN included. Raises `error` for flags and other values."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{name}={brief(value)} must be {wanted}")

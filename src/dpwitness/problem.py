@@ -429,7 +429,7 @@ def _with_sensitivity(
     neighbours than the tested ones.
     """
     at = relation.sensitivity
-    given = values.get("sensitivity", _default_of(function, "sensitivity"))
+    given = values.get("sensitivity", _default_sensitivity(function))
     if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
         return relation
     if math.isclose(given, at, rel_tol=1e-12):
@@ -444,15 +444,12 @@ def _with_sensitivity(
     )
 
 
-def _default_of(function: object, name: str) -> Any:
-    """The default of a function's parameter; None without the parameter or a default."""
-    if not callable(function):
-        return None
+def _default_sensitivity(function: Any) -> Any:
+    """The default of a function's parameter `sensitivity`; None without the parameter."""
     try:
-        declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
-    except (TypeError, ValueError):
+        return inspect.signature(getattr(function, "py_func", function)).parameters["sensitivity"].default
+    except (KeyError, TypeError, ValueError):  # no such parameter, or no signature
         return None
-    return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
 
 
 def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:

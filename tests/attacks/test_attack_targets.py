@@ -45,10 +45,10 @@ def runs_of(function, counts, n, seed=0, **parameters):
     """Runs in plain Python: compiling a target takes seconds, and a check compares what it compiled with this."""
     data = as_finite_numbers(counts)
     width = len(counts) + 2 * parameters.get("partitions", 63) + 1
-    rows = np.empty((n, width))
     with np.errstate(over="ignore"):  # keys are multiplied modulo 2⁶⁴, which NumPy's scalars warn of
         mechanism = as_mechanism(function, data, parameters=parameters, requirements=Requirements(interpreted=True))
-        assert mechanism.fill(data, np.random.default_rng(seed), rows, 0) == width
+        rows = mechanism.outcomes(data, np.random.default_rng(seed), n)
+    assert rows.shape == (n, width)
     return rows
 
 

@@ -8,8 +8,8 @@ from scipy.special import ndtr
 
 from dpwitness import NotRefuted, PrivacyProfile, Violation, bound, check, replay
 from dpwitness.errors import InvalidClaim
-from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.claims import claim_of
+from truth import gaussian_delta
 
 ONE = [([0], [1])]
 LIMITS = {"neighbours": ONE, "search_runs": 30_000, "runs": 400_000, "seed": 3, "workers": 1}

@@ -48,9 +48,7 @@ def said(body, n=4, data=(0.0,), seed=0, **more):
     """Rows of some runs, of a mechanism that was not tried before."""
     errors = more.pop("errors", "raise")
     mechanism = CommandMechanism(Signature.of(served(body, **more), {}), errors=errors)
-    rows = np.empty((n, 16))
-    length = mechanism.fill(list(data), np.random.default_rng(seed), rows, 0)
-    return rows[:, :length]
+    return mechanism.outcomes(list(data), np.random.default_rng(seed), n)
 
 
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
@@ -180,7 +178,7 @@ def test_each_failure_is_one_clear_line(what):
     mechanism = CommandMechanism(Signature.of(served(body, max_time=0.5 if hangs else 30.0, batch=1), {}))
 
     with pytest.raises(error, match=message) as caught:
-        mechanism.fill([0.0], np.random.default_rng(0), np.empty((4, 2)), 10)
+        mechanism.outcomes([0.0], np.random.default_rng(0), 4, start=10)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
     assert "runs from 10 on" in str(caught.value) or error is InvalidOutcome
@@ -370,8 +368,6 @@ def test_the_servers_of_the_page_answer(file, tmp_path, monkeypatch):
     program = dpw.command([*argv, "2"], seeded=seeded, batch=50)
     mechanism = CommandMechanism(Signature.of(program, {}))
     for data in ([1, 2.5], [-3], []):
-        rows = np.empty((2, 600, 1))
-        for one in rows:
-            mechanism.fill(data, np.random.default_rng(5), one, 0)
+        rows = np.stack([mechanism.outcomes(data, np.random.default_rng(5), 600) for _ in range(2)])
         assert abs(rows.mean(axis=1) - sum(data)).max() < 8 * 0.5 * math.sqrt(2 / 600)
         assert (len(np.unique(rows)) == 600) == seeded

@@ -57,9 +57,7 @@ def compiled(function, pair=PAIR, **settings):
 
 def value_of(mechanism, data=1):
     """The number that one run returns."""
-    rows = np.empty((1, 1))
-    mechanism.fill(np.array([data]), stream(0), rows, 0)
-    return rows[0, 0]
+    return mechanism.outcomes(np.array([data]), stream(0), 1)[0, 0]
 
 
 #: Each takes seconds to compile: in the suite two, of which one was wrong once: half words.
@@ -124,10 +122,9 @@ READ = """
 import numpy as np
 from dpwitness.mechanisms.resolve import as_mechanism
 from given import mechanism
-data, rows = np.array([1]), np.empty((1, 1))
+data = np.array([1])
 made = as_mechanism(mechanism, data)
-made.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
-print(type(made).__name__, rows[0, 0])
+print(type(made).__name__, made.outcomes(data, np.random.Generator(np.random.SFC64(0)), 1)[0, 0])
 """
 
 
@@ -898,11 +895,10 @@ def array_or_nothing(rng, data):
 @pytest.mark.parametrize("function", [pytest.param(list_or_nothing, marks=pytest.mark.campaign), array_or_nothing])
 def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
     mechanism = compiled(function)
-    rows = np.empty((2, 1))
     numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
     numba.core.runtime.nrt._nrt.memsys_enable_stats()
     for seed in range(50):
         before = numba.core.runtime.rtsys.get_allocation_stats()
-        mechanism.fill(PAIR.data, stream(seed), rows, 0)
+        mechanism.outcomes(PAIR.data, stream(seed), 2)
         after = numba.core.runtime.rtsys.get_allocation_stats()
         assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free

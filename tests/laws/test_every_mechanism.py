@@ -223,11 +223,11 @@ class TestMechanismContract:
         mechanism, runs = made(kind, at), Pair(data, negative)
         told = rf"raised {kind.raised} .* on run 10, on the input \D*-1"
         with pytest.raises(MechanismRaised, match=told) as caught:
-            mechanism.fill(negative, stream(), np.empty((4, 2)), 10)
+            mechanism.outcomes(negative, stream(), 4, start=10)
         assert "\n" not in str(caught.value)
         runs = PairedRuns(pair=runs, order=np.array([0, 1, 0], np.uint8), start=10)
         with pytest.raises(MechanismRaised, match=f"{told}.*a difference between neighbours"):
-            mechanism.fill_pair(runs, stream(), np.empty((2, 3, 2)))
+            mechanism.pair_outcomes(runs, stream())
 
     def test_an_exception_may_be_an_outcome(self, kind, at):
         rows = made(kind, at, errors="outcome").outcomes(kind.inputs[2], stream(), 3)

@@ -14,6 +14,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
+from dpwitness.events import widen
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
 from dpwitness.health import before_search
@@ -31,9 +32,8 @@ DATA = as_finite_numbers([1.0, 2.0])
 
 def rows_of(function, n=3, width=8, data=DATA, **settings):
     mechanism = as_mechanism(function, data, **settings)
-    rows = np.empty((n, width))
-    length = mechanism.fill(data, stream(0), rows, 0)
-    return mechanism, rows, length
+    rows = mechanism.outcomes(data, stream(0), n)
+    return mechanism, widen(rows, width), rows.shape[1]
 
 
 def nested(rng, data):
@@ -71,9 +71,7 @@ def in_python(function):
     """A row as plain Python writes it, by position as a compiled function's twin."""
     plain = PythonMechanism(Signature.of(function, {}))
     plain.begin(None, by_position=True)
-    rows = np.empty((1, 8))
-    plain.fill(DATA, stream(0), rows, 0)
-    return rows[0]
+    return plain.outcomes(DATA, stream(0), 1, least=8)[0]
 
 
 def test_outputs_become_rows_compiled_and_in_python_alike():

@@ -328,9 +328,8 @@ def test_what_differs_has_rows_that_differ_whatever_was_seen_before(kind):
 
 def rows_of(function, n=8, **more):
     made = PythonMechanism(Signature.of(function, {}), **more)
-    rows = np.empty((n, 64))
     for _ in range(2):  # the second time all entries have columns
-        made.fill(np.array([0.5]), stream(1), rows, 0)
+        rows = made.outcomes(np.array([0.5]), stream(1), n, least=64)
         made.grow()
     return made, rows
 
@@ -573,8 +572,7 @@ def test_a_vectorised_mechanism_raises_run_by_run():
         return rng.random(size)
 
     made = VectorisedMechanism(Signature.of(vectorised, {}), errors="outcome")
-    rows = np.empty((64, 2))
-    made.fill(np.array([0]), stream(0), rows, 0)
+    rows = made.outcomes(np.array([0]), stream(0), 64)
     assert 10 < np.sum(rows[:, 0] == exception_code("ValueError")) < 54  # 32, give or take 5.5 standard errors
 
 

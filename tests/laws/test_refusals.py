@@ -67,5 +67,5 @@ def test_what_numba_says_of_a_call_within_a_run_is_told_without_its_pipeline():
 
     mechanism = PythonMechanism(Signature.of(calls, {"base": "x"}))
     with pytest.raises(MechanismRaised, match=r"TypingError \(No implementation of function .*unicode_type") as told:
-        mechanism.fill(np.ones(1), np.random.default_rng(0), np.empty((1, 1)), 0)
+        mechanism.outcomes(np.ones(1), np.random.default_rng(0), 1)
     assert "pipeline" not in str(told.value)

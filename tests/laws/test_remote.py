@@ -166,9 +166,7 @@ DATA = np.array([1, 2])
 def rows_of(function, data=DATA, n=4, seed=0, **more):
     mechanism = as_mechanism(function, data, **more)
     assert isinstance(mechanism, RemoteMechanism)
-    rows = np.empty((n, 16))
-    length = mechanism.fill(data, np.random.default_rng(seed), rows, 0)
-    return rows[:, :length]
+    return mechanism.outcomes(data, np.random.default_rng(seed), n)
 
 
 def test_one_object_handed_out_again_and_again(at):
@@ -254,7 +252,7 @@ def test_this_package_is_not_on_the_path_of_the_function(at):
 def test_the_traceback_of_an_exception_is_told(at):
     mechanism = RemoteMechanism(Signature.of(at("raises"), {}))
     with pytest.raises(MechanismRaised, match="on run 12, on the input") as caught:
-        mechanism.fill(DATA, np.random.default_rng(0), np.empty((4, 2)), 10)
+        mechanism.outcomes(DATA, np.random.default_rng(0), 4, start=10)
     assert "there.py" in caught.value.__cause__.__notes__[0]
 
 
@@ -263,16 +261,15 @@ def test_an_exception_of_any_class_is_told_or_an_outcome(at):
     mechanism = RemoteMechanism(Signature.of(at("stops"), {}))
     runs = replace(PairedRuns.d_first(Pair([1], [-1]), 4, coupled=False), start=10)
     with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 11, on the input \[-1\]"):
-        mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 4, 1)))
+        mechanism.pair_outcomes(runs, np.random.default_rng(0))
     rows = rows_of(at("stops"), [-1], n=9, errors="outcome")
     assert rows[-1, 0] == exception_code("Stop")
 
 
 def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(at):
     mechanism = as_mechanism(at("raises"), DATA, outcome="real", errors="outcome")
-    rows = np.full((18, 16), np.nan)
-    for portion in (slice(0, 9), *(slice(i, i + 1) for i in range(9, 18))):
-        mechanism.fill(DATA, np.random.default_rng(0), rows[portion], portion.start)
+    portions = [mechanism.outcomes(DATA, np.random.default_rng(0), n, least=16) for n in (9, *[1] * 9)]
+    rows = np.concatenate(portions)
     places = np.argwhere(rows == 0.5)
     assert len(places) == 12
     assert len({*places[:, 1]}) == 1
@@ -316,7 +313,7 @@ def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
 
     monkeypatch.setattr(RemoteFunction, "child", late)
     with pytest.raises(MechanismTimeout):
-        mechanism.fill(DATA, np.random.default_rng(0), np.empty((1, 1)), 0)
+        mechanism.outcomes(DATA, np.random.default_rng(0), 1)
 
 
 def test_a_new_process_is_a_new_interpreter(at):

@@ -31,8 +31,8 @@ from dpwitness.events import (
     stack,
 )
 from dpwitness.evidence.counts import Counts
-from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -42,6 +42,7 @@ from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
 from running import confirm, last, ordered, runner, sample
+from truth import target_probability
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
 EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
@@ -241,8 +242,7 @@ class Recorded(Mechanism):
         self.width = width
         self.blocks = []
 
-    def fill(self, data, rng, rows, start):
-        raise NotImplementedError
+    outcomes, pair_rows = CompiledMechanism.outcomes, CompiledMechanism.pair_rows
 
     def fill_pair(self, runs, rng, rows):
         self.blocks.append((runs.start, rows.shape[1]))

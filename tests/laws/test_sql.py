@@ -221,7 +221,7 @@ def test_a_lost_connection_is_no_outcome(raises):
     function = dpw.sql(connected, closes, table="people")
     mechanism = SqlMechanism(Signature.of(function, {}), errors="outcome")
     with pytest.raises(MechanismError, match=r"^closes: .*ProgrammingError"):
-        mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((4, 1)), 0)
+        mechanism.outcomes(PEOPLE, np.random.default_rng(1), 4)
 
 
 def test_a_run_that_hangs_is_interrupted():
@@ -238,7 +238,7 @@ def test_a_run_that_hangs_is_interrupted():
 
     def hang():
         with pytest.raises(MechanismRaised, match="interrupted"):
-            mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((1, 1)), 0)
+            mechanism.outcomes(PEOPLE, np.random.default_rng(1), 1)
         failed.append(True)
 
     thread = threading.Thread(target=hang, daemon=True)

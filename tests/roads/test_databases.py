@@ -198,9 +198,7 @@ def test_a_role_of_postgresql_that_may_not_read_the_table(postgresql):
         return connection.execute("SELECT n FROM rounded").fetchone()[0]
 
     mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, restricted, table="people"), {}))
-    rows = np.empty((3, 1))
-    mechanism.fill(OTHERS, np.random.default_rng(1), rows, 0)
-    assert np.all(rows == 1)
+    assert np.all(mechanism.outcomes(OTHERS, np.random.default_rng(1), 3)[:, 0] == 1)
 
 
 def test_postgresql_refuses_what_would_commit(postgresql):
@@ -222,5 +220,5 @@ def test_a_connection_that_postgresql_ends_is_no_outcome(postgresql):
     for errors in ("raise", "outcome"):
         mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, ended, table="people"), {}), errors=errors)
         with pytest.raises(dpw.MechanismError, match=r"AdminShutdown|the rollback failed") as caught:
-            mechanism.fill(OTHERS, np.random.default_rng(1), np.empty((2, 1)), 0)
+            mechanism.outcomes(OTHERS, np.random.default_rng(1), 2)
         assert "\n" not in str(caught.value)

@@ -240,7 +240,7 @@ def measurement(carrier, measure="MaxDivergence", loss=1.0):
 def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
     seen = []
     thing = as_mechanism(measurement(carrier), as_finite_numbers(given), outcome=lambda text: seen.append(text) or 0.0)
-    thing.fill(as_finite_numbers(given), np.random.default_rng(0), np.empty((1, 1)), 0)
+    thing.outcomes(as_finite_numbers(given), np.random.default_rng(0), 1)
     assert set(seen) == {repr(argument)}
 
 

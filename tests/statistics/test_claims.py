@@ -19,9 +19,9 @@ from dpwitness.claims.trade_off import TEST_SIZES
 from dpwitness.errors import BadInput, InvalidClaim
 from dpwitness.evidence import Estimate, detectable_at_best, event_bet, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
-from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.claims import claim_of_text
 from running import soon
+from truth import gaussian_delta
 
 #: Probabilities of D′ at which a half-plane is compared with the region in arithmetic of 60 digits.
 RATES = [1e-300, 1e-30, *(10.0 ** -np.arange(2, 13)), *np.linspace(0.02, 0.98, 25), 1 - 1e-9]

@@ -37,12 +37,12 @@ from dpwitness.evidence.bet import BET_GRID, EXACT_HITS, PARAMETERS, bets_and_we
 from dpwitness.evidence.bounds import RARE_RATE
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Stakes, largest_bet, log_e_values_of
-from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.noise import laplace
 from reference import best_growth, log_wealth, payoffs
 from running import confirm, soon
+from truth import gaussian_delta
 
 cell, few, unit = st.integers(0, 10**7), st.integers(0, 40), st.floats(0, 1)
 any_counts = st.builds(Counts, n10=cell, n11=cell, n01=cell, n00=cell)

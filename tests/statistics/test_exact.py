@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpwitness import exact
-from dpwitness.exact import NOISE_SCALES, pattern_probability, target_probability
+import truth
+from dpwitness.exact import pattern_probability
 from reference import sparse_vector
 from running import soon
+from truth import NOISE_SCALES, target_probability
 
 
 def in_40_digits(answers, queries, threshold, b, c):
@@ -115,12 +116,12 @@ def test_the_delta_of_a_sampled_step_by_quadrature(epsilon, removed):
         first, second = (mixed, stats.norm.pdf(x)) if removed else (stats.norm.pdf(x), mixed)
         return max(first - math.exp(epsilon) * second, 0.0)
 
-    found = exact.subsampled_gaussian_delta(epsilon, rate=rate, mu=mu, removed=removed)
+    found = truth.subsampled_gaussian_delta(epsilon, rate=rate, mu=mu, removed=removed)
     assert found == pytest.approx(integrate.quad(excess, -12, 14, limit=400, points=[0.0, mu])[0], abs=1e-7)
 
 
 def test_other_deltas_in_closed_form():
     bound = math.log(1 + math.expm1(1.0) / 0.1)
-    assert exact.truncated_laplace_delta(1.0, scale=1.0, bound=bound) == pytest.approx(0.05, rel=1e-12)
-    found = exact.discrete_gaussian_delta(0.1, sigma=30.0)  # at such a scale the whole numbers are as good as all
-    assert found == pytest.approx(exact.gaussian_delta(0.1, mu=1 / 30), rel=1e-3)
+    assert truth.truncated_laplace_delta(1.0, scale=1.0, bound=bound) == pytest.approx(0.05, rel=1e-12)
+    found = truth.discrete_gaussian_delta(0.1, sigma=30.0)  # at such a scale the whole numbers are as good as all
+    assert found == pytest.approx(truth.gaussian_delta(0.1, mu=1 / 30), rel=1e-3)

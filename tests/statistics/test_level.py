@@ -34,10 +34,10 @@ from dpwitness.evidence import bet_on, growth_rate, holm, log_e_value, lower_bou
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth
 from dpwitness.evidence.profile_band import PlannedLine, band_of
-from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
 from running import sampled
 from samplers import PLAIN, SAMPLERS
+from truth import gaussian_delta
 
 SEEDS = int(os.environ.get("DPWITNESS_SEEDS", "100"))
 FIRST = int(os.environ.get("DPWITNESS_FIRST_SEED", "0"))

@@ -29,9 +29,9 @@ from dpwitness.evidence.profile_band import (
     detectable_delta,
     lower_means,
 )
-from dpwitness.exact import gaussian_delta
 from dpwitness.report.plots import claimed_delta, claimed_power, claimed_powers
 from dpwitness.results.profile import profile_from_json
+from truth import gaussian_delta
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
 UNIT = math.sqrt(2 * math.log(1.25 / 1e-5))

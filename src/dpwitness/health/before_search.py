@@ -102,7 +102,7 @@ def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Seri
     try:
         return drawn(0), drawn(1)
     except MechanismRaised as error:
-        raise describe_both_inputs(mechanism.fill, pair, error) from error.__cause__
+        raise describe_both_inputs(mechanism, pair, error) from error.__cause__
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
@@ -259,7 +259,7 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
             else:
                 left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
         except MechanismRaised as error:
-            raised = error if mechanism.cost.compiled else describe_both_inputs(mechanism.fill, pair, error)
+            raised = error if mechanism.cost.compiled else describe_both_inputs(mechanism, pair, error)
             if not raised.on_both_inputs:
                 raise raised from error.__cause__
             return 0  # the search reports the error and leaves out the pair

@@ -1,18 +1,14 @@
 """Errors for a mechanism that raised: the run, the input, and how often each input of the pair raises."""
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
-from dpwitness.arrays import Rows
 from dpwitness.checks import text_of
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair, shown
-
-#: The method `fill` of a mechanism: (input, generator, rows, number of the first run) → length of the longest outcome.
-Fill = Callable[[Data, np.random.Generator, Rows, int], int]
 
 
 def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
@@ -34,12 +30,12 @@ def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_
     return result
 
 
-def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
+def describe_both_inputs(mechanism: Mechanism, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     """The error, with the number of runs that raise on each input: an exception on one side alone tells them apart."""
     if pair.data is pair.neighbour or error.used_up:
         return error
     try:
-        raised, runs = _raised_of_each(fill, pair)
+        raised, runs = _raised_of_each(mechanism, pair)
     except MechanismError:  # another error, such as `InvalidOutcome`: the first error is reported
         return error
     side = int(raised[1] > raised[0])
@@ -55,16 +51,16 @@ def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> Mech
     return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
 
 
-def _raised_of_each(fill: Fill, pair: Pair) -> tuple[list[int], int]:
+def _raised_of_each(mechanism: Mechanism, pair: Pair) -> tuple[list[int], int]:
     """The numbers of runs on D and on D′ that raised, and the runs on each: up to 32, in about 0.5 s."""
     rngs = [np.random.Generator(np.random.SFC64(side)) for side in (0, 1)]
-    row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, 32)
+    order = np.random.Generator(np.random.SFC64(2)).integers(0, 2, 32)
     counts, runs = [0, 0], 0
     end = time.monotonic() + 0.5
     while runs < len(order) and (not runs or time.monotonic() < end):
         for side in (1, 0) if order[runs] else (0, 1):
             try:
-                fill(pair.sides[side], rngs[side], row, runs)
+                mechanism.outcomes(pair.sides[side], rngs[side], 1)
             except MechanismRaised:
                 counts[side] += 1
         runs += 1

@@ -199,7 +199,7 @@ class Mechanism(ABC):
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
-        """Run on both inputs of a pair, and set the cost, the shard and the width. Raises as `fill` does."""
+        """Run on both inputs of a pair, and set the cost, the shard and the width. Raises as `outcomes` does."""
         seconds, widest = self.timed(pair)
         self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
@@ -208,7 +208,7 @@ class Mechanism(ABC):
         """Seconds of one run on one input of a pair, the least of several calls, and the length of the longest outcome.
 
         The measurement takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only if no
-        other run is timed: it may import, compile and build objects for later runs. Raises as `fill` does.
+        other run is timed: it may import, compile and build objects for later runs. Raises as `outcomes` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
         least = 0.1 if self.cost.batched else self.timed_seconds  # a call may take long for any number of runs
@@ -253,37 +253,26 @@ class Mechanism(ABC):
         return None
 
     @abstractmethod
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Run once for every row, write the outcomes, and return the length of the longest outcome.
+    def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
+        """The rows of n runs on one input, of shape (n, width ≥ `least`); a shorter outcome is followed by NaN.
 
-        `rng`: the mechanism's generator, if it takes one. `rows`: an array of shape (runs, width); a longer outcome is
-        cut off, and the rest of a row becomes NaN. `start`: the number of the first run, for messages. Raises
+        `rng`: the mechanism's generator, if it takes one. `start`: the number of the first run, for messages. Raises
         `MechanismRaised` if the mechanism raises, and `InvalidOutcome` for an output without an encoding.
         """
 
     @abstractmethod
-    def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """Fill rows[0] with runs on D and rows[1] with runs on D′, as `fill` does; rows of shape (2, runs, width)."""
+    def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
+        """The length of the longest outcome, and the rows of `pair_outcomes`, at least `width` wide."""
 
     def turns(self, order: Order) -> Turns:
         """The turns of the last paired runs, whose order is `order`; of shape (3, 0) if runs cannot keep anything."""
         return np.empty((3, 0), np.int64)
 
-    def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
-        """The uncut rows of n runs on one input, of shape (n, width ≥ `least`). Raises as `fill` does."""
-        longest, rows = _uncut(lambda rows: self.fill(data, rng, rows, start), rng, (n,), max(self.width, least))
-        self.width = max(self.width, longest)
-        return rows
-
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:
-        """The uncut rows of runs on both inputs, of shape (2, runs, width). Raises as `fill` does."""
+        """The rows of runs on D and on D′, of shape (2, runs, width). Raises as `outcomes` does."""
         longest, rows = self.pair_rows(runs, rng, self.width)
         self.width = max(self.width, longest)
         return rows
-
-    def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
-        """The length of the longest outcome, and the rows of `pair_outcomes`, at least `width` wide."""
-        return _uncut(lambda rows: self.fill_pair(runs, rng, rows), rng, (2, len(runs)), width)
 
     def label(self, value: float) -> str | None:
         """The text that a number encodes, without surrogates, which no file holds; None for other numbers."""
@@ -347,13 +336,3 @@ class Mechanism(ABC):
                 "a list that grows without end; return less, or pass outcome= to summarise it"
             )
         return length
-
-
-def _uncut(
-    fill: Callable[[Rows], int], rng: np.random.Generator, runs: tuple[int, ...], width: int
-) -> tuple[int, Rows]:
-    """The length of the longest outcome, and uncut rows, at least `width` wide; too narrow rows are filled again."""
-    state = rng.bit_generator.state
-    while (longest := fill(rows := np.empty((*runs, max(width, 1))))) > rows.shape[-1]:
-        rng.bit_generator.state, width = state, longest
-    return longest, rows

@@ -110,14 +110,6 @@ COMPARED_ITEMS: Final = 50_000
 COMPARISON_RUNS: Final = 128
 
 
-def _copy_rows(values: Rows, rows: Rows) -> int:
-    """Copy `values` into `rows`, cut off or filled up with NaN; return the width of `values`."""
-    width = min(values.shape[-1], rows.shape[-1])
-    rows[..., :width] = values[..., :width]
-    rows[..., width:] = np.nan
-    return int(values.shape[-1])
-
-
 class PythonMechanism(Mechanism):
     """A function that runs as plain Python, one run a call.
 
@@ -204,14 +196,6 @@ class PythonMechanism(Mechanism):
             self.draws_globally = before
 
     @override
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        return _copy_rows(self.outcomes(data, rng, len(rows), start=start), rows)
-
-    @override
-    def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        return _copy_rows(self.pair_rows(runs, rng, 1)[1], rows)
-
-    @override
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         side = Side(data, self._draws(rng, n), n)
         (rows,) = self._rows((side,), np.zeros(n, np.uint8), start, self._columns if self._columns.entries else None)
@@ -227,7 +211,7 @@ class PythonMechanism(Mechanism):
         try:
             rows = self._rows(sides, runs.order, runs.start, runs.columns)
         except MechanismRaised as error:
-            raise describe_both_inputs(self.fill, runs.pair, error) from error.__cause__
+            raise describe_both_inputs(self, runs.pair, error) from error.__cause__
         return max(one.shape[1] for one in rows), np.stack(of_one_width(rows[0], rows[1], width))
 
     @override

@@ -190,10 +190,9 @@ def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
 def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
     """Whether the mechanism runs on both inputs, once each."""
     errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is not an outcome yet
-    rows = np.empty((1, max(mechanism.width, 8)))
     try:
         for data in pair.sides:
-            mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
+            mechanism.outcomes(data, np.random.Generator(np.random.SFC64(0)), 1)
     except MechanismError:
         return False
     finally:

@@ -18,6 +18,7 @@ from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.columns import Columns
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
@@ -131,7 +132,7 @@ class EventCells(ShardedRuns[Integers]):
         height = max(-(-n // blocks), min(n, 64))
         for first in range(0, n, height):
             part = runs.part(first, min(first + height, n))
-            if self.mechanism.compiled:
+            if isinstance(self.mechanism, CompiledMechanism):
                 block = _block(len(part), width)
                 self.mechanism.fill_pair(part, rng, block)
             else:  # uncut rows, since an event may be the absence of a further entry

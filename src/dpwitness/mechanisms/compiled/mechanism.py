@@ -81,18 +81,25 @@ class CompiledMechanism(Mechanism):
         self._witness_by_position = by_position
 
     @override
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Fill rows as `Mechanism.fill`; as many runs again are made and dropped, so this is for few runs."""
-        both = np.empty((2, *rows.shape))
-        runs = PairedRuns(pair=Pair(data, data), order=np.zeros(len(rows), np.uint8), coupled=False, start=start)
-        length = self.fill_pair(runs, rng, both)
-        rows[:] = both[0]
-        return length
+    def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
+        """Rows as of `Mechanism.outcomes`; as many runs again are made and dropped, so this is for few runs."""
+        runs = PairedRuns(pair=Pair(data, data), order=np.zeros(n, np.uint8), coupled=False, start=start)
+        longest, both = self.pair_rows(runs, rng, max(self.width, least))
+        self.width = max(self.width, longest)
+        rows: Rows = both[0]
+        return rows
+
+    @override
+    def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
+        state = rng.bit_generator.state
+        while (longest := self.fill_pair(runs, rng, rows := np.empty((2, len(runs), max(width, 1))))) > rows.shape[-1]:
+            rng.bit_generator.state, width = state, longest  # too narrow rows are filled again
+        return longest, rows
 
     def compile_for(self, pair: Pair, seconds: float = math.inf) -> None:
         """Run the mechanism once on both inputs, so that numba compiles it.
 
-        Raises `Refused`, also if compiling takes more than `seconds`, and as `fill` of any mechanism does.
+        Raises `Refused`, also if compiling takes more than `seconds`, and as `Mechanism.outcomes` does.
         """
         plain = getattr(self.signature.function, "py_func", self.signature.function)
         if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba would fail with a bare AssertionError
@@ -104,11 +111,12 @@ class CompiledMechanism(Mechanism):
         except Overdue:
             raise Refused(f"compiling takes more than {seconds:g} s, a share of max_time") from None
 
-    @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """Fill rows with runs on both inputs. Raises as `fill` does, and `TypeError` unless `rng` is SFC64.
+        """Fill rows[0] with runs on D and rows[1] with runs on D′; return the length of the longest outcome.
 
-        Raises `CompiledDisagrees` for inputs that machine code does not take, unlike the inputs of `compile_for`.
+        A longer outcome than the rows, of shape (2, runs, width), is cut off, and the rest of a row becomes NaN. Raises
+        as `Mechanism.outcomes` does, `TypeError` unless `rng` is SFC64, and `CompiledDisagrees` for inputs that machine
+        code does not take, unlike the inputs of `compile_for`.
         """
         try:
             return self._filled(runs, rng, rows)
@@ -135,7 +143,7 @@ class CompiledMechanism(Mechanism):
                 raise Refused(str(error) or type(error).__name__) from error
             failure = raised_error(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # in `compile_for`
-                raise describe_both_inputs(self.fill, runs.pair, failure) from error
+                raise describe_both_inputs(self, runs.pair, failure) from error
             state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
@@ -154,15 +162,15 @@ class CompiledMechanism(Mechanism):
         assert self.plain is not None
         if run:
             self.pair_outcomes(runs.part(0, run), rng)
-        state, row = rng.bit_generator.state, np.empty((1, max(self.width, 1)))
+        state = rng.bit_generator.state
         with _PYTHON_LOCK:
             try:
                 for side in (1, 0) if runs.order[run] else (0, 1):
                     if runs.coupled:
                         rng.bit_generator.state = state
-                    self.plain.fill(runs.pair.sides[side], rng, row, runs.start + run)
+                    self.plain.outcomes(runs.pair.sides[side], rng, 1, start=runs.start + run)
             except MechanismRaised as error:
-                raise describe_both_inputs(self.plain.fill, runs.pair, error) from error
+                raise describe_both_inputs(self.plain, runs.pair, error) from error
         raise CompiledDisagrees(f"{self.name} runs as plain Python, which does not raise: compiled, {failure}")
 
 
