@@ -65,8 +65,7 @@ def test_means_without_outliers():
 
 
 def fitted(selections, answers):
-    bits, width = np.packbits(selections, axis=1), selections.shape[1]
-    return confidence.fit_counts([AnsweredBlock(attribute="a", where={}, bits=bits, width=width, answers=answers)])
+    return confidence.fit_counts([AnsweredBlock(attribute="a", selections=selections, answers=answers)])
 
 
 def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():

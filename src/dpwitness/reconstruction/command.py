@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
@@ -17,7 +17,7 @@ from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidParameter, OracleFailed
-from dpwitness.files import STDIN, STREAMS, json_text
+from dpwitness.files import STREAMS, json_text
 from dpwitness.machine import Deadline, Overdue
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.proposals import AttackFamily, Commands
@@ -101,44 +101,29 @@ class AttackOptions:
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
     """The options of the user's own system; the help says that it gets `question` and returns `answer`."""
-    title = "your own system (instead of a simulated one)"
+    own = functools.partial(Option, title="your own system (instead of a simulated one)")
     return [
-        Option(
+        own(
             "--oracle",
             type=CODE,
             metavar="WHAT",
-            title=title,
             help=f"path/file.py:function or package.module:object, which gets {question} and returns {answer}; "
             "a function without parameters that returns such a function; or an object with ask_all(questions)",
         ),
-        Option(
+        own(
             "--ask",
             type=KEPT_FILE,
             metavar="FILE",
-            title=title,
             help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
             "command. With --oracle: keep questions and answers in the file, to continue after an interruption",
         ),
-        Option(
-            "--answers",
-            type=READ_FILE,
-            metavar="FILE",
-            title=title,
-            help="answers from a file with the columns id and answer",
-        ),
-        Option(
-            "--budget",
-            type=whole,
-            metavar="N",
-            title=title,
-            help="maximum number of questions (default: as the attack needs)",
-        ),
-        Option("--rate", type=number, metavar="PER_SECOND", title=title, help="maximum number of questions per second"),
-        Option(
+        own("--answers", type=READ_FILE, metavar="FILE", help="answers from a file with the columns id and answer"),
+        own("--budget", type=whole, metavar="N", help="maximum number of questions (default: as the attack needs)"),
+        own("--rate", type=number, metavar="PER_SECOND", help="maximum number of questions per second"),
+        own(
             "--retries",
             type=whole,
             metavar="N",
-            title=title,
             help="how often a failed call is repeated, after 1, 2, 4, … seconds (default 3); a question that then has "
             "no answer is left out, and ten such questions in a row end the attack",
         ),
@@ -151,22 +136,16 @@ def add_attack_command(
     run: Callable[[SimpleNamespace], int],
     parameters: Sequence[click.Parameter],
     *,
-    examples: Sequence[str],
-    description: str,
     workers: str = ONE_THREAD,
+    **settings: Any,
 ) -> None:
-    """Add a family's command, with its own parameters and those of every attack; `workers`: the help of --workers."""
-    last = [shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
-    commands.add_command(
-        Command(
-            family.name,
-            summary=family.summary,
-            run=run,
-            parameters=[*parameters, *last],
-            examples=examples,
-            description=description,
-        )
-    )
+    """Add a family's command, with its own parameters and those of every attack.
+
+    `workers`: the help of --workers; `settings`: the examples and the description of the `Command`.
+    """
+    parameters = [*parameters, shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
+    command = Command(family.name, summary=family.summary, run=run, parameters=parameters, **settings)
+    commands.add_command(command)
 
 
 def run_attack(
@@ -272,9 +251,7 @@ def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, ob
     transcript.require(options.seed, settings, form.of_system, place)
     before = transcript.state
     if begun is not None and answers is not None:
-        same = answers != STDIN and os.path.exists(answers) and os.path.samefile(begun, answers)
-        if not same:
-            add_answers(transcript, answers, form)
+        add_answers(transcript, answers, form)
     return transcript, before
 
 

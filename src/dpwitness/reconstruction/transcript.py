@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -86,34 +86,23 @@ def _scalar(value: object) -> object:
     return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One line of a file: its place for messages, its id from 1, and JSON values, None where the line has none."""
+def read_records(path: str) -> list[tuple[str, dict[str, Any]]]:
+    """The place, for messages, and the fields of each line of a file with ids and answers, in the order of the ids.
 
-    place: str
-    id: int
-    answer: object
-    question: object
-    attack: object
-
-
-def read_records(path: str) -> list[Record]:
-    """The lines of a file with ids and answers, in the order of the ids.
-
-    An answer is a JSON value, or a text that is not JSON. Raises `InvalidData` for a file that is neither CSV with a
+    A line has an "id" from 1, and may have "answer", "question" and "attack", JSON values or texts that are not JSON.
+    Raises `InvalidData` for a file that is neither CSV with a
     header nor JSON lines, and for an id that is missing, not a whole number from 1, or repeated.
     """
     text, name = read_text(path), shown(path)
     lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
-    records: dict[int, Record] = {}
+    records: dict[int, tuple[str, dict[str, Any]]] = {}
     for place, fields in lines:
         number = fields.get("id")
         if type(number) is not int or number < 1:
             raise InvalidData(f"{place}: id {number!r:.60} must be the number of a question, from 1")
         if number in records:
             raise InvalidData(f"{place}: question {number} stands there twice; leave one out")
-        values = {name: fields.get(name) for name in ("answer", "question", "attack")}
-        records[number] = Record(place=place, id=number, **values)
+        records[number] = place, fields
     return [records[number] for number in sorted(records)]
 
 
@@ -284,7 +273,7 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     Raises `InvalidData` for a file of another family, without a seed, or with an invalid answer.
     """
     records = read_records(path)
-    attack = next((record.attack for record in records if record.attack is not None), None)
+    attack = next((fields["attack"] for _, fields in records if fields.get("attack") is not None), None)
     if not (isinstance(attack, dict) and type(attack.get("seed")) is int and attack["seed"] >= 0):
         raise InvalidData(
             f"{shown(path)} does not say of which attack it is: give --ask FILE with the questions as well"
@@ -294,37 +283,31 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     if attack.get("family") != form.family:
         raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
-    rows = [Row(record.id, record.question, _read(record, form)) for record in records]
+    rows = [Row(fields["id"], fields.get("question"), _read(place, fields, form)) for place, fields in records]
     return Transcript(form.family, attack["seed"], settings, rows)
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
     """Add the answers of a file with ids and answers. Raises `InvalidData` for ids and answers that do not fit."""
     rows = {row.id: row for row in transcript.rows}
-    for record in read_records(path):
-        answer = _read(record, form)
-        if record.id not in rows:
-            raise InvalidData(f"{record.place}: there is no question {record.id}, only {len(rows)} were asked")
-        row = rows[record.id]
-        if record.question is not None and record.question != row.question:
-            raise InvalidData(f"{record.place}: question {record.id} differs from that in the file of questions")
-        if answer is None:
-            continue
-        if row.answer is not None and row.answer != answer:
+    for place, fields in read_records(path):
+        answer, row = _read(place, fields, form), rows.get(fields["id"])
+        if row is None:
+            raise InvalidData(f"{place}: there is no question {fields['id']}, only {len(rows)} were asked")
+        if fields.get("question") not in (None, row.question):
+            raise InvalidData(f"{place}: question {row.id} differs from that in the file of questions")
+        if None not in (answer, row.answer) and answer != row.answer:
             raise InvalidData(
-                f"{record.place}: question {record.id} is answered {answer:g}, and was answered {row.answer:g} before"
+                f"{place}: question {row.id} is answered {answer:g}, and was answered {row.answer:g} before"
             )
-        row.answer = answer
+        row.answer = row.answer if answer is None else answer
 
 
-def _read(record: Record, form: Form[Q]) -> float | None:
-    if record.answer is None:
-        return None
-    answer = form.read(record.answer)
-    if answer is None:
-        raise InvalidData(
-            f"{record.place}: {record.answer!r:.60} for question {record.id}: give {form.answer}, or leave it empty"
-        )
+def _read(place: str, fields: Mapping[str, Any], form: Form[Q]) -> float | None:
+    given = fields.get("answer")
+    answer = None if given is None else form.read(given)
+    if answer is None and given is not None:
+        raise InvalidData(f"{place}: {given!r:.60} for question {fields['id']}: give {form.answer}, or leave it empty")
     return answer
 
 

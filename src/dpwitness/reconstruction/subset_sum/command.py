@@ -1,5 +1,6 @@
 """`dpwitness attack subset_sum` attacks a simulated system or the user's own, or computes the queries to allow."""
 
+import functools
 import time
 from types import SimpleNamespace
 from typing import Final
@@ -41,7 +42,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack subset_sum --oracle mine.py:counts --conditions people.csv",
         "attack subset_sum --allowed-queries 0.25 --law gaussian --error 64",
     )
-    allowed = "how many queries may be answered (Theorem 5), instead of an attack"
+    allowed = functools.partial(Option, title="how many queries may be answered (Theorem 5), instead of an attack")
     parameters = [
         *shared.data("the secret bits, instead of drawn ones; with --oracle, to compare with"),
         Option(
@@ -79,17 +80,14 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
             "(default all)",
         ),
-        Option(
+        allowed(
             "--allowed-queries",
             type=number,
             metavar="DELTA",
-            title=allowed,
             help="number of queries until a bit can be told with probability 1/2 + DELTA, with --error and --law "
             "binomial (default) or gaussian; --plot draws the adversary's random walk",
         ),
-        Option(
-            "--failure", type=number, title=allowed, help="probability that the bit can be told earlier (default 0.05)"
-        ),
+        allowed("--failure", type=number, help="probability that the bit can be told earlier (default 0.05)"),
     ]
     add_attack_command(
         commands,

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,17 +34,8 @@ MAX_LISTED_VALUES: Final = 64
 MIN_SHARE_OF_PEOPLE: Final = 1 / 8
 
 
-class Oracle(Protocol):
-    """A system under attack that takes conditions, behind `--oracle` with `--conditions`; see `FORM`."""
-
-    def __call__(self, condition: dict[str, object], /) -> float:
-        """The noisy number of people with secret bit 1 who satisfy all parts of the condition.
-
-        {"age": {"at_least": 20, "below": 30}, "zip": ["02138", "02139"], "id": {"modulo": 7, "remainders": [1, 3]}}.
-        """
-
-
 #: Form of the questions, conditions on attributes, and of the answers, sums of bits, in calls and transcripts.
+#: A question: {"age": {"at_least": 20, "below": 30}, "zip": ["02138"], "id": {"modulo": 7, "remainders": [1, 3]}}.
 FORM: Final[Form[Condition]] = Form(
     family="subset_sum",
     answer=oracle.FORM.answer,

@@ -210,16 +210,13 @@ def least_squares_adversary(
         missed = subsets.sums(plain) - (answers - common(plain))
         variance = float(np.sum(missed**2)) / (len(answers) - needed)
     variance = max(variance, MIN_VARIANCE)
-    belief = Belief.of(subsets.people)
-    for _ in range(MAX_STEPS if sharpened else 0):  # expectation propagation
-        require_time(deadline, "before the least-squares fit is", "--size")
-        if belief.step(gram / variance, moments / variance) < 1e-4:  # no probability moves by more
-            break
-    fractions, means, variances = belief.ones, belief.means, belief.variances
-    shared = common(fractions)
-    error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
-    # If the errors are normal, the mean squared residual is at most their variance and six of its standard errors.
-    probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * MIN_VARIANCE
+    probable = False
+    if sharpened:
+        fractions, means, variances = _propagate_expectations(gram / variance, moments / variance, deadline)
+        shared = common(fractions)
+        error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
+        # If the errors are normal, the mean squared residual is at most their variance and six of its standard errors.
+        probable = error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * MIN_VARIANCE
     if not probable:
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         fractions, shared = np.clip(plain, 0.0, 1.0), common(plain)
@@ -252,35 +249,29 @@ def _normal_equations(
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
 
 
-@dataclass(slots=True)
-class Belief:
-    """The distribution of bits in expectation propagation; all fields have the shape (n,)."""
+def _propagate_expectations(gram: Floats, moments: Floats, deadline: Deadline | None) -> tuple[Floats, Floats, Floats]:
+    """Expectation propagation, given the normal equations divided by the errors' variance; arrays of shape (n,).
 
-    precision: Floats  # the precision of the normal factor that replaces the prior on 0 and 1
-    shift: Floats  # precision·mean of this factor
-    ones: Floats  # the probability of a 1
-    means: Floats  # the mean of each bit by the answers and the distribution of all other bits
-    variances: Floats  # the variance of each bit likewise
-
-    @classmethod
-    def of(cls, people: int) -> "Belief":
-        """The distribution before any answer: mean 1/2, variance 1/4."""
-        half = np.full(people, 0.5)
-        return cls(np.full(people, 4.0), np.full(people, 2.0), half, half, np.full(people, np.inf))
-
-    def step(self, gram: Floats, moments: Floats) -> float:
-        """Take one step, given the normal equations divided by the errors' variance; return the largest change."""
-        covariance = np.linalg.inv(gram + np.diag(self.precision))
+    Returns the probability that each bit is 1, and the mean and variance of each bit by the answers and the
+    distribution of all other bits. Raises `AttackStopped` at the deadline.
+    """
+    people = len(gram)
+    # The precision, and precision·mean, of the normal factor that replaces the prior: mean 1/2, variance 1/4.
+    precision, shift, ones = np.full(people, 4.0), np.full(people, 2.0), np.full(people, 0.5)
+    for _ in range(MAX_STEPS):
+        require_time(deadline, "before the least-squares fit is", "--size")
+        covariance = np.linalg.inv(gram + np.diag(precision))
         spread = np.diag(covariance)
-        centre: Floats = covariance @ (moments + self.shift)
-        own = np.maximum(1 / spread - self.precision, 1e-12)
-        self.means, self.variances = (centre / spread - self.shift) / own, 1 / own
-        before, self.ones = self.ones, expit((self.means - 0.5) * own)
-        sharper = np.maximum(1 / np.maximum(self.ones * (1 - self.ones), 1e-6) - own, 0.0)
-        aim = np.where(sharper > 0, (sharper + own) * self.ones - self.means * own, 0.0)
-        self.precision = self.precision + DAMPING * (sharper - self.precision)
-        self.shift = self.shift + DAMPING * (aim - self.shift)
-        return float(np.abs(self.ones - before).max())
+        centre = covariance @ (moments + shift)
+        own = np.maximum(1 / spread - precision, 1e-12)
+        means = (centre / spread - shift) / own
+        before, ones = ones, expit((means - 0.5) * own)
+        sharper = np.maximum(1 / np.maximum(ones * (1 - ones), 1e-6) - own, 0.0)
+        aim = np.where(sharper > 0, (sharper + own) * ones - means * own, 0.0)
+        precision, shift = precision + DAMPING * (sharper - precision), shift + DAMPING * (aim - shift)
+        if np.abs(ones - before).max() < 1e-4:  # no probability moves by more
+            break
+    return ones, means, 1 / own
 
 
 #: Tolerance of the comparison of residuals, in counts, above the rounding errors of sums.

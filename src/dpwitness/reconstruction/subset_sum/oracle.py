@@ -1,14 +1,14 @@
 """The system under attack answers questions about subsets of people with noisy sums of their secret bits.
 
-Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. The system is the user's own, as `Oracle` and
-`FORM` describe it, or a bundled target, whose answers `ask` returns. Both have the limits that are checked here.
+Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. The system is the user's own, as `FORM`
+describes it, or a bundled target, whose answers `ask` returns. Both have the limits that are checked here.
 """
 
 import math
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,16 +33,6 @@ LARGEST_ERROR: Final = 10**6
 LARGEST_ANSWER: Final = 1e100
 
 
-class Oracle(Protocol):
-    """A system under attack: the user's own, behind `--oracle`.
-
-    The oracle may also be an object with `ask_all(questions)`, from a list of subsets to as many answers.
-    """
-
-    def __call__(self, subset: Booleans, /) -> float:
-        """The noisy sum of the secret bits of the people who are True in `subset`, shape (people,)."""
-
-
 def as_sum(value: object) -> float | None:
     """A number of at most `LARGEST_ANSWER` in absolute value as a float; None for all other values."""
     number = as_number(value)
@@ -50,6 +40,7 @@ def as_sum(value: object) -> float | None:
 
 
 #: Form of the questions, subsets of people, and of the answers, sums of bits, in calls and transcripts.
+#: The user's system gets a bool array, True for the people of the subset, shape (people,).
 FORM: Final[Form[Booleans]] = Form(
     family="subset_sum",
     answer=f"a finite number, of at most {LARGEST_ANSWER:g} in size",

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, System
-from dpwitness.reconstruction.table_builder.tables import Where
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
 
 #: Largest number of two-partitions of one set of values: the sides of 20 values take 20 MB.
 MAX_PARTITIONS: Final = 1 << 20
@@ -85,23 +83,10 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredBlock:
-    """Two-partitions of one attribute's values within a sub-population, and their answers.
+class AnsweredBlock(Block):
+    """Two-partitions, first sides, then second sides, and their answers, shape (questions,)."""
 
-    `bits`: first sides, then second sides, shape (questions, ⌈width/8⌉): a bit for each of `width` values, packed by
-    `numpy.packbits`.
-    """
-
-    attribute: str
-    where: Where
-    bits: NDArray[np.uint8]
-    width: int
     answers: Integers
-
-    @property
-    def selections(self) -> Booleans:
-        """The values that each question selects, shape (questions, values)."""
-        return np.unpackbits(self.bits, axis=1, count=self.width).astype(np.bool_)
 
     @property
     def place(self) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:

@@ -65,8 +65,9 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --recover perturbation --perturbation 3",
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
-    simulated, histogram = "the simulated system", "--recover histogram"
-    counts = "--recover histogram or suppressed"
+    simulated = functools.partial(Option, title="the simulated system")
+    histogram = functools.partial(Option, title="--recover histogram")
+    counts = functools.partial(Option, title="--recover histogram or suppressed", multiple=True)
     parameters = [
         Option(
             "--recover",
@@ -82,50 +83,24 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help=f"people, or values with a column of counts (default: {EMBEDDED_DATA})",
         ),
         Option("--column", metavar="NAME", help="the attacked attribute (default: the first)"),
-        Option("--perturbation", type=whole, title=simulated, help="r: noise lies within ±r (default 2)"),
-        Option(
-            "--suppression", type=whole, title=simulated, help="s: counts of at most s become 0 (default: max(r, 4))"
-        ),
-        Option(
+        simulated("--perturbation", type=whole, help="r: noise lies within ±r (default 2)"),
+        simulated("--suppression", type=whole, help="s: counts of at most s become 0 (default: max(r, 4))"),
+        simulated(
             "--system",
             type=click.Choice(tuple(SYSTEMS)),
-            title=simulated,
             help="kind of system: which questions share their noise (default bounded; exact for --recover suppressed)",
         ),
-        Option("--noise", type=click.Choice(LAWS), title=simulated, help="law of the noise (default uniform)"),
-        Option(
-            "--scale",
-            type=number,
-            title=simulated,
-            help="scale of the noise (maximum-entropy: the largest standard deviation)",
+        simulated("--noise", type=click.Choice(LAWS), help="law of the noise (default uniform)"),
+        simulated("--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"),
+        counts("--value", metavar="VALUE", help="only the count of this value (repeatable)"),
+        counts("--where", metavar="NAME=VALUE", help="only people with this value (repeatable)"),
+        histogram(
+            "--partitions", type=whole, help="two-partitions for each value (default: 100 × the noise's variance)"
         ),
-        Option(
-            "--value", metavar="VALUE", multiple=True, title=counts, help="only the count of this value (repeatable)"
-        ),
-        Option(
-            "--where",
-            metavar="NAME=VALUE",
-            multiple=True,
-            title=counts,
-            help="only people with this value (repeatable)",
-        ),
-        Option(
-            "--partitions",
-            type=whole,
-            title=histogram,
-            help="two-partitions for each value (default: 100 × the noise's variance)",
-        ),
-        Option(
-            "--base",
-            type=whole,
-            metavar="N",
-            title=histogram,
-            help="maximum number of values in the base set (default 20)",
-        ),
-        Option(
+        histogram("--base", type=whole, metavar="N", help="maximum number of values in the base set (default 20)"),
+        histogram(
             "--base-partitions",
             type=whole,
-            title=histogram,
             help="two-partitions of the base set, asked once (default: 2.5 × those of a value)",
         ),
         Option(

@@ -411,7 +411,7 @@ def _probability_all_right(fit: Fit, ratio: float) -> float:
 def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: Integers) -> Fit:
     """The fit with a better estimate of the noise's mean, which the known counts `whole`, shape (values,), give."""
     selections, answers = _select_distinct_questions(asked)
-    noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
+    noise = answers - selections.astype(np.int64) @ whole
     noise = noise[~outliers(noise)]
     error = math.sqrt(max(float(noise.var()), fit.variance) / len(noise))
     return replace(fit, offset=float(noise.mean()), offset_error=error)
@@ -476,7 +476,7 @@ def _count_outside(
             continue
         selections = one.selections
         rows = usable(one.answers) & selections[:, value]
-        counts = whole[: one.width].copy()
+        counts = whole.copy()
         counts[value] = 0
         rest.append(one.answers[rows] - selections[rows].astype(np.int64) @ counts)
     values = np.concatenate(rest) if rest else np.zeros(0)

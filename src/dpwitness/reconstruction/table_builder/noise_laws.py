@@ -21,16 +21,6 @@ class NoiseLaw:
     support: tuple[int, ...]
     probabilities: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        p = np.asarray(self.probabilities, np.float64)
-        if len(p) != len(self.support) or not len(p) or np.any(np.diff(self.support) <= 0):
-            raise InvalidParameter("a noise law needs one probability for each of its increasing whole numbers")
-        if not (np.all(p >= 0) and abs(p.sum() - 1) < 1e-9):
-            raise InvalidParameter(f"probabilities {self.probabilities!r} must not be negative and must sum to 1")
-        mean = float(p @ np.asarray(self.support))
-        if abs(mean) > 1e-7 * max(self.bound, 1):
-            raise InvalidParameter(f"noise of mean {mean:g} is biased: the mean must be 0")
-
     @property
     def bound(self) -> int:
         """The largest absolute value of the noise, the perturbation parameter r, in people."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -14,22 +14,9 @@ from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block
 from dpwitness.reconstruction.table_builder.tables import Value, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
-#: A question: the allowed values of each attribute that it names, such as {"age": [30, 31], "sex": ["F"]}.
+#: A question: the allowed values of each attribute that it names. A person satisfies {"age": [30, 31], "sex": ["F"]} by
+#: having one of the listed values of each named attribute.
 Condition: TypeAlias = Mapping[str, Sequence[Value]]
-
-
-class Oracle(Protocol):
-    """A system under attack: the user's own, behind `--oracle`.
-
-    The oracle may also be an object with `ask_all(questions)`, from a list of conditions to as many counts. With an
-    attribute `values`, a mapping from each attribute to all of its values, the command needs no --values.
-    """
-
-    def __call__(self, condition: dict[str, list[Value]], /) -> int | None:
-        """The whole number of people that the system publishes for the condition; 0 or None if it is suppressed.
-
-        A person satisfies {"age": [30, 31], "sex": ["F"]} by having one of the listed values of each named attribute.
-        """
 
 
 def _to_json_value(value: object) -> Value:

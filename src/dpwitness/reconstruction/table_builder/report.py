@@ -13,7 +13,7 @@ from dpwitness.reconstruction.table_builder.differencing import Differences
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, SYSTEMS, Simulation
+from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, Simulation
 from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict
         name = ", ".join([system.oracle, *(f"{k} {v:,}" for k, v in limits.items() if v is not None)])
         return {"data": data, **system.to_json()}, [("system", name), ("stopped", system.stopped), ("data", data)]
     noise = f" noisy counts, {system.noise} noise within ±{system.perturbation}"
-    shown = f"{system.system}{noise if SYSTEMS[system.system].noises else ' counts'}"
+    shown = f"{system.system}{noise if system.noise_bound else ' counts'}"
     text = f"{shown}, counts of at most {system.suppressed} suppressed"
     values = {"data": data, **asdict(system), "suppression": system.suppressed}
     return values, [("system", text), ("data", data)]

@@ -96,15 +96,15 @@ class Plan:
 Progress: TypeAlias = Callable[[float], None]
 #: Largest number of flags of selections in memory, 32 MB; more questions are asked in turns.
 MAX_FLAGS = 1 << 25
-#: Largest number of bytes of selections that a count keeps for the checks of single answers.
-MAX_KEPT_BYTES: Final = 1 << 20
+#: Largest number of flags of selections that a count keeps for the checks of single answers, 8 MB.
+MAX_KEPT_FLAGS: Final = 1 << 23
 
 
 @dataclass(slots=True)
 class SetCount:
     """The sums so far that count a set of values, which are given by their positions.
 
-    `asked`: the single answers for the checks, up to `MAX_KEPT_BYTES`.
+    `asked`: the single answers for the checks, up to `MAX_KEPT_FLAGS`.
     """
 
     values: Integers
@@ -118,19 +118,14 @@ class SetCount:
     def add_block(self, block: Block, answers: Integers) -> None:
         """Add two-partitions of `both_sides` and their answers; `asked` keeps as many whole partitions as fit."""
         self.sums.append(Sums.of(answers.reshape(2, -1)))
-        half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
-        left = MAX_KEPT_BYTES - sum(one.bits.nbytes for one in self.asked)
-        rows = np.arange(min(half, left // (2 * width)))
+        half = len(answers) // 2
+        left = MAX_KEPT_FLAGS - sum(one.selections.size for one in self.asked)
+        rows = np.arange(min(half, left // (2 * block.selections.shape[1])))
         rows = np.concatenate([rows, rows + half])
-        self.asked.append(
-            AnsweredBlock(
-                attribute=block.attribute,
-                where=block.where,
-                bits=np.packbits(block.selections[rows], axis=1),
-                width=block.selections.shape[1],
-                answers=answers[rows],
-            )
+        kept = AnsweredBlock(
+            attribute=block.attribute, selections=block.selections[rows], where=block.where, answers=answers[rows]
         )
+        self.asked.append(kept)
 
     @property
     def has_sums(self) -> bool:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from typing_extensions import override
 from dpwitness.algorithms.table_builder import splitmix64  # type: ignore[import-not-found]  # it is ../../algorithms
 from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
-from dpwitness.jit import kernel
 from dpwitness.reconstruction.table_builder.noise_laws import (
     NoiseLaw,
     as_law,
@@ -82,23 +81,8 @@ class System(ABC):
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
-def _gather(selections: Booleans, counts: Integers, words: Words, people: Integers, union: Words) -> None:
-    """Add up the people, and join the identities, of each query's selected values, in `people` and `union`."""
-    for i in range(selections.shape[0]):
-        for j in range(selections.shape[1]):
-            if selections[i, j]:
-                people[i] += counts[j]
-                for w in range(words.shape[1]):
-                    # Values share no people, so that "xor" joins sets as "or" does: one kernel serves sets and keys.
-                    union[i, w] ^= words[j, w]
-
-
 class SimulatedSystem(System):
     """A simulated system: true counts, suppression, and an identity for each set of contributors."""
-
-    #: Largest number of noises in the answer for one value among all people; None: the noise grows with the questions,
-    #: or with the values that they name.
-    noises: ClassVar[int | None] = 1
 
     def __init__(
         self, table: Table, *, noise: NoiseLaw | int, suppression: int | None = None, rng: np.random.Generator
@@ -118,15 +102,12 @@ class SimulatedSystem(System):
     @override
     def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
-        if attribute in fixed:
-            raise InvalidParameter(f"attribute {attribute!r} is already fixed by the sub-population")
         counts, words = self._cells_of(attribute, fixed)
-        selections = np.ascontiguousarray(selections, np.bool_)
-        if selections.ndim != 2 or selections.shape[1] != len(counts):
-            raise InvalidParameter(f"attribute {attribute!r} has {len(counts)} values: a query selects among as many")
-        people = np.zeros(len(selections), np.int64)
-        union = np.zeros((len(selections), words.shape[1]), np.uint64)
-        kernel(_gather)(selections, counts, words, people, union)
+        selections = np.asarray(selections, np.bool_)
+        people, union = selections @ counts, np.zeros((len(selections), words.shape[1]), np.uint64)
+        for selected, identity in zip(selections.T, words, strict=True):
+            # Values share no people, so that "xor" joins sets as "or" does, and serves sets and keys.
+            union[selected] ^= identity
         self.asked += len(selections)
         shown = people > self.suppression
         answers = np.zeros(len(selections), np.int64)
@@ -162,8 +143,6 @@ class SimulatedSystem(System):
 
 class ExactCounts(SimulatedSystem):
     """A system with suppression but no noise (section 2.2): 0 for at most s people, else the true count."""
-
-    noises = 0
 
     @override
     def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
@@ -266,10 +245,9 @@ class Simulation:
         return max(self.perturbation, 4) if self.suppression is None else self.suppression
 
     @property
-    def noise_bound(self) -> int | None:
-        """The largest error, in people, of the answer for one value among all people; None without a limit."""
-        noises = SYSTEMS[self.system].noises
-        return None if noises is None else noises * self.perturbation
+    def noise_bound(self) -> int:
+        """The largest error, in people, of the answer for one value among all people."""
+        return 0 if self.system == "exact" else self.perturbation
 
     @property
     def independent_law(self) -> NoiseLaw | None:

@@ -1,6 +1,5 @@
 """A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -39,8 +38,6 @@ class Table:
         profiles, index = np.unique(codes, axis=0, return_inverse=True)
         people = np.bincount(index.ravel(), weights=counts).astype(np.int64)
         self.codes, self.counts = profiles[people > 0], people[people > 0]
-        if not self.values:
-            raise InvalidData("the table has no attribute")
         if not len(self.counts):
             raise InvalidData("the table holds no people: all counts are 0")
 
@@ -51,36 +48,21 @@ class Table:
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, values: Sequence[Value] | None = None, name: str = "value") -> "Table":
-        """A table of one attribute, from the number of people with each value. Raises `InvalidData` for bad counts."""
-        array = np.asarray(counts)
-        if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
-            raise InvalidData("a histogram is a list of at least one count")
-        bad = array[~((array >= 0) & (array == np.floor(array)) & (array <= LARGEST_COUNT))]
-        if len(bad):
-            raise InvalidData(f"a histogram holds whole counts from 0 to 2^40, not {bad[0]:g}")
-        labels = tuple(range(len(array))) if values is None else tuple(values)
-        if len(set(labels)) != len(array):
-            raise InvalidData(f"{len(array)} counts need as many different values, not {len(set(labels))}")
-        return cls({name: labels}, np.arange(len(array))[:, None], array.astype(np.int64))
+        """A table of one attribute, from the number of people with each value."""
+        array = np.asarray(counts, np.int64)
+        labels = range(len(array)) if values is None else values
+        return cls({name: labels}, np.arange(len(array))[:, None], array)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
-        """A table from columns with one person, or `counts` people, a row. Raises `InvalidData` for missing values."""
-        lengths = {len(column) for column in columns.values()}
-        if len(lengths) != 1 or lengths == {0}:
-            raise InvalidData("a table needs at least one column and one row, and columns of one length")
+        """A table from at least one column, of one length, with one person, or `counts` people, a row."""
         values: dict[str, list[Value]] = {}
         codes = []
         for name, column in columns.items():
-            for row, value in enumerate(column, 1):
-                if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-                    raise InvalidData(
-                        f"attribute {name!r}, row {row}: the value is missing; fill it in or leave the row out"
-                    )
             values[name] = sorted(set(column), key=lambda value: (isinstance(value, str), value))  # numbers first
             place = {value: i for i, value in enumerate(values[name])}
             codes.append([place[value] for value in column])
-        weights = np.ones(lengths.pop(), np.int64) if counts is None else np.asarray(counts, np.int64)
+        weights = np.ones(len(codes[0]), np.int64) if counts is None else np.asarray(counts, np.int64)
         return cls(values, np.array(codes, np.int64).T, weights)
 
     def only(self, attributes: Collection[str]) -> "Table":

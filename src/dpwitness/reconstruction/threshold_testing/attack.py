@@ -6,8 +6,8 @@ of counts. Algorithm 4 buys a noisy total for each part, which gives its count; 
 order of the parts gives their counts (Theorem 5.12).
 
 The adaptive attack asks signed sums of cells, chosen by the answers so far: it finds counts relative to each other
-(`relative_counts`; against query noise by copies, `query_noise`), and claims counts of people if noisy totals, or the
-law of the threshold's noise, determine their common factor.
+(`relative_counts`; against query noise by copies, `majority_comparisons`), and claims counts of people if noisy
+totals, or the law of the threshold's noise, determine their common factor.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,8 @@ import numpy as np
 from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
-from dpwitness.reconstruction.threshold_testing.comparison import Comparison
+from dpwitness.reconstruction.threshold_testing.comparison import Comparison, majority_comparisons
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST_COUNT, Cells, Counts, Queries
-from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
     RelativeCounts,
     find_relative_counts,

@@ -6,8 +6,9 @@ The system is the user's own, or the bundled `ThresholdOracle`, attacked several
 import math
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Final
@@ -31,7 +32,7 @@ from dpwitness.reconstruction.command import (
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Asked, EndedAttack, Result, draw_claims, finding_json
+from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
     adaptive_attack,
@@ -49,7 +50,6 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     check_histogram,
 )
-from dpwitness.reconstruction.threshold_testing.report import SMALL_COUNT, Average, claims_rows, reason
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
 #: The smallest ε (nats): the noise of a smaller ε does not fit into whole numbers of 64 bits.
@@ -58,6 +58,10 @@ SMALLEST_EPSILON: Final = 1e-12
 LARGEST_CELLS: Final = 10**7
 #: The largest number of simulated attacks of one command: more attacks would take days.
 MOST_ATTACKS: Final = 1_000_000
+#: The largest count, in people, of the cells that are also scored by themselves, as in the paper's Table 3.
+SMALL_COUNT: Final = 5
+#: The number of counts that a report on the user's own system prints; its JSON has all counts.
+PRINTED_COUNTS: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +225,7 @@ def _own_result(
 ) -> Result:
     found = ended.found[0] if ended.found else None
     finding = None if found is None else found.finding
-    because = None if found is None else reason(found, options.support)
+    because = None if found is None else _reason(found, options.support)
     values = {
         **asked.to_json(),
         "cells": cells,
@@ -235,7 +239,7 @@ def _own_result(
     if found is None or finding is None or because is None:
         rows = [("stopped", f"{asked.stopped}; no count is claimed before the test at the end")]
     else:
-        rows = claims_rows(found, finding, because)
+        rows = _claims_rows(found, finding, because)
         if truth is not None:
             right, scaled = finding.right(truth), int(found.right_claims(truth).sum())
             up_to_factor = f"; up to a factor {scaled} of them" if finding.up_to_factor else ""
@@ -248,6 +252,41 @@ def _own_result(
         rows=rows,
         draw=None if finding is None else partial(draw_claims, finding=finding, truth=truth, parts="cell"),
     )
+
+
+def _reason(found: Reconstruction, support: int | None) -> str:
+    """The reason for the claims, or for no claim; `support`: k of Theorem 5.12, None for the adaptive attack."""
+    if found.known.any():
+        if support is None:
+            return "fresh sums next to the threshold came as predicted"
+        return f"Theorem 5.12, if every count up to {support} occurs and ε₁ is right"
+    if found.contradicted:
+        return f"none: {found.contradicted[0]}"
+    return "none: the counts did not pass the attack's own test"
+
+
+def _claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[tuple[str, str | None]]:
+    """Rows of text: the number of claimed counts, their probability, their factor, and the first counts."""
+    if not finding.claimed.any():
+        return [("claimed", because)]
+    rows: list[tuple[str, str | None]] = [
+        (
+            "claimed",
+            f"{finding.claimed.sum()} counts by {found.method}, each with confidence {found.confidence:.6f}: {because}",
+        ),
+        ("histogram", "the counts that the system uses: if they are rounded, capped or noisy, so are these counts"),
+    ]
+    if finding.up_to_factor:
+        limit = found.factor_at_most
+        at_most = "" if limit is None else f", at most {limit:.3g} with confidence 0.95"
+        text = (
+            "readable up to a factor: these counts times one whole number, the same for all cells, explain all answers "
+            f"as well (it is 1 unless the counts have a common divisor{at_most})"
+        )
+        rows.append(("factor", text))
+    first = zip(finding.guess[:PRINTED_COUNTS].tolist(), finding.claimed.tolist(), strict=False)
+    more = ", …" if len(finding.guess) > PRINTED_COUNTS else ""
+    return [*rows, ("counts", ", ".join(str(count) if claimed else "?" for count, claimed in first) + more)]
 
 
 def _truth(options: Options) -> Counts | None:
@@ -274,6 +313,22 @@ def visits() -> Counts:
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
+def _average(values: Sequence[float]) -> dict[str, float | None]:
+    """The mean of fractions, its standard error and the least fraction as JSON values; None where not defined."""
+    if math.isnan(values[0]):  # the fractions of no cells
+        return {"mean": None, "standard_error": None, "least": None}
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "standard_error": error, "least": float(np.min(values))}
+
+
+def _average_text(average: Mapping[str, float | None], cells: int) -> str:
+    """An average of `_average` as text; `cells`: the number of cells of which it is a fraction."""
+    mean, error, least = average.values()
+    if mean is None:
+        return "none"
+    return f"{mean:.4f}{'' if error is None else f' ± {error:.4f}'} of {cells} exactly right (least {least:.4f})"
+
+
 def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options, counts: Counts) -> Result:
     """The result of attacks on simulated systems, whose counts are known."""
     found, cells, epsilon1 = ended.found[-1], len(counts), options.threshold_epsilon
@@ -283,7 +338,7 @@ def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options
     share_claimed = float(np.mean([one.known.mean() for one in ended.found]))
     wrong = sum(int(np.sum(one.known & (one.guess != counts))) for one in ended.found)
     queries_per_cell = sum(one.queries for one in ended.found) / repeat / cells
-    right, right_small = (Average.of(some) for some in zip(*scores, strict=True))
+    right, right_small = map(_average, zip(*scores, strict=True))
     small, infinite = int((counts <= SMALL_COUNT).sum()), math.isinf(options.epsilon2)
     data = options.data or "randhie mdvis"
     how = "ordered partition (Algorithms 3 and 4)"
@@ -294,8 +349,8 @@ def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options
     epsilon2 = "∞" if infinite else f"{options.epsilon2:g}"
     rows: list[tuple[str, str | None]] = [
         ("budget", f"ε = {options.epsilon:g}, of which ε₁ = {epsilon1:g} for the threshold; ε₂ = {epsilon2}"),
-        ("all cells", right.text(cells)),
-        (f"cells ≤ {SMALL_COUNT}", right_small.text(small)),
+        ("all cells", _average_text(right, cells)),
+        (f"cells ≤ {SMALL_COUNT}", _average_text(right_small, small)),
     ]
     if share_claimed:
         text = f"{share_claimed:.4f} of all cells (in the last attack with confidence {found.confidence:.4f})"
@@ -327,8 +382,8 @@ def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options
             "repeat": repeat,
             "out_of_time": out_of_time,
             "methods": dict(sorted(methods.items())),
-            "fraction_right": asdict(right),
-            "fraction_right_small": asdict(right_small),
+            "fraction_right": right,
+            "fraction_right_small": right_small,
             "fraction_claimed": share_claimed,
             "claimed_wrong": wrong,
             "queries_per_cell": queries_per_cell,

@@ -1,12 +1,12 @@
 """Systems that answer whether signed sums of a histogram's cells reach a noisy threshold.
 
-`Oracle` describes the user's own system, `Queries` is an attack's access to a system, and `ThresholdOracle` is the
-bundled system: one call of private threshold testing on a histogram of known counts.
+`Queries` is an attack's access to a system, the user's own or the bundled `ThresholdOracle`: one call of private
+threshold testing on a histogram of known counts. One noisy threshold must serve all answers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,18 +32,6 @@ Change: TypeAlias = tuple[Signs, Cells, int]
 QUESTIONS_AT_ONCE: Final = 8
 #: The largest count of a cell, in people: a larger count, or a sum of 10⁶ of them, would not be exact.
 LARGEST_COUNT: Final = 1 << 40
-
-
-class Oracle(Protocol):
-    """A system under attack: one call of private threshold testing, the user's own behind `--oracle`.
-
-    One noisy threshold must serve all answers. The oracle may also be an object with `ask_all(questions)`, from a list
-    of questions to as many answers. For Algorithm 4 it may have `totals(parts)`, from the number of each cell's part,
-    shape (cells,), to a noisy number of people in each part, shape (parts,).
-    """
-
-    def __call__(self, signs: Signs, /) -> bool:
-        """Whether the sum with coefficients `signs`, shape (cells,), reaches the noisy threshold: ⊤ is True."""
 
 
 #: The form of the family's questions and answers.
@@ -74,7 +62,7 @@ def check_histogram(counts: object) -> Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The known noise of an `Oracle`; ε's are in nats per unit of sensitivity.
+    """The known noise of a system; ε's are in nats per unit of sensitivity.
 
     Raises `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
@@ -94,7 +82,7 @@ class Noise:
 
 
 class Queries:
-    """An attack's access to an `Oracle`: it asks many questions at a time, and counts them.
+    """An attack's access to a system: it asks many questions at a time, and counts them.
 
     Parameters
     ----------
@@ -104,9 +92,10 @@ class Queries:
     cells
         The number of the histogram's cells; at least 2.
     noise
-        The oracle's noise, as far as it is known.
+        The system's noise, as far as it is known.
     totals
-        The function `totals` of the `Oracle`; None: it sells no totals.
+        A function from the number of each cell's part, shape (cells,), to a noisy number of people in each part, shape
+        (parts,), for Algorithm 4; None: the system sells no totals.
     together
         The number of questions in a round (see `QUESTIONS_AT_ONCE`).
 
@@ -190,11 +179,12 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
 
 
 def queries_of(
-    oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
+    oracle: Any, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
 ) -> Queries:
-    """The access to your own system, an `Oracle` or its factory (see `system_of`); without `limits` by default.
+    """The access to your own system (see `system_of`), which may have `totals`; without `limits` by default.
 
-    `noise`: by default queries have no noise, and ε₁ is not known.
+    The system gets the signs of a question, shape (cells,), and returns whether the signed sum reaches the noisy
+    threshold: ⊤ is True. `noise`: by default queries have no noise, and ε₁ is not known.
     """
     asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
     return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))

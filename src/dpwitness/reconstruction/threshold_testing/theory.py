@@ -34,26 +34,6 @@ def mirrored_probabilities(
     )
 
 
-def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, threshold: float = 0.0) -> float:
-    """κ > 1 of Theorem 4.7: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
-
-    The bulk is |z − θ| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log
-    odds of F rise fastest at 0 and symmetrically about it, so the ratio is least at the end of the bulk that is further
-    from 1/2: the lower end for the paper's θ = 0. Then V ≥ κᵗ/2 · V′.
-
-    `v_neighbour`: V′ > 0; ε₁ and ε₂ in nats per unit of sensitivity, both finite; `threshold`: θ − b, in counts.
-    """
-    reach = -np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
-    ends = [threshold - reach, threshold + reach]
-    return float(np.exp(min(_log_odds(epsilon2 * z) - _log_odds(epsilon2 * (z - 1)) for z in ends)))
-
-
-def _log_odds(x: float) -> float:
-    """The log odds (nats) of F(x), where F is the distribution function of Lap(1)."""
-    odds = -abs(x) - np.log(2) - np.log1p(-np.exp(-abs(x)) / 2)
-    return float(odds if x < 0 else -odds)
-
-
 def attack_threshold(epsilon: float, delta: float) -> int:
     """θ = ⌈ln(1/δ)/ε⌉, in counts: the noisy threshold is positive with probability at least 1 − δ (Lemma 5.10).
 
