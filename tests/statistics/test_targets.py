@@ -8,7 +8,8 @@ import pytest
 from scipy import integrate, stats
 
 import dpwitness as dpw
-from dpwitness import ZCDP, ApproxDP, exact
+import truth
+from dpwitness import ZCDP, ApproxDP
 from dpwitness.algorithms import gaussian_noise, noise_addition, randomized_response, sparse_vector, threshold_testing
 from dpwitness.algorithms.curator_attack import laplace_flat_ends_low_density
 from dpwitness.exact import pattern_probability
@@ -346,9 +347,9 @@ def test_the_smallest_noise_is_the_one_whose_delta_is_claimed():
     for epsilon in (0.01, 0.3, 1.0, 4.0, 10.0):
         for delta in (1e-10, 1e-5, 0.05):
             mu = gaussian_noise.largest_mu(epsilon, delta)
-            assert exact.gaussian_delta(epsilon, mu=mu) == pytest.approx(delta, rel=1e-9)
+            assert truth.gaussian_delta(epsilon, mu=mu) == pytest.approx(delta, rel=1e-9)
     mu = 1 / gaussian_noise.step_sigma(0.3, 1e-4, 0.25)
-    both = [exact.subsampled_gaussian_delta(0.3, rate=0.25, mu=mu, removed=removed) for removed in (True, False)]
+    both = [truth.subsampled_gaussian_delta(0.3, rate=0.25, mu=mu, removed=removed) for removed in (True, False)]
     assert max(both) == pytest.approx(1e-4, rel=1e-9)
 
 
