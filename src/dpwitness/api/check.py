@@ -15,7 +15,7 @@ from functools import partial
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.epochs import LEFT_BY_BITS, check_in_epochs, enough_search, in_epochs
+from dpwitness.api.epochs import LEFT_BY_BITS, SEARCH_PART, check_in_epochs, enough_search, in_epochs
 from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
@@ -181,9 +181,10 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if in_epochs(problem.mechanism.cost, effort):
         return check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
-    usual = min(usual_runs(claim), effort.runs)
+    usual, planned = min(usual_runs(claim), effort.runs), effort.runs
     if not problem.mechanism.cost.cheap_in_bulk:
-        usual = min(usual, enough_search(claim, effort))
+        enough = enough_search(claim, effort)
+        usual, planned = min(usual, enough), min(planned, SEARCH_PART * enough)
     budget = search_budget(problem, runner, effort.search_runs, usual)
     # An event of the stop value is proved in 1/`PROVED_IN` of the search runs; no evidence grows faster than that of an
     # event that always holds on D and never on D′.
@@ -195,7 +196,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
     # The comparison of candidates stays within the number of search runs that the user gives.
-    planned = budget if effort.search_runs is not None else effort.runs
+    planned = budget if effort.search_runs is not None else planned
     candidate, spent = best_candidate(problem, runner, objective, planned=planned, budget=budget)
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)

@@ -90,8 +90,8 @@ def read_records(path: str) -> list[tuple[str, dict[str, Any]]]:
     """The place, for messages, and the fields of each line of a file with ids and answers, in the order of the ids.
 
     A line has an "id" from 1, and may have "answer", "question" and "attack", JSON values or texts that are not JSON.
-    Raises `InvalidData` for a file that is neither CSV with a
-    header nor JSON lines, and for an id that is missing, not a whole number from 1, or repeated.
+    Raises `InvalidData` for a file that is neither CSV with a header nor JSON lines, and for an id that is missing, not
+    a whole number from 1, or repeated.
     """
     text, name = read_text(path), shown(path)
     lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
