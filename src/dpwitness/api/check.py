@@ -195,8 +195,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         log_threshold=log_threshold,
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
-    # The comparison of candidates stays within the number of search runs that the user gives.
-    planned = budget if effort.search_runs is not None else planned
+    if effort.search_runs is not None:  # the comparison of candidates stays within the search runs that the user gives
+        planned = budget
     candidate, spent = best_candidate(problem, runner, objective, planned=planned, budget=budget)
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
