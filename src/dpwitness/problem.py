@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, Self, cast, get_args
@@ -71,6 +72,9 @@ from dpwitness.targets import target_of
 #: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
 #: rest of α needs only .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
+#: IMPORTED_BEFORE_RUNS are the slow modules that a check of plain Python imports: numba for its search, SciPy for its
+#: health checks. Imported later, on a busy machine they take all of the time that the runs have.
+IMPORTED_BEFORE_RUNS: Final = ("dpwitness.events.kernels", "scipy.stats")
 #: Seconds beside `max_time` in which a mechanism is read, compiled and tried out, as first runs may import libraries.
 #: With a larger value a check could return more than 10 s after its `max_time`.
 FIRST_RUNS_SECONDS: Final = 5.0
@@ -368,6 +372,9 @@ def prepare(
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),
         what=f"{name_of(function)} did not finish its first runs",
     )
+    if not mechanism.cost.compiled:
+        for module in IMPORTED_BEFORE_RUNS:
+            import_module(module)
     problem = Problem(
         mechanism=mechanism,
         function=function,
