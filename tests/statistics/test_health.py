@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
+import imports_a_library
 import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
@@ -480,6 +481,16 @@ def test_each_new_process_draws_anew(function):
     first, *further = asked(function)
     assert [answer[0].runs for answer in further] == [5, 5]
     assert len({side.always for answer in (first, *further) for side in answer}) == 6
+
+
+@pytest.mark.campaign
+def test_further_processes_inherit_a_library_and_share_no_draws():
+    """Twenty imports of scikit-learn took so long that too few processes answered."""
+    further = new_process.Further(processes=3, runs=5, seconds=60.0)
+    first, *others = asked(imports_a_library.inherited, further)
+    assert [answer[0].always for answer in (first, *others)] == [(0.0,), (1.0,), (1.0,), (1.0,)]
+    for function in (imports_a_library.noise_of_scipy, imports_a_library.noise_of_numpy):
+        assert len({side.always for answer in asked(function, further) for side in answer}) == 8
 
 
 @pytest.mark.campaign

@@ -5,6 +5,7 @@ and seldom when it is drawn twenty times.
 """
 
 import builtins
+import importlib
 import importlib.util
 import json
 import multiprocessing
@@ -49,6 +50,9 @@ from dpwitness.values import value_from_json, value_to_json
 INSIDE_VARIABLE: Final = "DPWITNESS_FRESH_PROCESS"
 #: FORKS is the context that starts further processes, as forks if the system has them.
 FORKS: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+#: LIBRARIES are the libraries that further processes inherit as forks where the mechanism imports them, as twenty
+#: imports take up to a minute. None of them draws noise when it is imported; NumPy's generator is seeded in each fork.
+LIBRARIES: Final = frozenset({"numba", "pandas", "scipy", "sklearn"})
 #: _RUNNING has the new processes that are answering now.
 _RUNNING: Final[set[Child]] = set()
 
@@ -263,26 +267,37 @@ def main() -> None:
 
 
 def answers(request: dict[str, Any]) -> list[object]:
-    """The answers of this process and of its further processes, which start without the mechanism's modules."""
+    """The answers of this process and of its further processes, which start without the mechanism's own modules."""
     sys.path[:], question, further = request["path"], Path(request["question"]), Further(**request["further"])
     end = time.monotonic() + further.seconds
     warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside the thread that reads requests
-    here, there = FORKS.Pipe(duplex=False)
-    FORKS.Process(target=_ask_further, args=(there, question, further)).start()
+    here, there = FORKS.Pipe()
+    FORKS.Process(target=_ask_further, args=(here, there, question, further)).start()
     there.close()
-    found = [answer(pickle.loads(question.read_bytes()))]
+    asked = pickle.loads(question.read_bytes())
+    loaded = load_anew(asked)
+    here.send([name for name in tuple(sys.modules) if name.partition(".")[0] in LIBRARIES])
+    found = [_answer_from(loaded, asked)]
     with suppress(EOFError):  # raised when all further processes have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
     return [value_to_json(one) for one in found]
 
 
-def _ask_further(pipe: Connection, question: Path, further: Further) -> None:
-    """Send the answers of further processes as they come; a process that fails or hangs sends no answer."""
-    with FORKS.Pool(default_workers(), maxtasksperchild=1) as pool:
-        for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
-            if found is not None:
-                pipe.send(found)
+def _ask_further(asking: Connection, pipe: Connection, question: Path, further: Further) -> None:
+    """Send the answers of further processes as they come; a process that fails or hangs sends no answer.
+
+    `asking`: the other end of `pipe`, which first sends the names of the modules to import.
+    """
+    asking.close()  # else no end of the asking process is seen
+    with suppress(EOFError):  # raised if the mechanism could not be loaded
+        for name in pipe.recv():
+            with suppress(Exception):  # a mechanism may import a part of a library in a way of its own
+                importlib.import_module(name)
+        with FORKS.Pool(default_workers(), maxtasksperchild=1) as pool:
+            for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
+                if found is not None:
+                    pipe.send(found)
 
 
 def _answer_of(question: Path, further: Further, number: int) -> object:
@@ -294,20 +309,32 @@ def _answer_of(question: Path, further: Further, number: int) -> object:
     return None
 
 
-def answer(question: Request | Place, further: Further | None = None) -> object:
-    """The counts of a mechanism's runs on both inputs, fewer in a `further` process, or the constants of a `Place`."""
+def load_anew(question: Request | Place) -> Any:
+    """The mechanism of a request, or the function at a place, in a process that has not loaded it before."""
     if isinstance(question, Place):
-        return constants(load(question))
+        return load(question)
     signature = Signature.of(_map_functions(question.function, load), question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     signature = signature.interpreted() if question.interpreted else signature
     mechanism = question.kind(signature, outcome, errors=question.errors)
     mechanism.conversion = question.conversion
     mechanism.begin(question.columns, by_position=question.by_position)
+    return mechanism
+
+
+def answer(question: Request | Place, further: Further | None = None) -> object:
+    """The counts of a mechanism's runs on both inputs, fewer in a `further` process, or the constants of a `Place`."""
+    return _answer_from(load_anew(question), question, further)
+
+
+def _answer_from(loaded: Any, question: Request | Place, further: Further | None = None) -> object:
+    """The answer of what `load_anew` returned."""
+    if isinstance(question, Place):
+        return constants(loaded)
     events = [event_from_json(event) for event in question.events]
     streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
     sides = zip(question.inputs, streams, strict=True)
-    return [_count_runs(mechanism, data, events, rng, further) for data, rng in sides]
+    return [_count_runs(loaded, data, events, rng, further) for data, rng in sides]
 
 
 def _count_runs(
