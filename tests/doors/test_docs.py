@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import re
 import runpy
 import shlex
@@ -159,7 +160,8 @@ class Reader:
             case "pytest":
                 # In a process of its own: NumPy can be loaded only once, and pytester drops what an inner run imports.
                 call = [sys.executable, "-m", "pytest", *words]
-                done = subprocess.run(call, cwd=self.folder, capture_output=True, text=True)
+                environment = {**os.environ, "PYTEST_ADDOPTS": "--dp-max-time=60s"}  # the page's own options come later
+                done = subprocess.run(call, cwd=self.folder, capture_output=True, text=True, env=environment)
                 assert done.returncode in (0, 1), done.stdout + done.stderr
                 return done.stdout
         raise AssertionError(f"nobody knows how to run {line!r}: make it a block of sh, in NOT_RUN")
