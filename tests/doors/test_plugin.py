@@ -44,8 +44,6 @@ FAILS = """
 """
 
 
-
-
 @pytest.fixture(autouse=True)
 def _calm(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
@@ -294,9 +292,7 @@ PLAIN = """
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("options", "ratio"), [([], 1.8), (["--dp-detectable-ratio=1.6"], 1.6)]
-)
+@pytest.mark.parametrize(("options", "ratio"), [([], 1.8), (["--dp-detectable-ratio=1.6"], 1.6)])
 def test_a_pass_ends_where_its_profile_says(project, pytester, monkeypatch, report, options, ratio):
     """Of plain Python; no more shards are made than it takes to detect that multiple of the claim."""
     monkeypatch.setitem(_dpwitness_pytest.PROFILES, "dev", (1_000_000, 60.0, 1.8))
@@ -346,10 +342,6 @@ def test_the_seed_that_a_session_has_drawn_is_that_of_its_workers(pytester):
     worker.workerinput = {**drawn.workerinput, "workercount": 2, "workerid": "gw0"}
     _dpwitness_pytest.pytest_configure(worker)
     assert worker.stash[SESSION_KEY].seed == controller.stash[SESSION_KEY].seed
-
-
-
-
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.campaign)])
@@ -523,8 +515,6 @@ def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
     result.stdout.no_fnmatch_line(said)
 
 
-
-
 SEEN_AGAIN = "E *saved in .dpwitness/*: seen again on fresh runs"
 
 
@@ -556,8 +546,6 @@ def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester
     edit("1 / epsilon", "0.5 / epsilon")
     expect(run("--dp-seed=4"), SEEN_AGAIN, failed=1)
     assert json.loads(path.read_text())["status"] == "refutes"
-
-
 
 
 OF_BITS = FeatureEvent(feature=Feature(name="trailing zeros", columns=(0,)), within=Interval(coordinate=0, low=11.0))
@@ -609,12 +597,6 @@ def test_a_witness_of_another_question_accuses_nobody_and_that_is_said(project, 
         f"* .dpwitness/*.json {why}" if passes else f"E *.json {why}",
         **{"passed" if passes else "failed": 1},
     )
-
-
-
-
-
-
 
 
 @pytest.mark.campaign
@@ -700,7 +682,12 @@ NOT_SMALLER = "E *the witness could not be made smaller: "
 FAILS_LATER = [
     (dpwitness.plugin.asserter, "shrink", OSError("disk gone"), f"{NOT_SMALLER}OSError: disk gone; saved in *"),
     (dpwitness.plugin.asserter, "shrink", SystemExit(0), f"{NOT_SMALLER}SystemExit: 0; saved in *"),
-    (dpwitness.plugin.asserter, "shrink", pytest.fail.Exception("Timeout"), f"{NOT_SMALLER}Failed: Timeout; saved in *"),
+    (
+        dpwitness.plugin.asserter,
+        "shrink",
+        pytest.fail.Exception("Timeout"),
+        f"{NOT_SMALLER}Failed: Timeout; saved in *",
+    ),
     (dpwitness.plugin.asserter, "write_json", OSError("no space"), "E *the witness could not be saved: *no space*"),
     (dpw.Violation, "to_json", OSError("no"), "*violated, but it could not be written down: OSError: no"),
 ]
@@ -755,10 +742,6 @@ def test_what_a_mechanism_does_to_its_test_is_recorded(project, does):
     """)()
     expect(result, "1 assertion in 1 test: 1 error; α spent *", f"  *test_it: {recorded}", **{outcome: 1})
     result.stdout.fnmatch_lines([shown])
-
-
-
-
 
 
 def test_bad_input_is_one_line_without_our_frames(project):
