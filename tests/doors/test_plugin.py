@@ -417,33 +417,14 @@ def test_where_each_worker_runs_each_test_they_share_the_level(project):
 
 
 @pytest.mark.campaign
-def test_serial_and_two_workers_agree_verdict_for_verdict(project, report, pytester):
+def test_serial_and_two_workers_agree_verdict_for_verdict(project, report):
     pytest.importorskip("xdist")
-    more = "\n".join(PASSES.replace("test_good", f"test_good_{k}") for k in range(3))
-    project(more, FAILS)
-    # No new processes, as with `asked_here`. Whether draws are shared, and how many runs a shard has, follows from
-    # measured times: here from none.
-    pytester.makeconftest("""
-from itertools import count
-from dpwitness.health import new_process
-from dpwitness.mechanisms import mechanism
-new_process._ask_processes = lambda question, further: [new_process.answer(question)]
-mechanism.perf_counter = count(0, 0.002).__next__
-""")
-    told = []
+    run, told = project("\n".join(PASSES.replace("test_good", f"test_good_{k}") for k in range(3)), FAILS), []
     for workers in ((), ("-n", "2")):
-        options = ("--dp-seed=1", "--dp-runs=100000", "--dp-max-time=10m", "-odp_database=none", "-p", "no:randomly")
-        result = pytester.runpytest_subprocess(*options, report.option, *workers)
+        result = run("-odp_database=none", report.option, *workers)
         said = "4 assertions in 4 tests: 1 violated, 3 not refuted; α spent 6.08e-07 of 1e-06"
         expect(result, said, passed=3, failed=1)
-        entries = report.entries()
-        for entry in entries:
-            if "text" in entry:  # of the violated one
-                entry["text"] = entry["text"].replace(f"; {entry['seconds']:.1f} s;", ";")
-            del entry["seconds"]
-            if "floating_point" in entry:
-                del entry["floating_point"]["seconds"]
-        told.append(sorted(entries, key=lambda entry: entry["test"]))
+        told.append(sorted((one["test"], one["verdict"], one["alpha"], one["seed"]) for one in report.entries()))
     assert told[0] == told[1]
 
 
@@ -616,6 +597,7 @@ def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, edi
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what is kept of a violation
 @pytest.mark.parametrize("pair", ["(Ledger(), Ledger(1))", r"('a\ud800b', 'ab')"])
 def test_inputs_that_no_file_can_hold_are_not_saved(project, pytester, pair):
     run = project(
