@@ -1,6 +1,5 @@
 """One name for one thing, and what the command line reads Python reads: names, texts, files and values."""
 
-import dataclasses
 import functools
 import inspect
 import json
@@ -16,9 +15,7 @@ from command_lines import parsed
 import dpwitness as dpw
 from conftest import without_processes
 from dpwitness import checks
-from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
-from dpwitness.problem import Effort, Statement
 
 FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
 ONE = [([0.0], [1.0])]
@@ -130,18 +127,6 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
     assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
 
 
-def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
-    stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism", "claim_needed"}
-    effort = {field.name for field in dataclasses.fields(Effort)} - {"given"}
-    assert stated | effort | {"keep"} == set(options_of("check"))  # the file of the evidence of earlier checks
-    assert not stated & effort
-    settings = set(options_of("assert_private")) - {"suppress", "evidence"}
-    assert settings < set(options_of("check"))
-    given = inspect.signature(dpw.check).parameters
-    for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
-        assert field.name == "given" or field.default == given[field.name].default
-
-
 CALLS = """
 import dpwitness as dpw
 
@@ -185,15 +170,6 @@ def test_a_wrapped_function_is_called_through_its_wrapper(how):
     assert verdict.refuted
     assert verdict.reproducible == (how != "draws itself")
     assert verdict.parameters == ({} if how == "draws itself" else {"scale": 0.2})
-
-
-@pytest.mark.parametrize("wrap", [functools.singledispatch, functools.cache, functools.lru_cache(maxsize=3)])
-def test_what_functools_makes_of_a_function_is_called_as_its_users_do(wrap):
-    @wrap
-    def mechanism(data, scale):
-        return [data, scale]
-
-    assert Signature.of(mechanism, {"scale": 2}).call(1, None) == [1, 2]
 
 
 async def later(rng, data):

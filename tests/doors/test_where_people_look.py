@@ -164,20 +164,16 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
 
 
 @pytest.mark.campaign
-def test_elsewhere_nothing_is_marked(session, actions, monkeypatch):
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
-    assert actions.read_text() == "before\n"
-
-
-@pytest.mark.campaign
-def test_a_place_that_cannot_be_written_ends_nothing_or_at_once(session, actions, monkeypatch):
-    assert session("--dp-sarif=no/such/folder.sarif").ret == pytest.ExitCode.USAGE_ERROR
+def test_a_summary_that_cannot_be_written_ends_nothing_and_elsewhere_there_is_none(session, actions, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
     result = session("-k", "good")
     result.assert_outcomes(passed=1, deselected=2)
     result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
     assert result.ret == pytest.ExitCode.OK
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions))
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
+    assert actions.read_text() == "before\n"
 
 
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):
