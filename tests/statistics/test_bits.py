@@ -11,7 +11,6 @@ from scipy.stats import binom
 import dpwitness as dpw
 from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
-from dpwitness.api import floating_point
 from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, unless_proved, with_leak
 from dpwitness.claims import PureDP
 from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter, MechanismRaised
@@ -266,14 +265,6 @@ def test_whole_numbers_and_texts_are_not_looked_at():
     calls.clear()
     assert list(drawn_for_bits(problem, runner)) == []
     assert sum(calls) == 2 * 256  # of the first pair alone
-
-
-@pytest.mark.parametrize(("affordable", "runs"), [(math.inf, [256, 256]), (2 * 64 / 0.05, [64, 64]), (1_000, [])])
-def test_where_runs_take_long_few_are_drawn_or_none(monkeypatch, affordable, runs):
-    monkeypatch.setattr(floating_point, "affordable_runs", lambda problem, runner: affordable)
-    statement = Statement(mechanism=laplace, claim=1.0, neighbours=[*ONE, ([0.0], [2.0])])
-    problem, runner = prepare(statement, Effort(seed=1, workers=1))
-    assert [len(x) for _, x, _ in drawn_for_bits(problem, runner)] == runs
 
 
 def test_what_real_arithmetic_shows_too_is_left_to_it():

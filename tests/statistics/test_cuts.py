@@ -6,7 +6,7 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.candidate import Tally
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold, cells_of
+from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold, cells_of
 from dpwitness.evidence import growth_rate
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import BoundAt, GrowthAt
@@ -95,21 +95,6 @@ def test_two_ends_are_chosen_where_one_shows_little():
     assert estimate.p > 2 * estimate.q
 
 
-def test_where_one_value_holds_most_runs_edges_lie_between_the_others():
-    """Half a per cent of the runs has a number, all others 0: quantiles of all runs are 0."""
-    x, y = rows_of(1.0), rows_of(0.0)
-    for rows in (x, y):
-        rows[np.random.default_rng(7).random(len(rows)) < 0.995, 0] = 0.0
-    edges = cuts_around(Interval(coordinate=0, low=2.0), sample_of(x, y)).edges
-    assert np.count_nonzero(edges > 0) > 20
-    assert np.count_nonzero(edges < 0) > 10
-
-
-def test_other_events_have_no_such_edges():
-    sample = sample_of(rows_of(1.0), rows_of(0.0))
-    assert cuts_around(Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0))), sample) is None
-
-
 @pytest.mark.campaign
 @with_all_seeds
 def test_a_rare_interval_is_placed_as_well_as_there_are_runs():
@@ -147,13 +132,6 @@ def test_a_rare_interval_of_plain_python_is_placed_as_well_as_there_are_runs(see
     best = max(growth(low, np.inf, ((1, CLASSICAL), (0, CLASSICAL))) for low in np.linspace(0.8, 1.4, 61))
     laws = [(sum(side), CLASSICAL) for side in found.pair.sides]
     assert growth(found.event.low, found.event.high, laws) > 0.75 * best
-
-
-@pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_where_no_edge_is_finite_there_is_nothing_to_cut(value):
-    """As where a mechanism returns infinity or nothing."""
-    sample = sample_of(*np.full((2, 64, 1), value))
-    assert cuts_around(Interval(coordinate=0, low=np.inf), sample) is None
 
 
 @pytest.mark.campaign
