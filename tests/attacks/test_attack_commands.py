@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from attacking import attack
 from statsmodels.datasets import randhie
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpwitness.cli import main
 from dpwitness.errors import AttackStopped
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
-from dpwitness.reconstruction.subset_sum import attack as attacks
+from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.theory import allowed_queries
@@ -100,31 +98,6 @@ def test_all_subsets(folder):
     assert found["largest_residual"] <= 0.25
 
 
-def test_the_end_of_the_time_leaves_what_was_answered():
-    end = [99]
-
-    class Ended(Deadline):
-        __slots__ = ()
-
-        @property
-        def left(self):
-            return float(end[0] > 0)
-
-    def system(subset):
-        end[0] -= 1
-        return subset @ BITS + 0.25
-
-    limits = Limits(deadline=Ended(0.0), clock=Clock(now=lambda: 0.0, sleep=lambda pause: pytest.fail("no rate")))
-    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
-    found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
-    assert "--max-time is over after 99 questions" in found.stopped
-    assert found.reconstruction.bits.tolist() == BITS.tolist()
-    end[0] = 29
-    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
-    with pytest.raises(AttackStopped, match="over after 29 questions"):
-        reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
-
-
 def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
     """Of 215 answers 19 are kept for checking: 196 do not tell 200 bits."""
     asking = Asking(FORM, system_of(lambda subset: float(subset.sum()), FORM, seed=1), limits=Limits(budget=215))
@@ -145,29 +118,6 @@ def test_all_answers_of_a_file_are_used_whatever_is_asked_today(folder, capsys):
     assert partial["recovered"] == BITS.tolist()
     assert main(["attack", "subset_sum", "--size", "30", "--ask", "kept.jsonl"]) == 2
     assert "size 40, not 30" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_the_attack_solves_its_equations_on_one_core_and_leaves_the_system_its_own(folder, monkeypatch, own):
-    """Threads of BLAS wait for each other where other work has their cores."""
-    threads = {"decode": set(), "ask": set()}
-
-    def here():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    def noting(name, function):
-        def called(*given, **more):
-            threads[name] |= here()
-            return function(*given, **more)
-
-        return called
-
-    monkeypatch.setattr(attacks, "least_squares_adversary", noting("decode", attacks.least_squares_adversary))
-    monkeypatch.setattr(Asking, "ask_some", noting("ask", Asking.ask_some))
-    with threadpool_limits(limits=2, user_api="blas"):
-        result(folder, f"subset_sum {'--oracle mine.py:normal' if own else ''} --size 40 --seed 1")
-        assert here() == {2}
-    assert threads == {"decode": {1}, "ask": {2} if own else set()}
 
 
 @pytest.mark.campaign

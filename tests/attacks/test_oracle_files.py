@@ -10,7 +10,7 @@ from dpwitness.cli import options
 from dpwitness.cli.command import Command, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, OracleFailed
 from dpwitness.reconstruction.command import AttackOptions, oracle_options, run_attack, settings_of
-from dpwitness.reconstruction.questions import Asking, Clock, Limits, Waiting, system_of
+from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number, of_system=("size",))
@@ -180,27 +180,6 @@ def test_a_budget_holds_for_files_too(tmp_path):
     with pytest.raises(AttackStopped, match="3 questions were asked, and the attack asks more"):
         run("--ask", file, "--budget", 4)
     assert run("--ask", file, "--budget", 5) is None
-
-
-def test_that_questions_wait_is_said_once_they_are_in_the_file(tmp_path, capsys, monkeypatch):
-    """It was said before, also where the file could not be written."""
-
-    def save(self, path):
-        raise InvalidData("cannot write it")
-
-    monkeypatch.setattr(Transcript, "save", save)
-    with pytest.raises(InvalidData, match="cannot write it"):
-        run("--ask", tmp_path / "q.jsonl", "--seed", 5)
-    assert capsys.readouterr().out == ""
-
-
-def test_questions_wait_only_where_nothing_answers():
-    with pytest.raises(InvalidParameter, match="needs a system, or a transcript"):
-        Asking(FORM, None)
-    transcript = Transcript("toy", 1, {})
-    with pytest.raises(Waiting):
-        Asking(FORM, None, transcript=transcript).ask([1])
-    assert [row.question for row in transcript.rows] == [1]
 
 
 def some(*questions):
