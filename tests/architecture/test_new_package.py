@@ -31,7 +31,6 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     as_finite_numbers,
     register_relation,
-    relation_from_json,
 )
 from dpwitness.search.learners import Proposal, register_learner, selection
 from dpwitness.testing import check_attack, check_claim, check_event, check_learner, check_relation
@@ -470,13 +469,6 @@ def test_a_class_that_lacks_members_is_told_what_to_inherit():
             dpw.check(gaussian, **{"neighbours": PAIR} | given)
 
 
-def test_a_reader_of_relations_gives_a_relation():
-    for number in (6, 7):  # the same cell of a notebook, run again
-        register_relation("a number", lambda value, number=number: number)
-    with pytest.raises(InvalidNeighbours, match=r"of kind 'a number' gave 7, which must be a .*Relation$"):
-        relation_from_json({"kind": "a number"})
-
-
 def test_no_verdict_is_about_a_pair_that_the_relation_does_not_contain():
     class Closing(OneMore):
         """It calls nothing adjacent once it is closed."""
@@ -513,14 +505,3 @@ def test_an_unknown_attack_says_what_there_is():
     ):
         with pytest.raises(UnknownAttack, match=message):
             family.generator("")
-
-
-def test_every_attack_that_a_target_names_is_there():
-    from dpwitness.mechanisms.catalog import load, registered
-    from dpwitness.targets import target_of
-
-    named = {target_of(load(name)).attack for name in registered()} - {None}
-    own = {proposals.attack_named("threshold_testing")}  # for mechanisms of the user's, so that no target names it
-    generators = proposals.family_named("threshold_testing").generators.values()
-    assert {proposals.attack_named(name) for name in named} | own >= set(generators)
-    assert len(named) == 6

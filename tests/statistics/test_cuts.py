@@ -73,28 +73,6 @@ def test_a_table_gives_the_rates_of_every_interval_and_set_of_outcomes(rows, eve
         assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
 
 
-def test_of_intervals_that_show_the_same_one_with_one_end_is_chosen():
-    """Laplace noise: each interval beyond the larger mean has the likelihood ratio e^ε; the luckiest has more."""
-    cuts = cuts_around(Interval(coordinate=0, low=2.0, high=2.5), sample_of(rows_of(1.0), rows_of(0.0)))
-    event, _ = cuts.best(tally_of(cuts, rows_of(1.0, seed=4), rows_of(0.0, seed=5)), OBJECTIVE)
-    assert (event.low == -np.inf) != (event.high == np.inf)
-
-
-def test_two_ends_are_chosen_where_one_shows_little():
-    rng = np.random.default_rng(6)
-
-    def rows(inside):
-        values = rng.uniform(0, 1, (60_000, 1))
-        moved = rng.random(60_000) < inside
-        values[moved] = rng.uniform(0.4, 0.5, (np.count_nonzero(moved), 1))
-        return values
-
-    cuts = cuts_around(Interval(coordinate=0, low=0.4), sample_of(rows(0.2), rows(0.02)))
-    event, estimate = cuts.best(tally_of(cuts, rows(0.2), rows(0.02)), OBJECTIVE)
-    assert 0.35 < event.low < event.high < 0.55
-    assert estimate.p > 2 * estimate.q
-
-
 @pytest.mark.campaign
 @with_all_seeds
 def test_a_rare_interval_is_placed_as_well_as_there_are_runs():

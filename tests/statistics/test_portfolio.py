@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
+from dpwitness.events import Interval, cells_of
 from dpwitness.evidence import Estimate, best_bet, event_bet, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
-    COLUMN_CELLS,
-    MOST_EVENTS,
     NOTHING,
     PairWealth,
-    Ranges,
-    cuts_of,
-    family_of,
     flags_of,
     next_pair,
-    portfolio,
 )
 from running import soon
 
@@ -259,86 +253,6 @@ def test_the_mean_of_courses_is_an_e_value_whoever_gets_the_next_epoch(rule):
         )
 
     assert mean(courses, 3) <= 1 + ROUNDING
-
-
-entries = st.sampled_from([0.0, -0.0, 1.0, 2.0, 2.5, -1e300, 1e300, np.inf, -np.inf, np.nan, 0.1, 0.30000000000000004])
-some_rows = st.integers(1, 3).flatmap(
-    lambda width: st.tuples(
-        *(hnp.arrays(np.float64, (30, width), elements=entries, fill=st.nothing()) for _ in range(2))
-    )
-)
-
-
-def slowly(event, x, y):
-    """The four cells of an event, run by run."""
-    a, b = event.contains(x), event.contains(y)
-    return [int(np.sum(both)) for both in (a & ~b, a & b, ~a & b, ~a & ~b)]
-
-
-@given(some_rows)
-@settings(max_examples=15)
-def test_events_between_cuts_are_counted_as_they_contain(rows):
-    x, y = rows
-    cuts = cuts_of(x, y)
-    for column, places in cuts.items():
-        values = np.concatenate([x[:, column], y[:, column]])
-        values = np.unique(values[~np.isnan(values)])
-        between = np.searchsorted(values, places)
-        assert np.all(np.diff(between) > 0)  # between different values, each cut elsewhere
-        assert np.all((between > 0) & (between < len(values)))
-        if len(values) <= COLUMN_CELLS:
-            assert len(places) == max(len(values) - 1, 0)
-    events = Ranges(cuts)
-    seen = events.seen(x, y)
-    assert len(events) == seen.cells.shape[1] == len(seen.log_prior)
-    for event, cells in zip(events, seen.cells.T, strict=True):
-        assert cells.tolist() == slowly(event, x, y)
-    assert len(set(events)) == len(events)
-    if len(events):
-        assert np.exp(seen.log_prior).sum() <= 1 + ROUNDING
-
-
-def test_columns_are_cut_where_they_differ_most_and_frequent_values_stand_alone():
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(200, 20))
-    y = x.copy()
-    y[:, 5:9] += [1.0, 2.0, 3.0, 0.5]
-    assert {5, 6, 7, 8} <= set(cuts_of(x, y))
-    column = np.where(rng.random((400, 1)) < 0.2, 7.0, rng.normal(size=(400, 1)))  # one value in a fifth of the runs
-    (places,) = cuts_of(column[:200], column[200:]).values()
-    assert np.sum((places > column[column < 7].max()) & (places <= 7)) == 1
-
-
-@given(some_rows, st.floats(0, 1.5), st.sampled_from([0.0, 0.1]))
-@settings(max_examples=15)
-def test_a_portfolio_stakes_its_wealth_and_the_same_with_the_inputs_exchanged(rows, epsilon, delta):
-    x, y = rows
-    claim, cuts = ApproxDP(epsilon, delta), cuts_of(x, y)
-    one, other = (portfolio([Ranges(cuts).seen(*sides)], claim, 0.25) for sides in ((x, y), (y, x)))
-    assert len(one.events) == len(other.events)
-    if 0 < len(one.events) < MOST_EVENTS:  # else which of several equal ones are left out may differ
-        assert np.exp(one.stakes.log_shares).sum() == pytest.approx(1)
-        shares = [
-            dict(zip(zip(p.events, p.swapped ^ turned, strict=True), np.exp(p.stakes.log_shares), strict=True))
-            for p, turned in ((one, False), (other, True))
-        ]
-        assert shares[0] == pytest.approx(shares[1])
-
-
-def test_events_of_learners_and_of_any_kind_are_counted_together():
-    rng = np.random.default_rng(4)
-    x, y = rng.integers(0, 3, (50, 2)).astype(float), rng.integers(0, 3, (50, 2)).astype(float)
-    x[::7, 1] = np.nan
-    kinds = [
-        Interval(coordinate=1, low=1.0), OutcomeSet(np.array([[0.0, 1.0]])), Outside(interval=Interval(coordinate=5)),
-        Box((Interval(coordinate=0, low=1.0), Interval(coordinate=1, high=2.0))), Interval(coordinate=9, high=2.0),
-        Outside(interval=Interval(coordinate=1, low=1.0, high=2.0)),
-    ]  # fmt: skip
-    assert cells_of(kinds, x, y).T.tolist() == [slowly(event, x, y) for event in kinds]
-    assert cells_of([], x, y).shape == (4, 0)
-    assert cells_of(kinds, x[:0], y[:0]).sum() == 0
-    family = family_of([*kinds, kinds[0]], x, y)
-    assert family.cells.T.tolist() == [slowly(event, x, y) for event in kinds]
 
 
 def wealth_of(counts, estimate, **more):

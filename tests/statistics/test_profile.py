@@ -27,7 +27,7 @@ from dpwitness.evidence.profile_band import (
     detectable_delta,
     lower_means,
 )
-from dpwitness.report.plots import claimed_delta, claimed_power, claimed_powers
+from dpwitness.report.plots import claimed_delta
 from dpwitness.results.profile import profile_from_json
 from truth import gaussian_delta
 
@@ -236,21 +236,6 @@ def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     assert first["events"] == second["events"]
 
 
-@pytest.mark.campaign
-def test_few_runs_of_plain_python_give_an_honest_band():
-    def responded(rng, data):
-        return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
-
-    with pytest.warns(dpw.SlowMechanism):
-        found = dpw.profile(
-            responded, claim=1.0, neighbours=[([True], [False])], runs=3_000, search_runs=200, seed=1, workers=1
-        )
-    truth = (math.e - np.exp(GRID)) / (1 + math.e)  # of one event and of its complement
-    assert np.all(found.delta(GRID) <= np.maximum(truth, 0))
-    assert found.delta(0.0) > truth[0] - 6 / math.sqrt(3_000)
-    assert not found.refuted
-
-
 def unclaimed(rng, data):
     return data[0] == (rng.random() < 0.75)
 
@@ -273,12 +258,3 @@ def test_the_picture_draws_what_a_claim_allows():
     drawn = claimed_delta(GaussianDP(1.0), GRID)
     assert np.all(drawn >= TRUTH - 1e-12)
     assert drawn == pytest.approx(TRUTH, rel=5e-3, abs=1e-9)
-
-
-@pytest.mark.parametrize("claim", [ApproxDP(1.05), ApproxDP(3.05, 0.01), GaussianDP(1.0)])
-def test_the_picture_draws_no_smaller_power_than_a_claim_allows(claim):
-    rates = np.linspace(0.0, 1.0, 20_001)
-    allowed = np.array([claimed_power(claim, float(rate)) for rate in rates])
-    drawn = np.interp(rates, *claimed_powers(claim))
-    assert np.all(drawn >= allowed - 1e-12)
-    assert np.all(drawn <= allowed + 2e-3)
