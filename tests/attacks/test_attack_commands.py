@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.theory import allowed_queries
-from dpwitness.reconstruction.table_builder import oracle
 from dpwitness.reconstruction.table_builder.tables import read_table, values_named
 from dpwitness.reconstruction.threshold_testing.command import visits
 from dpwitness.reconstruction.threshold_testing.theory import copies_for
@@ -243,18 +241,6 @@ def test_a_value_is_named_by_its_text_or_its_number():
         assert values_named(known, texts) == named
 
 
-def test_values_that_an_oracle_says_itself():
-    class Named:
-        values: ClassVar = {"age": (1, 2)}
-
-    assert oracle.values_of(Named) == {"age": (1, 2)}
-    assert oracle.values_of({"age": 3}.get) is None
-    for wrong in ({"age": "12"}, {"age": []}, {"age": [1, 1]}, {3: [1]}, {"age": [None]}, [1], {}):
-        Named.values = wrong
-        with pytest.raises(Exception, match="value"):
-            oracle.values_of(Named)
-
-
 @pytest.mark.campaign
 def test_check_takes_a_claim_where_there_is_no_epsilon(capsys):
     assert main(["check", "bounded_noisy_counts", "--claim", "1", "--seed", "1", "--json", "--quiet"]) == 1
@@ -295,14 +281,6 @@ def test_a_plot_costs_no_result_where_the_attack_was_stopped(folder, capsys):
     assert result(folder, line)["stopped"] is not None
     assert "no plot" in capsys.readouterr().err
     assert not (folder / "plot.svg").exists()
-
-
-@pytest.mark.campaign
-def test_real_files_are_read(folder, data_folder):
-    line = "threshold_testing --epsilon 1 --repeat 1 --seed 6 --adaptive --data"
-    found = result(folder, line, data_folder / "hepth.csv")
-    assert (found["cells"], found["small_cells"]) == (4096, 1153)
-    assert np.isclose(found["fraction_right"]["mean"], 1.0, atol=0.01)
 
 
 def test_the_support_known(folder, capsys):

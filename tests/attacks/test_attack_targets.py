@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from attacking import agrees
-from scipy.stats import laplace, norm
+from scipy.stats import laplace
 
 import dpwitness as dpw
 from dpwitness.algorithms import sparse_vector, table_builder, threshold_testing
@@ -21,10 +21,9 @@ from dpwitness.neighbours import as_finite_numbers
 from dpwitness.reconstruction.subset_sum.candidates import flipped_bit
 from dpwitness.reconstruction.subset_sum.mechanism import subset_sum_reconstruction
 from dpwitness.reconstruction.table_builder.candidates import whole_count
-from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
-from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
 from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 from running import soon
 
@@ -108,28 +107,6 @@ def test_tables_without_answers_are_not_attacked(function):
     assert np.all(rows[:, 6:] == NOT_A_NUMBER)
 
 
-@pytest.mark.campaign
-def test_mitigations_stop_the_count():
-    n, k = 1500, 15
-    rows = runs_of(table_builder.layered_noisy_counts, [40] * 5, n, base=5, partitions=k)
-    # Two layers average out, that of the sub-population comes twice: right where it is 0, or 1 with an average of 2.
-    layers = NoiseLaw(support=tuple(range(-4, 5)), probabilities=tuple(np.array([1, 2, 3, 4, 5, 4, 3, 2, 1]) / 25))
-    low, law = rounded_error_law(layers, k)
-    # "Average + 2·layer" is rounded: the layer shifts it by whole people.
-    p = sum(law[-2 * e - low] for e in (-2, -1, 0, 1, 2) if 0 <= -2 * e - low < len(law)) / 5
-    assert p < 0.2
-    assert agrees(np.sum(rows[:, -1] == 200), n, p)
-    for base, partitions in ((4, 7), (5, 15)):
-        counts = [40] * base
-        rows = runs_of(table_builder.growing_noisy_counts, counts, n, base=base, partitions=partitions)
-        bound = int(np.ceil(2 * np.sqrt(base + 2 * partitions)))
-        low, law = rounded_error_law(bound, partitions)
-        assert law[-low] < 0.2
-        assert agrees(np.sum(rows[:, -1] == sum(counts)), n, law[-low])
-        # However many queries gain nothing: with t ≈ 2k the variance of the average tends to 2/k · r²t/3 = 4r²/3.
-        assert law[-low] < 1 - 2 * norm.sf(0.5, scale=2 * np.sqrt(4 / 3))
-
-
 def test_the_attack_proposes_the_users_table():
     (candidate,) = whole_count(
         {"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 30]), ApproxDP(epsilon=1), 10
@@ -170,14 +147,6 @@ def test_without_query_noise_the_event_is_impossible_on_the_neighbour():
     assert w == 0
 
 
-@pytest.mark.campaign
-def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
-    assert promising_copies(1.0, 800.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
-    parameters = {"epsilon1": 1.0, "epsilon2": 800.0, "threshold": 0.0, "sensitivity": 1.0}
-    (found,) = threshold.gptt(parameters, None, ApproxDP(epsilon=1.0), 10**5)
-    assert "all but impossible on D′" in found.pair.label
-
-
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])
 @pytest.mark.parametrize("at", [0.0, 0.5, 3.0])
 def test_candidates_violate_the_claim_they_are_made_for(name, at):
@@ -193,12 +162,6 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
         ratios.append(v / w if w else math.inf)
         assert np.abs(candidate.pair.data - candidate.pair.neighbour).max() == 2.0
     assert max(ratios) > math.exp(0.5)
-
-
-def test_data_that_are_no_counts_get_no_candidates():
-    parameters = {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}
-    for propose, data in ((threshold.gptt_stoddard, [0.5, 1.0]), (threshold.gptt_chen, [7, 7, 7])):
-        assert not list(propose(parameters, np.array(data), ApproxDP(epsilon=1.0), 1000))
 
 
 @pytest.mark.parametrize("name", ["svt", "svt_single_noise", "isvt3", "isvt4"])

@@ -210,14 +210,6 @@ def test_a_cap_on_questions_is_kept(table, least, known):
     assert sure[-1] > max(known, sure[2])
 
 
-def test_one_value_costs_two_noise_removals():
-    table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
-    found, _ = attack(table, plan=Plan(targets=(14,), partitions=200))
-    assert found.values == (14,)
-    assert found.counts == (3,)
-    assert found.queries == 15 + 2 * 400  # section 4.2.2: 4k
-
-
 @pytest.mark.parametrize(
     ("table", "words"),
     [

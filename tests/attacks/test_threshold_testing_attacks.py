@@ -117,15 +117,6 @@ def test_the_oracle_answers_as_gptt_does(data):
     assert oracle.queries == 1
 
 
-def test_the_share_of_the_budget_is_where_the_noise_says():
-    # z = θ + Lap(1/(share·ε)), totals + Lap(1/((1 − share)·ε)), drawn in this order.
-    oracle = paper_oracle(np.array([4, 9]), np.random.default_rng(6), epsilon=2.0, share=0.25, threshold=3.0)
-    rng = np.random.default_rng(6)
-    z = 3.0 + rng.laplace(0.0, 1 / 0.5)
-    assert oracle.ask_all(np.eye(2, dtype=np.int8)).tolist() == [z <= 4, z <= 9]
-    assert oracle.totals(np.array([0, 1])).tolist() == (np.array([4, 9]) + rng.laplace(0.0, 1 / 1.5, 2)).tolist()
-
-
 def test_without_totals_the_parts_are_lower_limits():
     found = reconstruct(oracle_at([0, 2, 2, 7, 3], 0.5))
     assert found.method == "partition"
@@ -359,18 +350,6 @@ def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
     rng = np.random.default_rng(2)
     assert not adaptive_attack(oracle_at(rng.choice(counts, 200), 2.3), rng).known.any()
     assert not adaptive_attack(oracle_at(rng.integers(0, 60, 30), 2.3), rng).known.any()
-
-
-def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
-    nothing = RelativeCounts(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, fresh_sums=0, threshold=None)
-    monkeypatch.setattr(attack, "find_relative_counts", lambda comparison, rng: nothing)
-    found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
-    assert found.method == "partition and totals"
-    assert found.guess.tolist() == SMALL.tolist()
-    assert not found.known.any()
-    unsold = adaptive_attack(oracle_at(SMALL, 0.5), np.random.default_rng(1))
-    assert not unsold.known.any()
-    assert not unsold.guess.any()
 
 
 def test_a_threshold_beyond_all_cells_gives_nothing_away():

@@ -10,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -338,14 +337,6 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
         now[0] += console.SIGNAL_SECONDS
         signal.raise_signal(signal.SIGINT)
         assert (ended, session.signal) == ([143], signal.SIGTERM)
-
-
-def test_another_thread_may_run_a_command(capsys):
-    codes = []
-    thread = threading.Thread(target=lambda: codes.append(main(["check", "nothing", "--epsilon", "1"])))
-    thread.start()
-    thread.join()
-    assert codes == [2]
 
 
 INTERRUPTED_IMPORT = """

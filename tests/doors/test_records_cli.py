@@ -53,8 +53,9 @@ def test_the_pair_is_found_from_a_file(capsys, place):
     [
         ("", "records({'zip': categories('02138', '10001'), 'age': integers(30, 41), 'member': integers(0, 1)}, "
              "adjacency='add-remove', form='dataframe')"),
-        ("--form xy --domain zip=02138,10001,10002 --adjacency either",
-         "records(((categories('02138', '10001', '10002'), integers(30, 41)), integers(0, 1)), adjacency=None)"),
+        ("--form list --domain zip=02138,10001,10002 --adjacency either",
+         "records({'zip': categories('02138', '10001', '10002'), 'age': integers(30, 41), 'member': integers(0, 1)}, "
+         "adjacency=None)"),
         ("--form columns --domain age=0.5:99 --adjacency replace-one --size 4",
          "records({'zip': categories('02138', '10001'), 'age': numbers(0.5, 99), 'member': integers(0, 1)}, "
          "adjacency='replace-one', size=4, form='columns')"),

@@ -10,7 +10,6 @@ import typing
 
 import numpy as np
 import pytest
-from command_lines import parsed
 
 import dpwitness as dpw
 from conftest import without_processes
@@ -96,22 +95,6 @@ def test_an_unknown_parameter_is_refused_by_what_is_meant(name, given, said):
 
 #: Of each command the function, and the options that have other names there or are none of its.
 COMMANDS = {"check": dpw.check, "bound": dpw.bound, "profile": dpw.profile, "curve": dpw.curve, "replay": dpw.replay}
-OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "may_move": "neighbours",
-          "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
-          "size": "neighbours", "unit": "neighbours", "at_most": "neighbours",
-          "domain": "neighbours", "column": "data", "python": "mechanism",
-          "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "no_bits": "bits",
-          "batch": "mechanism"}  # fmt: skip
-MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
-PRINTED = {"imports", "save", "json", "sarif", "quiet", "details", "plot", "traceback", "help"}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_an_option_has_the_name_of_the_parameter(name):
-    known = set(inspect.signature(COMMANDS[name]).parameters)
-    line = [name, "x", *MUST.get(name, ())]
-    options = {parameter.name for parameter in parsed(line).context.command.params}
-    assert {OTHERS.get(option, option) for option in options - PRINTED} <= known
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "shrink"])

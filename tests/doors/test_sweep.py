@@ -562,22 +562,6 @@ def test_a_broken_describer_hides_nothing(of_packages, broken, warning):
         assert [describer_of(f, place)[0] for place in ("xml.dom:f", "xml.dom:g")] == ["signatures", "whole"]
 
 
-@pytest.mark.parametrize(
-    ("recipes", "why"),
-    [
-        (None, "TypeError: 'NoneType' object is not iterable"),
-        ([], "there is no recipe"),
-        ([Recipe(settings={"a": {1}})], "TypeError: Object of type set is not JSON serializable"),
-    ],
-)
-def test_recipes_of_no_use_are_a_case_that_is_not_run(of_packages, tmp_path, recipes, why):
-    place = written(tmp_path, "theirs", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
-    of_packages(theirs=knowing(lambda thing, place: place.endswith("f"), lambda thing, place: recipes))
-    case, other = dpw.sweep(place)
-    assert (str(case), case.refused) == ("theirs.f", f"it cannot be described: {why}")
-    assert (str(other), other.describer, other.refused) == ("theirs.g", "signatures", "")
-
-
 def test_numbers_beyond_the_bounds_are_a_relation_of_their_own():
     """A signature does not say whether the claim covers them; a mechanism that refuses them is run without."""
 

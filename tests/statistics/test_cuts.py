@@ -1,4 +1,4 @@
-"""All intervals of a scale, counted in one pass: their rates, and the one that is chosen."""
+"""Events are placed as well as there are runs: rare intervals, and one of a thousand outcomes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.candidate import Tally
-from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold, cells_of
+from dpwitness.events import OutcomeSet, cells_of
 from dpwitness.evidence import growth_rate
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import BoundAt, GrowthAt
@@ -15,14 +15,6 @@ from dpwitness.search.samples import sample_of
 from running import prepare, with_all_seeds
 
 OBJECTIVE = BoundAt(planned=10_000_000, log_threshold=2.3)
-
-
-def rows_of(shift, n=40_000, seed=1):
-    """Two noisy values, and one more in a part of the runs."""
-    rng = np.random.default_rng(seed)
-    rows = rng.laplace(size=(n, 3)) + np.array([shift, 0.0, 0.0])
-    rows[rng.random(n) < 0.3, 2] = np.nan
-    return rows
 
 
 def tally_of(cuts, x, y):
@@ -35,42 +27,6 @@ def flags_of(chances, n=60_000, seed=1):
     """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
     rng = np.random.default_rng(seed)
     return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
-
-
-def some_of(sample, members):
-    return OutcomeSet(sample.outcomes[np.random.default_rng(members).permutation(1024)[:members]])
-
-
-DIFFERENCE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1))
-SHIFTED = [rows_of(1.0), rows_of(0.0), rows_of(1.0, seed=2), rows_of(0.0, seed=3)]
-FLAGS = [flags_of(chances, seed=seed) for seed in (1, 3) for chances in ((0.5, 0.5), (0.6, 0.4))]
-FLAGS[3][:5] = 7.0  # an outcome that the sample does not show
-
-
-@pytest.mark.parametrize(
-    ("rows", "event"),
-    [
-        (SHIFTED, Interval(coordinate=0, low=0.5)),
-        (SHIFTED, Interval(coordinate=2, high=-0.25)),
-        (SHIFTED, Interval(coordinate=1, low=-1.0, high=0.5)),
-        (SHIFTED, Outside(interval=Interval(coordinate=2, low=-1.0, high=1.5))),
-        (SHIFTED, ScoreThreshold([0, 1], [[0.0, 1.0], [0.5]], [[-0.5, 0.25, 1.0, 0.0], [0.1, -0.1, 0.0]], 0.2)),
-        (SHIFTED, DIFFERENCE),
-        (FLAGS, 1), (FLAGS, 3), (FLAGS, 400),
-    ],
-)  # fmt: skip
-def test_a_table_gives_the_rates_of_every_interval_and_set_of_outcomes(rows, event):
-    """Cut by a sample, counted in other runs."""
-    sample, (x, y) = sample_of(*rows[:2]), rows[2:]
-    event = some_of(sample, event) if isinstance(event, int) else event
-    cuts = cuts_around(event, sample)
-    assert cuts.cells < 128
-    tally = tally_of(cuts, x, y)
-    assert np.array_equal(cuts.inside[cuts.cell_of(x)], event.contains(x))
-    best, chosen = cuts.best(tally, OBJECTIVE)
-    for found, estimate in ((event, cuts.estimate(event, tally)), (best, cuts.estimate(best, tally)), (best, chosen)):
-        a, b = found.contains(x), found.contains(y)
-        assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
 
 
 @pytest.mark.campaign

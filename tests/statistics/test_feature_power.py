@@ -12,7 +12,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent
-from dpwitness.search.learners import Scans, Statistics, bit_families, register_learner, selection
+from dpwitness.search.learners import Scans, Statistics, selection
 from running import scaled, with_all_seeds
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
@@ -116,27 +116,6 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
         plain = [learner for learner in selection.LEARNERS if not isinstance(learner, Statistics | Scans)]
         monkeypatch.setattr(selection, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
-
-
-def hidden_bit(keep):
-    return mechanism_of(lambda rng, bits: bits + rng.laplace(0, 3, len(bits)), keep)
-
-
-@pytest.mark.campaign
-def test_low_bits_of_a_float_are_looked_at_where_asked_for(monkeypatch):
-    def answer(rng, data, size):
-        """1-DP in real arithmetic; a float shows on which side of 1 the noise began (Mironov 2012)."""
-        return data[0] + rng.laplace(0, 1, size)
-
-    assert isinstance(dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS), dpw.NotRefuted)
-    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
-    register_learner(Statistics(bit_families))
-    verdict = dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS)
-    assert isinstance(verdict, dpw.Violation)
-    assert "multiple of 2^−5" in str(verdict.witness.description)
-    for seed in range(max(scaled(20), 3)):
-        assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
-        assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
 
 
 @pytest.mark.campaign
