@@ -16,10 +16,10 @@ from scipy.stats import norm
 
 import dpwitness as dpw
 from dpwitness import proposals
-from dpwitness.claims import HalfPlane, claim_from_json, register_claim
+from dpwitness.claims import HalfPlane, register_claim
 from dpwitness.cli import main
-from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, InvalidWitness, UnknownAttack
-from dpwitness.events import Event, Interval, event_from_json, register_event
+from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, UnknownAttack
+from dpwitness.events import Event, Interval, register_event
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries import registered as libraries
 from dpwitness.neighbours import (
@@ -344,22 +344,6 @@ def test_a_name_is_given_once_to_a_class_that_has_one():
     ):
         with pytest.raises(ValueError, match=said):
             register(given)
-
-
-@pytest.mark.parametrize(
-    ("read", "damaged", "said"),
-    [
-        (claim_from_json, {"kind": "total-variation", "distance": "x"}, "distance='x' must be a finite number"),
-        (claim_from_json, {"kind": "total-variation"}, "the claim lacks 'distance'"),
-        (event_from_json, {"kind": "weighted sum", "terms": "x", "threshold": 0}, "is damaged: terms='x' must be"),
-        (event_from_json, {"kind": "weighted sum", "threshold": 0}, "'weighted sum' is damaged: 'terms' is missing"),
-        (event_from_json, {"kind": "weighted sum", "terms": 10**9, "threshold": 0}, "width=1000000000 must be a whole"),
-    ],
-)
-def test_a_damaged_file_of_a_new_class_is_refused(read, damaged, said):
-    """Rows of a file have so many columns at most as there is memory for."""
-    with pytest.raises((InvalidClaim, InvalidWitness), match=said):
-        read(damaged)
 
 
 class OneMore(Relation):

@@ -15,7 +15,7 @@ from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.theory import allowed_queries
-from dpwitness.reconstruction.table_builder.tables import read_table, values_named
+from dpwitness.reconstruction.table_builder.tables import read_table
 from dpwitness.reconstruction.threshold_testing.command import visits
 from dpwitness.reconstruction.threshold_testing.theory import copies_for
 
@@ -228,17 +228,6 @@ def test_values_are_typed_as_a_column(folder, given, asked):
         assert (values, [*map(type, values)]) == (asked, [*map(type, asked)])
     column = read_table("people.csv").values["zip"]
     assert (list(column), [*map(type, column)]) == (sorted(asked), [*map(type, asked)])
-
-
-def test_a_value_is_named_by_its_text_or_its_number():
-    """Also where a column of another file, or an option by itself, has another type."""
-    texts = ["2138", "02138", "2138.0", "10", "10.0", "1_0", "1e1", "1.50", "2", "2.0"]
-    for known, named in (
-        ([2138, 10], {"2138": 2138, "2138.0": 2138, "10": 10, "10.0": 10}),
-        (["02138", "2138", "10.0"], {"02138": "02138", "2138": "2138", "10.0": "10.0"}),
-        ([1.5, 2.0], {"1.50": 1.5, "2": 2.0, "2.0": 2.0}),
-    ):
-        assert values_named(known, texts) == named
 
 
 @pytest.mark.campaign

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from attacking import agrees
-from scipy.stats import laplace
 
 import dpwitness as dpw
 from dpwitness.algorithms import sparse_vector, table_builder, threshold_testing
@@ -24,7 +23,6 @@ from dpwitness.reconstruction.table_builder.candidates import whole_count
 from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
-from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 from running import soon
 
 TARGETS = [
@@ -118,33 +116,6 @@ def test_the_attack_proposes_the_users_table():
     assert not list(
         whole_count({"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 3]), ApproxDP(epsilon=1), 10)
     )
-
-
-INSTANCES = [(0.25, 0.75), (0.5, 0.5), (1.0, 3.0)]
-
-
-@pytest.mark.parametrize(
-    ("epsilon1", "epsilon2", "threshold", "base"),
-    [
-        *((*instance, 0.0, 0.0) for instance in INSTANCES),
-        *((0.5, 0.75, *moved) for moved in ((0.5, 0.0), (7.25, 7.0), (-2.0, -2.0))),
-    ],
-)
-def test_theorem_4_7_holds_for_every_number_of_copies(epsilon1, epsilon2, threshold, base):
-    for t in range(1, 41):
-        v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
-        # κ is the least ratio of the odds of F(z) and F(z − 1) for |z − θ| ≤ |F₁⁻¹(V′/4)|.
-        z = threshold - base + np.linspace(-1, 1, 2_001) * laplace.ppf(w / 4, scale=1 / epsilon1)
-        odds = [laplace.logcdf(at, scale=1 / epsilon2) - laplace.logsf(at, scale=1 / epsilon2) for at in (z, z - 1)]
-        kappa = np.exp(np.min(odds[0] - odds[1]))
-        assert kappa > 1
-        assert v >= kappa**t / 2 * w
-
-
-def test_without_query_noise_the_event_is_impossible_on_the_neighbour():
-    v, w = mirrored_probabilities(1, 0.5, np.inf)
-    assert v == pytest.approx(laplace.cdf(1, scale=2) - 0.5)
-    assert w == 0
 
 
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])

@@ -141,17 +141,6 @@ def test_what_never_answers_is_named_with_what_it_gave(thing, kind, named):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("at_seven", "named"),
-    [(lambda: None, "gave None for question 4, 7"), (lambda: 1 / 0, "raised ZeroDivisionError: ")],
-)
-def test_a_question_without_an_answer_ends_in_the_answers_before(at_seven, named):
-    with pytest.raises(AttackStopped, match=named) as caught:
-        asking(lambda question: at_seven() if question == 7 else 0.5, retries=0).ask([4, 5, 6, 7, 8])
-    assert "question 4, 7" in str(caught.value)
-    assert caught.value.answers == (0.5, 0.5, 0.5)
-
-
 def test_the_budget_stops_a_batch_in_its_midst():
     ask = asking(lambda question: question, budget=5)
     assert ask.left == 5

@@ -296,23 +296,6 @@ def claimed(low, *, noise, total=None, threshold=None, negated=False):
     return attack._claim_relative(oracle, relative, negated)
 
 
-@pytest.mark.parametrize(
-    ("said", "factor", "at_most"),
-    [
-        # z lies in (4, 5] units. At most ln(20)/ε₁ = 6 with 95 %: no two people a unit.
-        ({"epsilon1": 0.5, "threshold": 5}, 1, None),
-        ({"epsilon1": 0.1, "threshold": 11}, None, np.log(20) / 0.1 / 10),
-        # z above 20, of noise of scale 2: once in 20,000 times. ε₁ or θ is not what was said.
-        ({"epsilon1": 0.5, "threshold": 21}, None, None),
-        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0}, 1, None),
-        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0, "negated": True}, None, None),
-    ],
-)
-def test_the_threshold_limits_the_factor_unless_no_noise_explains_it(said, factor, at_most):
-    found = limited(**said)
-    assert (found.factor, found.factor_at_most) == (factor, at_most and pytest.approx(at_most))
-
-
 def limited(epsilon1, threshold, theta=0.0, negated=False):
     return claimed(SMALL, threshold=threshold, negated=negated, noise=Noise(epsilon1=epsilon1, threshold=theta))
 

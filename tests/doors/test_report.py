@@ -227,10 +227,8 @@ def test_the_command_on_the_page_replays(tmp_path, monkeypatch, capsys):
     ("content", "message"),
     [
         ("{}", "is no result"),
-        ("[1]", "is no result"),
         ("{", "is not JSON"),
         ('{"format": "dpwitness-witness/2"}', "dpwitness replay"),
-        ('{"log_e_value": 1}', "verdict"),
         ('{"format": "dpwitness-report/1"}', "session is damaged"),
         ('{"format": "dpwitness-report/1", "assertions": [{"alpha": "x"}]}', "session is damaged"),
         (f'{{"format": "dpwitness-report/1", "assertions": [{{"alpha": 1{"0" * 400}}}]}}', "session is damaged"),

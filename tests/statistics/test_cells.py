@@ -203,18 +203,6 @@ def test_other_claims_take_the_event_of_the_cells():
         assert log_e_value(counts, claim, bet) == log_e_value(plain, claim, Estimate(p=bet.p, q=bet.q, both=bet.both))
 
 
-def test_counts_of_cells_add_up_and_swap():
-    one, other = counts_of(np.arange(9).reshape(3, 3)), counts_of(np.ones((3, 3), np.int64))
-    assert (one + other).cells == tuple(k + 1 for k in range(9))
-    assert (Counts() + one) == one
-    assert one.swapped().cells == (0, 3, 6, 1, 4, 7, 2, 5, 8)
-    assert one.swapped().swapped() == one
-    with pytest.raises(ValueError, match="must add up to the 3 runs"):
-        Counts(n10=3, cells=(1, 1, 0, 0))
-    with pytest.raises(ValueError, match="must be a square number"):
-        Counts(n10=3, cells=(1, 1, 1))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "claim", "least"),
     soon([(gaussian, ZCDP(0.5), 0.94), (gaussian, RenyiDP(2.0, 1.0), 0.9), (two_values, ZCDP(0.5), 0.92)], 0),

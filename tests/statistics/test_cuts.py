@@ -1,32 +1,14 @@
-"""Events are placed as well as there are runs: rare intervals, and one of a thousand outcomes."""
+"""Rare intervals are placed as well as there are runs."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.candidate import Tally
-from dpwitness.events import OutcomeSet, cells_of
 from dpwitness.evidence import growth_rate
-from dpwitness.search.cuts import cuts_around
-from dpwitness.search.objectives import BoundAt, GrowthAt
+from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import best_candidate
-from dpwitness.search.samples import sample_of
 from running import prepare, with_all_seeds
-
-OBJECTIVE = BoundAt(planned=10_000_000, log_threshold=2.3)
-
-
-def tally_of(cuts, x, y):
-    n10, n11, n01, n00 = cells_of([cuts.event], x, y)[:, 0].tolist()
-    table = np.bincount(cuts.cell_of(x) * cuts.cells + cuts.cell_of(y), minlength=cuts.cells**2)
-    return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
-
-
-def flags_of(chances, n=60_000, seed=1):
-    """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
-    rng = np.random.default_rng(seed)
-    return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
 
 
 @pytest.mark.campaign
@@ -66,14 +48,3 @@ def test_a_rare_interval_of_plain_python_is_placed_as_well_as_there_are_runs(see
     best = max(growth(low, np.inf, ((1, CLASSICAL), (0, CLASSICAL))) for low in np.linspace(0.8, 1.4, 61))
     laws = [(sum(side), CLASSICAL) for side in found.pair.sides]
     assert growth(found.event.low, found.event.high, laws) > 0.75 * best
-
-
-@pytest.mark.campaign
-def test_of_a_thousand_outcomes_the_best_is_chosen_by_the_runs_of_a_table():
-    """The log-ratio of ⊥⊥⊥⊥⊥⊤⊤⊤⊤⊤ is 10·log(.53/.47) = 1.20, that of the next ten 0.96; errors at 2·10⁶ runs: 0.035."""
-    sides = (0.47, 0.53), (0.53, 0.47)
-    sample = sample_of(flags_of(sides[0]), flags_of(sides[1], seed=2))
-    cuts = cuts_around(OutcomeSet(sample.outcomes[:1]), sample)
-    x, y = flags_of(sides[0], 2_000_000, seed=3), flags_of(sides[1], 2_000_000, seed=4)
-    event, _ = cuts.best(tally_of(cuts, x, y), OBJECTIVE)
-    assert event == OutcomeSet([[0.0] * 5 + [1.0] * 5])

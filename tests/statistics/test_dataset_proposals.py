@@ -183,15 +183,6 @@ def test_each_value_of_a_small_domain_is_tried(domain, adjacency):
     }
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "within"),
-    [(0, 1, (0.005, 0.02)), (0, 1, (0.98, 0.995)), (0, 100, (0.005, 0.02)), (-1e4, 1e4, (29, 31))],
-)
-def test_magnitudes_of_a_range_are_tried(low, high, within):
-    pairs = dpw.records(dpw.numbers(low, high), form="list").unusual()
-    assert any(within[0] < record < within[1] for pair in pairs for side in pair.sides for record in side)
-
-
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", sampled(FAULTS, 5))
 def test_a_check_finds_it_with_any_seed(name):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Interval, cells_of
+from dpwitness.events import cells_of
 from dpwitness.evidence import Estimate, best_bet, event_bet, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
@@ -20,7 +20,6 @@ from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     NOTHING,
     PairWealth,
-    flags_of,
     next_pair,
 )
 from running import soon
@@ -125,29 +124,6 @@ def test_a_factor_is_what_bets_and_money_kept_come_to():
         expected += share * math.prod((1 + bet * pay) ** n for pay, n in zip(pays, seen, strict=True))
     epoch, nothing = epoch_of(stakes, *counts), epoch_of(NOTHING.stakes)
     assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
-
-
-def test_a_graded_event_pays_each_run_what_its_parts_come_to():
-    """∏ (1 + Σ φ_k λ̄_k X_ki), D′ first in a swapped event; the other epochs' factors are as they were."""
-    claim = ApproxDP(0.5, 0.01)
-    events = [Interval(coordinate=0, low=1.0), Interval(coordinate=0, low=2.0), Interval(coordinate=0, high=0.0)]
-    swapped = np.array([False, False, True])
-    x, y = (np.array(rows, np.float64)[:, None] for rows in ([0, 1, 2, 2, -1], [1, 0, -1, -1, 2]))
-    fractions = np.array([0.5, 0.2, 0.1])
-    stakes = staked([0.6] * 3, [0.1] * 3, [0.0] * 3, [1 / 3] * 3, fractions=fractions)
-    flags = flags_of(events, swapped, x, y)
-    assert sorted(flags.times) == [1, 1, 1, 2]  # two runs fell into the same events
-    epoch = Epoch(stakes=stakes, counts=CountsTable(np.zeros((4, 3), np.int64)), flags=flags)
-    slope, most = math.exp(0.5), 0.999 / (math.exp(0.5) + 0.01)
-    expected = 0.0
-    for a, b in zip(x[:, 0], y[:, 0], strict=True):
-        pays = [(a >= 1) - slope * (b >= 1), (a >= 2) - slope * (b >= 2), (b < 0) - slope * (a < 0)]
-        expected += math.log1p(sum(part * most * (pay - 0.01) for part, pay in zip(fractions, pays, strict=True)))
-    single = Epoch(stakes=replace(stakes, fractions=None), counts=CountsTable(np.full((4, 3), 2)))
-    assert log_e_values_of([epoch, single], claim) == pytest.approx([expected, log_e_values_of([single], claim)[0]])
-    # Against a weaker claim the bets are those against this one, and each run pays less.
-    weaker = ApproxDP(1.0, 0.01)
-    assert log_e_values_of([epoch], weaker, claim)[0] < expected
 
 
 def test_more_than_the_wealth_cannot_be_staked():

@@ -53,10 +53,6 @@ def times(rng, rows):
     rows[:, 4] = 0.37 * rows[:, 1]
 
 
-def tail(rng, rows):
-    rows[:, 0] = 300 + rng.random(len(rows))
-
-
 #: What is done to the rare outcomes, how many entries they have, and how often they come on D.
 RARE = [
     (value, 1, 2e-3), (needle, 1, 5e-3), (rounded, 1, 0.01), (rounded_to_a_power_of_two, 1, 0.01),
