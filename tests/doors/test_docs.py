@@ -53,7 +53,8 @@ NOT_RUN = {
         "needs a compiled program; the block above runs the same by dpw.command"
     ),
     (
-        "command.md", "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'"
+        "command.md",
+        "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'"
     ): "needs another environment; the block above runs the same by dpw.remote",
 }  # fmt: skip
 #: Modules of the extra `libraries`, and Opacus; blocks that import one are left out where it is missing.
