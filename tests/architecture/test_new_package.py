@@ -4,6 +4,7 @@ The classes of this file are all that there is to write: they are registered by 
 and then tested by their author, searched with, refuted, saved, replayed and shrunk as those of the house are.
 """
 
+import importlib.util
 import re
 import sys
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import dpwitness as dpw
 from dpwitness import proposals
 from dpwitness.claims import HalfPlane, register_claim
 from dpwitness.cli import main
+from dpwitness.codec import Family
 from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, UnknownAttack
 from dpwitness.events import Event, Interval, register_event
 from dpwitness.mechanisms.libraries import library_of
@@ -25,6 +27,8 @@ from dpwitness.mechanisms.libraries import registered as libraries
 from dpwitness.neighbours import (
     Pair,
     Relation,
+    adjacent,
+    adjacent_candidates,
     as_finite_numbers,
     register_relation,
 )
@@ -346,6 +350,18 @@ def test_a_name_is_given_once_to_a_class_that_has_one():
             register(given)
 
 
+def test_a_module_may_be_loaded_twice_and_under_another_name(tmp_path, monkeypatch):
+    family, file = Family(), tmp_path / "own.py"
+    file.write_text("class Own:\n    kind = 'own'\n")
+    for name in ("own", "own", "also_own"):
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        family.register(module.Own)
+        assert family.kinds == {"own": module.Own}
+
+
 class OneMore(Relation):
     """The least that a relation may be."""
 
@@ -361,6 +377,20 @@ def test_a_relation_needs_nothing_but_candidates():
     (pair,) = OneMore().candidates()
     assert OneMore().contains(pair.swapped())
     assert not OneMore().contains(Pair(pair.data, as_finite_numbers([2.0, 0.0])))
+
+
+def test_objects_that_a_relation_gives_each_time_are_its_candidates():
+    """Its two objects, which no file can hold, are adjacent; other ones are not."""
+
+    class Held(Relation):
+        inputs = object(), {"box": object()}
+
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield Pair(*self.inputs)
+
+    (pair,) = adjacent_candidates(Held())
+    assert adjacent(Held(), pair.swapped())
+    assert not adjacent(Held(), Pair(object(), {"box": object()}))
 
 
 def fails(*given):

@@ -23,6 +23,7 @@ from dpwitness.reconstruction.table_builder.candidates import whole_count
 from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
+from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
 from running import soon
 
 TARGETS = [
@@ -105,6 +106,11 @@ def test_tables_without_answers_are_not_attacked(function):
     assert np.all(rows[:, 6:] == NOT_A_NUMBER)
 
 
+def test_growing_noise_counts_the_questions_that_there_are():
+    rows = runs_of(table_builder.growing_noisy_counts, [40, 40], 300, base=2, partitions=63)
+    assert np.abs(rows[:, :2] - 40).max() == 4  # two values and one two-partition of them: 4 questions, ±2·√4
+
+
 def test_the_attack_proposes_the_users_table():
     (candidate,) = whole_count(
         {"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 30]), ApproxDP(epsilon=1), 10
@@ -116,6 +122,14 @@ def test_the_attack_proposes_the_users_table():
     assert not list(
         whole_count({"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 3]), ApproxDP(epsilon=1), 10)
     )
+
+
+@pytest.mark.campaign
+def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
+    assert promising_copies(1.0, 800.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
+    parameters = {"epsilon1": 1.0, "epsilon2": 800.0, "threshold": 0.0, "sensitivity": 1.0}
+    (found,) = threshold.gptt(parameters, None, ApproxDP(epsilon=1.0), 10**5)
+    assert "all but impossible on D′" in found.pair.label
 
 
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])

@@ -177,6 +177,18 @@ def test_a_budget_holds_for_files_too(tmp_path):
     assert run("--ask", file, "--budget", 5) is None
 
 
+def test_that_questions_wait_is_said_once_they_are_in_the_file(tmp_path, capsys, monkeypatch):
+    """It was said before, also where the file could not be written."""
+
+    def save(self, path):
+        raise InvalidData("cannot write it")
+
+    monkeypatch.setattr(Transcript, "save", save)
+    with pytest.raises(InvalidData, match="cannot write it"):
+        run("--ask", tmp_path / "q.jsonl", "--seed", 5)
+    assert capsys.readouterr().out == ""
+
+
 def some(*questions):
     """An attack that makes do with the answers there are."""
 

@@ -157,6 +157,25 @@ def test_noise_with_a_mean_is_no_change_of_two_counts():
     assert (found.counts, found.failed_checks) == (tuple(TWO.histogram("c")), ())
 
 
+def right_share(plan, seeds, table=ONE, r=3):
+    true = np.array(table.histogram(next(iter(table.values))))
+    return np.mean([np.array(recovered(bounded(table, r, seed), plan, seed).counts) == true for seed in seeds])
+
+
+@pytest.mark.parametrize("runs", [4, pytest.param(40, marks=pytest.mark.campaign)])
+def test_more_questions_and_more_attributes_find_no_less(runs):
+    # Of the first a third is wrong, of the second next to nothing.
+    shares = [right_share(Plan(partitions=k), range(runs)) for k in (10, 100)]
+    assert shares[0] < shares[1]
+    assert shares[1] > 0.97
+    rng = np.random.default_rng(5)
+    columns = {"a": rng.integers(0, 14, 900).tolist(), "b": rng.integers(0, 6, 900).tolist()}
+    alone = right_share(Plan(partitions=60), range(runs), Table.from_columns({"a": columns["a"]}))
+    both = right_share(Plan(partitions=60), range(runs), Table.from_columns(columns))
+    # Two samples of runs·14 counts: six standard deviations of their difference at most.
+    assert both > alone - 6 * np.sqrt(2 * max(alone * (1 - alone), 0.01) / (14 * runs))
+
+
 def test_of_noise_that_is_wider_than_any_law_nothing_is_claimed():
     assert parameter_right((40_000, -40_000, 12_345), 13_334, 2, 1) is None
 

@@ -193,3 +193,8 @@ def test_truncated_laws_equal_rounded_samples(made):
     draws = np.rint(draws[np.abs(draws) <= 3])
     for value, p in zip(law.support, law.probabilities, strict=True):
         assert agrees(np.sum(draws == value), len(draws), p)
+
+
+def test_the_theory_of_large_noise_fits_into_memory():
+    """Of 40,001 errors each: all pairs would take 12 GiB."""
+    assert 0 < theory.expected_right(uniform(10_000), ((2, 100),), [((2, 100),)], [False]) < 1e-3

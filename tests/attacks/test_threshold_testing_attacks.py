@@ -23,6 +23,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
 )
 from dpwitness.reconstruction.threshold_testing.comparison import (
     Comparison,
+    find_base_sum,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import (
     Noise,
@@ -32,6 +33,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
 )
 from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
+    Bisection,
     RelativeCounts,
     find_relative_counts,
 )
@@ -296,6 +298,39 @@ def claimed(low, *, noise, total=None, threshold=None, negated=False):
     return attack._claim_relative(oracle, relative, negated)
 
 
+@pytest.mark.parametrize(
+    ("low", "total", "factor", "guess"),
+    [
+        ([30, 45, 60, 150], 19.2, 1, [2, 3, 4, 10]),  # a unit finer than people
+        ([30, 45, 60, 150], 38.4, 2, [4, 6, 8, 20]),
+        ([30, 45, 60, 151], 286.0, 1, [30, 45, 60, 151]),
+        ([30, 45, 60, 151], 340.0, None, None),  # neither once nor twice their sum
+        ([30, 45, 60, 151], 20.0, None, None),  # fewer people than units, and no common divisor
+    ],
+)
+def test_a_total_tells_the_factor_or_contradicts_the_counts(low, total, factor, guess):
+    found = claimed(low, total=total, noise=Noise(epsilon_totals=1.0))
+    assert found.factor == factor
+    assert guess is None or (found.known.all() and found.guess.tolist() == guess)
+
+
+@pytest.mark.parametrize(
+    ("said", "factor", "at_most"),
+    [
+        # z lies in (4, 5] units. At most ln(20)/ε₁ = 6 with 95 %: no two people a unit.
+        ({"epsilon1": 0.5, "threshold": 5}, 1, None),
+        ({"epsilon1": 0.1, "threshold": 11}, None, np.log(20) / 0.1 / 10),
+        # z above 20, of noise of scale 2: once in 20,000 times. ε₁ or θ is not what was said.
+        ({"epsilon1": 0.5, "threshold": 21}, None, None),
+        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0}, 1, None),
+        ({"epsilon1": 0.5, "threshold": 21, "theta": 20.0, "negated": True}, None, None),
+    ],
+)
+def test_the_threshold_limits_the_factor_unless_no_noise_explains_it(said, factor, at_most):
+    found = limited(**said)
+    assert (found.factor, found.factor_at_most) == (factor, at_most and pytest.approx(at_most))
+
+
 def limited(epsilon1, threshold, theta=0.0, negated=False):
     return claimed(SMALL, threshold=threshold, negated=negated, noise=Noise(epsilon1=epsilon1, threshold=theta))
 
@@ -333,6 +368,20 @@ def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
     rng = np.random.default_rng(2)
     assert not adaptive_attack(oracle_at(rng.choice(counts, 200), 2.3), rng).known.any()
     assert not adaptive_attack(oracle_at(rng.integers(0, 60, 30), 2.3), rng).known.any()
+
+
+def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
+    # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
+    comparison = Comparison(oracle_at(SMALL, 3.5))
+    rng = np.random.default_rng(4)
+    bisection = Bisection(comparison, find_base_sum(comparison, rng))
+    bisection.gap = 4 - int(bisection.base.signs @ SMALL)
+    bisection.low[:] = bisection.high[:] = SMALL
+    everything = np.arange(len(SMALL))
+    assert bisection.test(everything, rng) >= 24
+    wrong = int(bisection.base.above[0])
+    bisection.low[wrong] = bisection.high[wrong] = SMALL[wrong] + 1
+    assert bisection.test(everything, rng) == 0
 
 
 def test_a_threshold_beyond_all_cells_gives_nothing_away():

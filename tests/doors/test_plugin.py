@@ -685,6 +685,18 @@ def test_what_a_mechanism_does_to_its_test_is_recorded(project, does):
     result.stdout.fnmatch_lines([shown])
 
 
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [(ZeroDivisionError("no luck"), "ZeroDivisionError: no luck"), (SystemExit(3), "good called sys.exit(3): *")],
+)
+def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch, error, shown):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr(dpwitness.plugin.asserter.findings, "check_names", fails)
+    expect(project(PASSES)(), f"E *{shown}", f"  *test_good: {shown}", failed=1)
+
+
 def test_bad_input_is_one_line_without_our_frames(project):
     cases = {
         "": "InvalidClaim: no claim to test: *",

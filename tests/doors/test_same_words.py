@@ -14,6 +14,7 @@ import pytest
 import dpwitness as dpw
 from conftest import without_processes
 from dpwitness import checks
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
 
 FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
@@ -153,6 +154,15 @@ def test_a_wrapped_function_is_called_through_its_wrapper(how):
     assert verdict.refuted
     assert verdict.reproducible == (how != "draws itself")
     assert verdict.parameters == ({} if how == "draws itself" else {"scale": 0.2})
+
+
+@pytest.mark.parametrize("wrap", [functools.singledispatch, functools.cache, functools.lru_cache(maxsize=3)])
+def test_what_functools_makes_of_a_function_is_called_as_its_users_do(wrap):
+    @wrap
+    def mechanism(data, scale):
+        return [data, scale]
+
+    assert Signature.of(mechanism, {"scale": 2}).call(1, None) == [1, 2]
 
 
 async def later(rng, data):

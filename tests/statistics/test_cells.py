@@ -226,6 +226,19 @@ def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
 
 
 @pytest.mark.campaign
+def test_where_cells_do_not_keep_what_they_promised_the_event_is_left():
+    """A hyperplane for likelihood ratios far beyond those that there are."""
+    rng = np.random.default_rng(5)
+    claim, counts = RenyiDP(8.0, 0.1), counts_of(rng.multinomial(30_000, JOINT.ravel()).reshape(3, 3))
+    bounds = [
+        lower_bound(bet_on(counts, claim, bet), claim, alpha=1e-3)
+        for bet in (bet_of(8.0, JOINT, 3.0, ratios=[-4, 0, 4], event_share=share) for share in (0.0, 0.25))
+    ]
+    assert bounds[0] == 0.0
+    assert 0.5 < bounds[1] < divergence(8.0, P, Q)
+
+
+@pytest.mark.campaign
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
     verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, runs=200_000, seed=2, workers=1)

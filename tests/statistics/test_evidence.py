@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from scipy.optimize import brentq
 
-from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
+from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
 from dpwitness.evidence import (
     Estimate,
     best_bet,
@@ -96,6 +96,14 @@ ESTIMATES = [
     None, Estimate(p=0.6, q=0.1), Estimate(p=0.6, q=0.2, both=0.2), Estimate(p=0.1, q=0.0, both=0.0),
     Estimate(p=0.3, q=0.3, both=0.1),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("claim", [ApproxDP(1.0), ApproxDP(0.5, 1e-3), GaussianDP(1.0), ZCDP(0.1)], ids=str)
+def test_the_bets_of_an_e_value_share_its_wealth(claim, estimate):
+    values, log_weights = bets_and_weights(claim, estimate)
+    assert np.exp(log_weights).sum() <= 1 + 1e-12
+    assert np.isfinite(values).all()  # no bet can lose more than all
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)

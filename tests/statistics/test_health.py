@@ -18,7 +18,7 @@ from scipy import stats
 
 import dpwitness as dpw
 import remembered
-from dpwitness.errors import DependentRuns, InvalidNeighbours, InvalidOutcome
+from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
 from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
@@ -27,9 +27,10 @@ from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dep
 from dpwitness.health.findings import useful_runs
 from dpwitness.health.refutation import check_pass, check_refutation, require_new_draws
 from dpwitness.mechanisms import memory
+from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.libraries import opendp
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort, Statement
@@ -279,6 +280,17 @@ def test_a_violation_stays_one_and_its_notes_say_what_its_noise_was_compared_wit
         assert all(part in note for part, note in zip(notes, verdict.notes, strict=True))
 
 
+def reads_another_module(data):
+    return data[0] + remembered.OFFSET
+
+
+def test_constants_of_other_modules_count_and_our_own_do_not():
+    assert constants(reads_another_module) is not None
+    assert constants(remembered.scaled) not in (None, constants(remembered.compiled_offset))
+    assert constants(remembered.noisy) is None
+    assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
+
+
 @pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
@@ -464,6 +476,12 @@ def test_each_new_process_draws_anew(function):
 
 
 @pytest.mark.campaign
+def test_the_first_call_of_a_further_process_does_not_count():
+    _, *further = asked(remembered.first_is_unlike)
+    assert [side.always for answer in further for side in answer] == [(1.0,)] * 4
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize("function", [remembered.fails_in_forks, remembered.hangs_in_forks])
 def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time(function):
     begin = time.monotonic()
@@ -558,6 +576,19 @@ def test_errors_in_the_new_process_are_told_in_one_line():
     exact = new_process.Place(module="calls_at_import", file=script, name="exact")
     with pytest.raises(new_process.CannotLoad, match="under if __name__"):
         new_process.ask(replace(requested(remembered.leaves), function=exact), FEW)
+
+
+def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
+    new_process.refuse_inside()
+    monkeypatch.setenv(new_process.INSIDE_VARIABLE, "1")
+    with pytest.raises(DPWitnessError, match="when it is imported"):
+        new_process.refuse_inside()
+
+
+def test_a_new_process_says_how_many_runs_it_counted_hits_in():
+    question = replace(requested(remembered.noisy, events=[Interval(coordinate=0)]), kind=VectorisedMechanism)
+    for one in new_process.answer(question, replace(FEW, runs=2_048, runs_seconds=60.0)):
+        assert (one["runs"], one["hits"]) == (2_048, (2_048,))
 
 
 def ignores(rng, data):
@@ -661,6 +692,31 @@ def test_runs_that_vary_on_one_side_alone_are_not_deterministic(side):
     assert before_search.deterministic_output("it", first_of(*rows)).name == "deterministic_output"
     rows[side] = np.random.default_rng(2).random((248, 1))
     assert before_search.deterministic_output("it", first_of(*rows)) is None
+
+
+def test_an_outcome_is_the_same_with_and_without_what_is_absent_behind_it():
+    rows = np.array([[1.0, np.nan, np.nan], [1.0, np.nan, 2.0], [np.nan] * 3])
+    assert findings.outcome_keys(rows[:1]) == findings.outcome_keys(rows[:1, :1])
+    assert [len(key) for key in findings.outcome_keys(rows)] == [8, 24, 0]
+    assert findings.only_outcome(rows[[0, 0]]) == (1.0,)
+    assert findings.only_outcome(rows[:2]) is findings.only_outcome(rows[:0]) is None
+
+
+@pytest.mark.parametrize(("width", "ignored"), [(1, True), (2, False)])
+def test_an_input_that_decides_how_many_values_are_returned_is_used(width, ignored):
+    """Blocks are as wide as the longest outcome so far, so the one on D′ may be wider."""
+    problem, ready = job(slow_coin, outcome=float)
+    rows = {0.0: np.array([[1.0]]), 1.0: np.array([[1.0, 2.0][:width]])}
+    slow = SimpleNamespace(
+        name="it", cost=ready.mechanism.cost, width=1, reproducible=True, outcomes=lambda data, *_: rows[data[0]]
+    )
+    assert (before_search.input_ignored(problem, replace(ready, mechanism=slow)) is not None) is ignored
+
+
+def test_a_note_on_an_ignored_input_needs_every_pair_to_give_the_same():
+    mechanism, same, other = job(coin)[1].mechanism, np.zeros((5, 1)), np.ones((5, 1))
+    assert len(before_search.ignored_throughout(mechanism, [(same, same), (other, other)])) == 1
+    assert before_search.ignored_throughout(mechanism, [(same, same), (same, other)]) == ()
 
 
 def with_cost(seconds, max_time):

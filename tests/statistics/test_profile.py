@@ -15,8 +15,10 @@ from scipy.special import ndtr, ndtri
 import dpwitness as dpw
 from dpwitness.algorithms.gaussian_noise import gaussian_mechanism
 from dpwitness.algorithms.noise_addition import laplace_mechanism
+from dpwitness.api.profile import _covering
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
+from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, profile_band
 from dpwitness.evidence.profile_band import (
     BandLine,
@@ -105,6 +107,18 @@ def test_the_three_bounds_of_a_line_share_its_level(monkeypatch):
     assert np.all(np.sum(levels, axis=0) <= np.array([line.alpha for line in lines]) * (1 + 1e-12))
 
 
+def test_the_bets_of_a_mean_share_its_wealth_and_none_can_lose_more(monkeypatch):
+    def recorded(counted, values, bets, log_weights, thresholds):
+        assert np.exp(log_weights).sum() <= 1 + 1e-12
+        assert np.all(bets.T * np.ptp(values, axis=1) < 1)
+        assert bets.shape[1] == len(log_weights)
+        return np.zeros(len(counted))
+
+    values = np.array([[1.0, -1.0, -2.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
+    monkeypatch.setattr(profile_band, "_lower_means", recorded)
+    lower_means(np.full((2, 4), 3.0), values, np.array([0.1, 100.0]), np.full(2, 5.0))
+
+
 def test_the_band_of_a_billion_runs_is_near_the_closed_form():
     """Relative to δ: 2.5 standard errors of the difference and what √(2 log 1/α) asks for; 0.036 at ε = 3."""
     band = exact_band().delta(GRID)
@@ -171,6 +185,24 @@ def test_a_witness_has_first_the_input_on_which_its_event_is_likelier(pair):
     assert found.witness.counts.hits > found.witness.counts.neighbour_hits
     measured = dpw.profile(released, epsilon=1.0, **few)
     assert (measured.claim, measured.witness) == (None, None)  # what was not to be judged is not accused
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_which_they_show_most(first):
+    """Thresholds of N(1, 1) and N(0, 1), in either order."""
+    cuts = np.linspace(-4.0, 5.0, 60)
+    p, q = ndtr(first - cuts), ndtr(1 - first - cuts)
+    both = np.minimum(p, q)
+    cells = np.stack([p - both, both, q - both, 1 - np.maximum(p, q)], axis=1)
+    thresholds = [Interval(coordinate=0, low=cut) for cut in cuts.tolist()]
+    alpha = 0.01
+    events, lines = _covering(thresholds, cells, 100_000, 100_000, alpha)
+    assert sum(line.alpha for line in lines) == pytest.approx(alpha)
+    for event, line in zip(events, lines, strict=True):
+        on_one, on_zero = ndtr(1 - event.low), ndtr(-event.low)
+        rates = (on_zero, on_one) if line.swapped is (first == 1) else (on_one, on_zero)
+        assert (line.estimate.p, line.estimate.q) == pytest.approx(rates)
+        assert line.estimate.p > line.slope * line.estimate.q
 
 
 @pytest.mark.campaign
@@ -258,3 +290,14 @@ def test_the_picture_draws_what_a_claim_allows():
     drawn = claimed_delta(GaussianDP(1.0), GRID)
     assert np.all(drawn >= TRUTH - 1e-12)
     assert drawn == pytest.approx(TRUTH, rel=5e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 1.05, 3.05])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+def test_the_picture_of_a_claim_with_corners_is_exact(epsilon, delta):
+    # Kairouz, Oh & Viswanath 2015, Theorem 3.1: the corner besides (0, δ) lies where p + q = 1.
+    q = (1 - delta) / (1 + math.exp(epsilon))
+    at = np.linspace(0.0, 1.2 * epsilon, 25)
+    truth = np.maximum(1 - q - np.exp(at) * q, delta)
+    assert claimed_delta(ApproxDP(epsilon, delta), at) == pytest.approx(truth, abs=1e-12)
+    assert claimed_delta(TradeOff([(0.0, 1 - delta), (q, q), (1 - delta, 0.0)]), at) == pytest.approx(truth, abs=1e-12)
