@@ -1,7 +1,6 @@
 """`dpwitness attack`: what is of one family's command alone; what all of them keep to is in test_attack_contract.py."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -9,11 +8,6 @@ from attacking import attack
 from statsmodels.datasets import randhie
 
 from dpwitness.cli import main
-from dpwitness.errors import AttackStopped
-from dpwitness.machine import Deadline
-from dpwitness.reconstruction.questions import Asking, Limits, system_of
-from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
-from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.theory import allowed_queries
 from dpwitness.reconstruction.table_builder.tables import read_table
 from dpwitness.reconstruction.threshold_testing.command import visits
@@ -94,28 +88,6 @@ def test_all_subsets(folder):
     found = result(folder, "subset_sum --size 10 --error 0.25 --adversary exponential")
     assert (found["queries"], found["right"]) == (1024, 10)  # 4·E = 1, and parity cannot hide one bit
     assert found["largest_residual"] <= 0.25
-
-
-def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
-    """Of 215 answers 19 are kept for checking: 196 do not tell 200 bits."""
-    asking = Asking(FORM, system_of(lambda subset: float(subset.sum()), FORM, seed=1), limits=Limits(budget=215))
-    with pytest.raises(AttackStopped, match="--budget 215 is used up"):
-        reconstruct(asking, 1, Plan(size=200, used=5000, fresh=500), Deadline(math.inf))
-
-
-@pytest.mark.campaign
-def test_all_answers_of_a_file_are_used_whatever_is_asked_today(folder, capsys):
-    line = "subset_sum --size 40 --ask kept.jsonl"
-    by_calls(folder, "subset_sum", "normal", "--size 40 --ask kept.jsonl")
-    for more in ("--queries 100", "--budget 300"):
-        found = result(folder, f"{line} {more}")
-        assert (found["questions"], found["recovered"]) == (600, BITS.tolist())
-    assert result(folder, f"{line} --queries 600") is None  # 60 more, and 60 to check with
-    partial = result(folder, "subset_sum --size 40 --answers kept.jsonl --queries 600")
-    assert partial["stopped"].startswith("60 of 660 questions have no answer in the file")
-    assert partial["recovered"] == BITS.tolist()
-    assert main(["attack", "subset_sum", "--size", "30", "--ask", "kept.jsonl"]) == 2
-    assert "size 40, not 30" in capsys.readouterr().err
 
 
 @pytest.mark.campaign

@@ -16,7 +16,6 @@ from conftest import without_processes
 from dpwitness.cli.commands import program, repeating
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import settings
-from dpwitness.events import event
 from dpwitness.neighbours import relation
 
 MINE = '''
@@ -201,28 +200,7 @@ def test_replay_of_a_users_own_function_asks_for_it(capsys, mine, violation_of_m
 
 
 KINDS = """
-from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
-
-from dpwitness.events import Event, register_event
 from dpwitness.neighbours import Relation, register_relation
-
-
-@register_event
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Above(Event):
-    kind: ClassVar[str] = "above a limit of mine"
-    limit: float
-    width = 1
-    complexity = 0, 0
-
-    def contains(self, rows):
-        return rows[:, 0] > self.limit
-
-    def describe(self, noun="value", label=None):
-        return f"{noun} above {self.limit}"
 
 
 class Near(Relation):
@@ -252,21 +230,16 @@ def violation_of_mine():
 
 @pytest.fixture
 def own_kinds(violation_of_mine, mine, monkeypatch):
-    """A result of `mine.py:noisy_sum` whose event and relation `kinds.py` registers; `both.py` has all of it."""
-    monkeypatch.setattr(event._FAMILY, "kinds", dict(event._FAMILY.kinds))
+    """A result of `mine.py:noisy_sum` whose relation `kinds.py` registers; `both.py` has all of it."""
     monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
     (mine / "kinds.py").write_text(KINDS)
     (mine / "both.py").write_text(MINE + KINDS)
-    own = {
-        "event": {"kind": "above a limit of mine", "limit": 2.5}, "relation": {"kind": "near by mine"},
-        "input": [5], "neighbour": [0], "estimate": {"p": 0.9, "q": 0.1, "both": 0.1},
-    }  # fmt: skip
-    value = violation_of_mine | {"witness": violation_of_mine["witness"] | own}
-    (mine / "own.json").write_text(json.dumps(value))
+    value = {"witness": violation_of_mine["witness"] | {"relation": {"kind": "near by mine"}}}
+    (mine / "own.json").write_text(json.dumps(violation_of_mine | value))
     return mine
 
 
-UNKNOWN = r"kind '.* mine' is unknown: import the module that registers it by register_.* --import MODULE"
+UNKNOWN = r"kind 'near by mine' is unknown: import the module that registers it by register_.* --import MODULE"
 
 
 @pytest.mark.parametrize("given", [("both.py:noisy_sum",), ("mine.py:noisy_sum", "--import", "kinds.py")])
@@ -280,14 +253,14 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
 
 def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
     run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
-    event._FAMILY.kinds.pop("above a limit of mine")
+    relation._READERS.pop("near by mine")
     found = SimpleNamespace(save="new.json", json=False, traceback=False, folder=".")
     value = json.loads((own_kinds / "new.json").read_text())
     assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1
     assert hand_over(found, 0, lambda: value, lambda: "report", readable=True) == 2
     out, err = capsys.readouterr()
     assert out == "report\nreport\n"
-    assert "dpwitness: error: new.json was written, and cannot be read back: event kind 'above a limit of" in err
+    assert "dpwitness: error: new.json was written, and cannot be read back: relation kind 'near by mine'" in err
 
 
 @pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])

@@ -79,16 +79,6 @@ def test_input_pairs_are_neighbours_and_summaries_are_numbers(name):
         assert case.differ == "all" or sum(moved) == 1
 
 
-@pytest.mark.parametrize("source", [(), ("--source", "no_such_folder")])
-@pytest.mark.parametrize("tool", compare_testers.OTHERS)
-def test_a_tester_without_its_code_is_refused_in_one_line(tool, source, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["compare_testers.py", "--tool", tool, *source])
-    with pytest.raises(SystemExit) as ended:
-        compare_testers.main()
-    assert ended.value.code == 2
-    assert f"must be a checkout of {compare_testers.OTHERS[tool].repository}" in capsys.readouterr().err
-
-
 @pytest.mark.campaign
 def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
     rows = tmp_path / "rows.json"
