@@ -152,11 +152,14 @@ def test_a_users_own_function(capsys, mine):
 
 
 @pytest.mark.campaign
-def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, refuted):
-    _, out, _ = run(capsys, "replay", refuted, "--runs", "5e4")
+def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path):
+    saved = tmp_path / "result.json"
+    run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--runs", "5e4", "--save", saved)
+    _, out, _ = run(capsys, "replay", saved, "--runs", "5e4")
     assert out.startswith("witness of isvt1(epsilon=0.7, threshold=0.5, sensitivity=1): claim ε = 0.7, α = 1e-06\n")
+    assert "  relation     queries(10, any_length=True)\nVIOLATED" in out
     more = ("--claim", 8, "--delta", 0.1, "--alpha", 0.01, "--queries", 10, "--runs", "5e4")
-    code, out, _ = run(capsys, "replay", refuted, *more)
+    code, out, _ = run(capsys, "replay", saved, *more)
     assert code == 0
     assert "  replayed at  claim (ε = 8, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
 

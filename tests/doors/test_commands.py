@@ -130,7 +130,7 @@ def test_compare_sees_lost_power_and_last_bits(verdicts):
 
 @pytest.mark.campaign
 def test_compare_of_bounds_curves_and_profiles():
-    settings = {"epsilon": 1.0, "neighbours": ONE, "seed": 1, "runs": 30_000}
+    settings = {"epsilon": 1.0, "neighbours": ONE, "seed": 1, "runs": 30_000, "search_runs": 5_000}
     low, high = (dpw.bound(one, **settings).to_json() for one in (good, bad))
     assert kinds(low, high) == ["other claim or mechanism"]
     low["mechanism"] = low["witness"]["mechanism"] = high["mechanism"]
@@ -167,13 +167,14 @@ def test_compare_as_a_command(verdicts, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.campaign
 def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "cache").mkdir(mode=0o777)
-    (tmp_path / "cache").chmod(0o777)
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))
+    folder.mkdir(mode=0o700)
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["compiler"]["works"]
     assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "dpwitness", "pytest"}
+    folder.chmod(0o777)
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "slow: DPWITNESS_CACHE_DIR=" in text
