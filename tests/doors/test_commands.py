@@ -129,6 +129,7 @@ def test_compare_sees_lost_power_and_last_bits(verdicts):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is the comparison
 def test_compare_of_bounds_curves_and_profiles():
     settings = {"epsilon": 1.0, "neighbours": ONE, "seed": 1, "runs": 30_000, "search_runs": 5_000}
     low, high = (dpw.bound(one, **settings).to_json() for one in (good, bad))

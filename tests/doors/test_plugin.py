@@ -174,6 +174,7 @@ def test_a_violation_shows_the_witness_and_none_of_our_frames(project):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is the counts
 def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
     first = project(PASSES, FAILS)()
     line = next(text for text in first.outlines if "reproduce:" in text)
@@ -187,6 +188,7 @@ def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is α
 def test_alpha_is_divided_over_all_dp_tests_whichever_are_run(project, report):
     """Among them those that are marked and ask for the fixture late."""
     late = """
@@ -443,6 +445,7 @@ def test_an_end_from_outside_keeps_what_was_found_and_counted(project, pytester,
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what pytest prints
 def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
     """A correct mechanism stays green, and a reviewer reads it; a witness of a strict session fails no other one."""
     run = project(PASSES)
