@@ -108,6 +108,45 @@ def test_the_list_runs_nothing_and_unknown_names_are_exit_code_2(capsys):
     assert "nothing_of_this_name" in capsys.readouterr().err
 
 
+@pytest.fixture
+def asked(folder, monkeypatch):
+    """Two exhibits without a check that takes time, and the names of those that are checked."""
+    names = []
+
+    def check(_, exhibit, release, seed):
+        names.append(exhibit.name)
+        verdict = visit.REFUTED if exhibit.kind == "undisputed" else "NotEnoughRuns: no verdict"
+        return visit.Check(release=release, seed=seed, expected=visit.REFUTED, verdict=verdict)
+
+    monkeypatch.setattr(visit.Visit, "_check", check)
+    for name in ("fake_first", "fake_second"):
+        (folder / f"{name}.py").write_text(SOURCE.format(name=name, truthful=0.99, kind="undisputed"))
+    return names
+
+
+def test_an_interrupted_run_goes_on_where_it_was(asked, tmp_path, monkeypatch, capsys):
+    rows = tmp_path / "rows.json"
+    options = ["--json", str(rows), "--resume"]
+    row = visit.Visit.row
+    with monkeypatch.context() as patched:
+        patched.setattr(visit.Visit, "row", lambda v, one: row(v, one) if one.name == "fake_first" else stop())
+        with pytest.raises(KeyboardInterrupt):
+            command.main(options)
+    (first,) = json.loads(rows.read_text())
+    assert first["name"] == "fake_first"
+    assert command.main(options) == 0
+    assert asked == ["fake_first", "fake_second"]
+    assert [held["name"] for held in json.loads(rows.read_text())] == asked
+    assert "1 of 2 rows are in" in capsys.readouterr().out
+    assert command.main([*options, "fake_first"]) == 0  # it was complete; the row of the other exhibit stays
+    assert asked == ["fake_first", "fake_second"]
+    assert len(json.loads(rows.read_text())) == 2
+
+
+def stop():
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "needs --json"), ("[", "holds no rows"), ('[{"name": "a"}]', "holds no rows")]
 )

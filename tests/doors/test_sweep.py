@@ -5,6 +5,7 @@ import re
 import sys
 import textwrap
 from functools import partial
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
@@ -186,6 +187,23 @@ def ran(path, module, in_place_of_processes):
     """Write the file of a sweep whose cases all fail."""
     in_place_of_processes(lambda case: ("MechanismRaised", ""))
     sweeps.run(listed(module), output=str(path))
+
+
+def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of_processes, monkeypatch):
+    """Results that another version made stay; the sweep goes on with those that are missing."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "colours.jsonl"
+    written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
+    monkeypatch.setattr(worker, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
+    ran(place, "pytest_of_mine", in_place_of_processes)
+    head, *results = map(json.loads, place.read_text().splitlines())
+    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
+    head["sweep"]["code"] = {"pytest": "0.1"}
+    place.write_text("\n".join(map(json.dumps, [head, results[0]])))
+    ran(place, "pytest_of_mine", in_place_of_processes)
+    head, *now = map(json.loads, place.read_text().splitlines())
+    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": f"0.1, {pytest.__version__}"}
+    assert now == results
 
 
 def test_the_file_of_a_sweep_is_no_witness(tmp_path, capsys):
