@@ -152,11 +152,6 @@ def leaves(data):
     raise SystemExit("no more")
 
 
-@functools.wraps(noisy)
-def decorated(rng, data, size):
-    return noisy(rng, data, size)
-
-
 hidden = [lambda data: data[0]]
 
 

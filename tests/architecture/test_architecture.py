@@ -185,49 +185,6 @@ def test_a_family_has_one_name_everywhere():
         assert list(tests.glob(f"test_{family}_*.py"))
 
 
-def classes_of(*folders):
-    """Names of the public classes in some rooms."""
-    found = set()
-    for folder in folders:
-        place = SOURCE / folder
-        for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
-            tree = ast.parse(path.read_text())
-            found |= {n.name for n in tree.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")}
-    return found
-
-
-def test_protocols_answer_for_themselves():
-    """Nobody asks of what kind a claim, relation, event, objective, learner or executor is, outside its own folder.
-
-    But `testing`, which asks whether what a class gives is of the right kind.
-    """
-    own = {
-        name: folder
-        for folder in (
-            "claims",
-            "neighbours",
-            "events",
-            "search/objectives",
-            "search/learners",
-            "runs/executors",
-            "runs/elsewhere",
-        )
-        for name in classes_of(folder)
-    }
-    for room, path in rooms():
-        place = str(path.relative_to(SOURCE))
-        if room == "testing":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            asked = []
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-                asked = [n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)]
-            elif isinstance(node, ast.MatchClass):
-                asked = [n.id for n in ast.walk(node.cls) if isinstance(n, ast.Name)]
-            for name in asked:
-                assert place.startswith(own.get(name, "")), f"{place} asks whether something is a {name}"
-
-
 def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {

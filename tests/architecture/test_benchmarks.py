@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from pathlib import Path
 
 import results
@@ -55,32 +54,3 @@ def test_the_readme_names_the_pages_that_quote_a_script():
     for script, pages in rows:
         written = {anchor(title) for title in titles_of(ROOT / "benchmarks" / f"{script}.py")}
         assert pages.split() == [page.name for page in PAGES if written & set(links(page))], script
-
-
-def written(monkeypatch, capsys, *words):
-    """What a script writes that is called with these words."""
-    monkeypatch.setattr(sys, "argv", ["speed.py", *words])
-    given = results.parser_of("").parse_args()
-    table = results.Table("case", "seconds")
-    table.add("one", 2.5)
-    results.finish(given, "Second", "Measured.", table, [{"case": "one"}])
-    assert capsys.readouterr().out == "| case | seconds |\n| --- | --- |\n| one | 2.5 |\n"
-    return results.RESULTS.read_text()
-
-
-def test_a_section_is_replaced_and_the_others_stay(monkeypatch, capsys, tmp_path):
-    old = "# Results\n\nTimes.\n\n## First\n\nA.\n\n## Second\n\nOld.\n\n## Third\n\nC.\n"
-    monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
-    results.RESULTS.write_text(old)
-    file = tmp_path / "rows.json"
-    assert written(monkeypatch, capsys, "--json", str(file)) == old
-    assert file.read_text() == '[\n {\n  "case": "one"\n }\n]\n'
-    new = written(monkeypatch, capsys, "--json", str(file), "--write")
-    assert re.fullmatch(
-        r"# Results\n\nTimes\.\n\n## First\n\nA\.\n\n## Second\n\n"
-        r"`python benchmarks/speed\.py`, dpwitness [\d.]+\S*:\nMeasured\.\n\n"
-        r"\| case \| seconds \|\n\| --- \| --- \|\n\| one \| 2\.5 \|\n\n## Third\n\nC\.\n",
-        new,
-    )
-    results.write_section("Fourth", "D.")
-    assert results.RESULTS.read_text() == new + "\n## Fourth\n\nD.\n"

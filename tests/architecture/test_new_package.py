@@ -17,11 +17,11 @@ from scipy.stats import norm
 
 import dpwitness as dpw
 from dpwitness import proposals
-from dpwitness.claims import HalfPlane, claim_from_json, register_claim
+from dpwitness.claims import HalfPlane, register_claim
 from dpwitness.cli import main
 from dpwitness.codec import Family
-from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, InvalidWitness, UnknownAttack
-from dpwitness.events import Event, Interval, event_from_json, register_event
+from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter, UnknownAttack
+from dpwitness.events import Event, Interval, register_event
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries import registered as libraries
 from dpwitness.neighbours import (
@@ -31,7 +31,6 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     as_finite_numbers,
     register_relation,
-    relation_from_json,
 )
 from dpwitness.search.learners import Proposal, register_learner, selection
 from dpwitness.testing import check_attack, check_claim, check_event, check_learner, check_relation
@@ -336,22 +335,17 @@ def test_a_name_is_given_once_to_a_class_that_has_one():
     class Other(Interval):
         kind = "weighted sum"
 
-    class OtherClaim:
-        kind = "approx-dp"
-
     class Nameless:
         pass
 
     for register, given, said in (
         (register_event, Other, r"kind='weighted sum' is taken by .*SumAbove"),
-        (register_claim, OtherClaim, r"kind='approx-dp' is taken by dpwitness\..*ApproxDP: give another name"),
-        *((register, one, "must be a class whose kind is a text") for register in (register_event, register_claim)
-          for one in (Nameless, 3, SumAbove(terms=1, threshold=0.0))),
-        (lambda kind: register_relation(kind, ReplaceLargest), 3, "kind=3 must be a text"),
+        (register_event, Nameless, "must be a class whose kind is a text"),
+        (register_claim, SumAbove(terms=1, threshold=0.0), "must be a class whose kind is a text"),
         (lambda kind: register_relation(kind, ReplaceLargest), "queries", r"kind='queries' is taken by .*Queries"),
         (lambda reader: register_relation("three", reader), 3, "reader=3 must be a function"),
         (register_learner, Sums, "must be an object with a method `propose`"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=said):
             register(given)
 
@@ -366,22 +360,6 @@ def test_a_module_may_be_loaded_twice_and_under_another_name(tmp_path, monkeypat
         spec.loader.exec_module(module)
         family.register(module.Own)
         assert family.kinds == {"own": module.Own}
-
-
-@pytest.mark.parametrize(
-    ("read", "damaged", "said"),
-    [
-        (claim_from_json, {"kind": "total-variation", "distance": "x"}, "distance='x' must be a finite number"),
-        (claim_from_json, {"kind": "total-variation"}, "the claim lacks 'distance'"),
-        (event_from_json, {"kind": "weighted sum", "terms": "x", "threshold": 0}, "is damaged: terms='x' must be"),
-        (event_from_json, {"kind": "weighted sum", "threshold": 0}, "'weighted sum' is damaged: 'terms' is missing"),
-        (event_from_json, {"kind": "weighted sum", "terms": 10**9, "threshold": 0}, "width=1000000000 must be a whole"),
-    ],
-)
-def test_a_damaged_file_of_a_new_class_is_refused(read, damaged, said):
-    """Rows of a file have so many columns at most as there is memory for."""
-    with pytest.raises((InvalidClaim, InvalidWitness), match=said):
-        read(damaged)
 
 
 class OneMore(Relation):
@@ -470,13 +448,6 @@ def test_a_class_that_lacks_members_is_told_what_to_inherit():
             dpw.check(gaussian, **{"neighbours": PAIR} | given)
 
 
-def test_a_reader_of_relations_gives_a_relation():
-    for number in (6, 7):  # the same cell of a notebook, run again
-        register_relation("a number", lambda value, number=number: number)
-    with pytest.raises(InvalidNeighbours, match=r"of kind 'a number' gave 7, which must be a .*Relation$"):
-        relation_from_json({"kind": "a number"})
-
-
 def test_no_verdict_is_about_a_pair_that_the_relation_does_not_contain():
     class Closing(OneMore):
         """It calls nothing adjacent once it is closed."""
@@ -501,26 +472,9 @@ def test_an_unknown_attack_says_what_there_is():
         ("threshold_testings.gptt", "unknown attack family 'threshold_testings'; did you mean 'threshold_testing'\\?"),
         ("", "unknown attack family '': the group 'dpwitness.attacks' has subset_sum and"),
         ("table_builder.x", "'table_builder' has no generator of candidates 'x': name table_builder.own_mechanism or"),
-        ("dpwitness.reconstruction.subset_sum.candidates:flipped_bit", "unknown attack family 'dpwitness'"),
     ):
         with pytest.raises(UnknownAttack, match=message):
             proposals.attack_named(name)
-    assert proposals.attack_named("subset_sum") is proposals.attack_named("subset_sum.own_mechanism")
     two = proposals.AttackFamily(name="x", summary="", generators={"other": fails, "one": fails})
-    for family, message in (
-        (two, r"'x' does not say which generator of candidates: name x.one or x.other"),
-        (proposals.AttackFamily(name="silent", summary=""), "it has only a command"),
-    ):
-        with pytest.raises(UnknownAttack, match=message):
-            family.generator("")
-
-
-def test_every_attack_that_a_target_names_is_there():
-    from dpwitness.mechanisms.catalog import load, registered
-    from dpwitness.targets import target_of
-
-    named = {target_of(load(name)).attack for name in registered()} - {None}
-    own = {proposals.attack_named("threshold_testing")}  # for mechanisms of the user's, so that no target names it
-    generators = proposals.family_named("threshold_testing").generators.values()
-    assert {proposals.attack_named(name) for name in named} | own >= set(generators)
-    assert len(named) == 6
+    with pytest.raises(UnknownAttack, match=r"'x' does not say which generator of candidates: name x.one or x.other"):
+        two.generator("")

@@ -1,25 +1,15 @@
 """`dpwitness attack`: what is of one family's command alone; what all of them keep to is in test_attack_contract.py."""
 
 import json
-import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from attacking import attack
 from statsmodels.datasets import randhie
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpwitness.cli import main
-from dpwitness.errors import AttackStopped
-from dpwitness.machine import Deadline
-from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
-from dpwitness.reconstruction.subset_sum import attack as attacks
-from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
-from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.theory import allowed_queries
-from dpwitness.reconstruction.table_builder import oracle
-from dpwitness.reconstruction.table_builder.tables import read_table, values_named
+from dpwitness.reconstruction.table_builder.tables import read_table
 from dpwitness.reconstruction.threshold_testing.command import visits
 from dpwitness.reconstruction.threshold_testing.theory import copies_for
 
@@ -98,76 +88,6 @@ def test_all_subsets(folder):
     found = result(folder, "subset_sum --size 10 --error 0.25 --adversary exponential")
     assert (found["queries"], found["right"]) == (1024, 10)  # 4·E = 1, and parity cannot hide one bit
     assert found["largest_residual"] <= 0.25
-
-
-def test_the_end_of_the_time_leaves_what_was_answered():
-    end = [99]
-
-    class Ended(Deadline):
-        __slots__ = ()
-
-        @property
-        def left(self):
-            return float(end[0] > 0)
-
-    def system(subset):
-        end[0] -= 1
-        return subset @ BITS + 0.25
-
-    limits = Limits(deadline=Ended(0.0), clock=Clock(now=lambda: 0.0, sleep=lambda pause: pytest.fail("no rate")))
-    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
-    found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
-    assert "--max-time is over after 99 questions" in found.stopped
-    assert found.reconstruction.bits.tolist() == BITS.tolist()
-    end[0] = 29
-    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
-    with pytest.raises(AttackStopped, match="over after 29 questions"):
-        reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
-
-
-def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
-    """Of 215 answers 19 are kept for checking: 196 do not tell 200 bits."""
-    asking = Asking(FORM, system_of(lambda subset: float(subset.sum()), FORM, seed=1), limits=Limits(budget=215))
-    with pytest.raises(AttackStopped, match="--budget 215 is used up"):
-        reconstruct(asking, 1, Plan(size=200, used=5000, fresh=500), Deadline(math.inf))
-
-
-@pytest.mark.campaign
-def test_all_answers_of_a_file_are_used_whatever_is_asked_today(folder, capsys):
-    line = "subset_sum --size 40 --ask kept.jsonl"
-    by_calls(folder, "subset_sum", "normal", "--size 40 --ask kept.jsonl")
-    for more in ("--queries 100", "--budget 300"):
-        found = result(folder, f"{line} {more}")
-        assert (found["questions"], found["recovered"]) == (600, BITS.tolist())
-    assert result(folder, f"{line} --queries 600") is None  # 60 more, and 60 to check with
-    partial = result(folder, "subset_sum --size 40 --answers kept.jsonl --queries 600")
-    assert partial["stopped"].startswith("60 of 660 questions have no answer in the file")
-    assert partial["recovered"] == BITS.tolist()
-    assert main(["attack", "subset_sum", "--size", "30", "--ask", "kept.jsonl"]) == 2
-    assert "size 40, not 30" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_the_attack_solves_its_equations_on_one_core_and_leaves_the_system_its_own(folder, monkeypatch, own):
-    """Threads of BLAS wait for each other where other work has their cores."""
-    threads = {"decode": set(), "ask": set()}
-
-    def here():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    def noting(name, function):
-        def called(*given, **more):
-            threads[name] |= here()
-            return function(*given, **more)
-
-        return called
-
-    monkeypatch.setattr(attacks, "least_squares_adversary", noting("decode", attacks.least_squares_adversary))
-    monkeypatch.setattr(Asking, "ask_some", noting("ask", Asking.ask_some))
-    with threadpool_limits(limits=2, user_api="blas"):
-        result(folder, f"subset_sum {'--oracle mine.py:normal' if own else ''} --size 40 --seed 1")
-        assert here() == {2}
-    assert threads == {"decode": {1}, "ask": {2} if own else set()}
 
 
 @pytest.mark.campaign
@@ -282,29 +202,6 @@ def test_values_are_typed_as_a_column(folder, given, asked):
     assert (list(column), [*map(type, column)]) == (sorted(asked), [*map(type, asked)])
 
 
-def test_a_value_is_named_by_its_text_or_its_number():
-    """Also where a column of another file, or an option by itself, has another type."""
-    texts = ["2138", "02138", "2138.0", "10", "10.0", "1_0", "1e1", "1.50", "2", "2.0"]
-    for known, named in (
-        ([2138, 10], {"2138": 2138, "2138.0": 2138, "10": 10, "10.0": 10}),
-        (["02138", "2138", "10.0"], {"02138": "02138", "2138": "2138", "10.0": "10.0"}),
-        ([1.5, 2.0], {"1.50": 1.5, "2": 2.0, "2.0": 2.0}),
-    ):
-        assert values_named(known, texts) == named
-
-
-def test_values_that_an_oracle_says_itself():
-    class Named:
-        values: ClassVar = {"age": (1, 2)}
-
-    assert oracle.values_of(Named) == {"age": (1, 2)}
-    assert oracle.values_of({"age": 3}.get) is None
-    for wrong in ({"age": "12"}, {"age": []}, {"age": [1, 1]}, {3: [1]}, {"age": [None]}, [1], {}):
-        Named.values = wrong
-        with pytest.raises(Exception, match="value"):
-            oracle.values_of(Named)
-
-
 @pytest.mark.campaign
 def test_check_takes_a_claim_where_there_is_no_epsilon(capsys):
     assert main(["check", "bounded_noisy_counts", "--claim", "1", "--seed", "1", "--json", "--quiet"]) == 1
@@ -345,14 +242,6 @@ def test_a_plot_costs_no_result_where_the_attack_was_stopped(folder, capsys):
     assert result(folder, line)["stopped"] is not None
     assert "no plot" in capsys.readouterr().err
     assert not (folder / "plot.svg").exists()
-
-
-@pytest.mark.campaign
-def test_real_files_are_read(folder, data_folder):
-    line = "threshold_testing --epsilon 1 --repeat 1 --seed 6 --adaptive --data"
-    found = result(folder, line, data_folder / "hepth.csv")
-    assert (found["cells"], found["small_cells"]) == (4096, 1153)
-    assert np.isclose(found["fraction_right"]["mean"], 1.0, atol=0.01)
 
 
 def test_the_support_known(folder, capsys):

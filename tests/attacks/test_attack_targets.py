@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 from attacking import agrees
-from scipy.integrate import quad
-from scipy.stats import laplace, norm
 
 import dpwitness as dpw
 from dpwitness.algorithms import sparse_vector, table_builder, threshold_testing
@@ -22,11 +20,10 @@ from dpwitness.neighbours import as_finite_numbers
 from dpwitness.reconstruction.subset_sum.candidates import flipped_bit
 from dpwitness.reconstruction.subset_sum.mechanism import subset_sum_reconstruction
 from dpwitness.reconstruction.table_builder.candidates import whole_count
-from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
 from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
-from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 from running import soon
 
 TARGETS = [
@@ -109,28 +106,6 @@ def test_tables_without_answers_are_not_attacked(function):
     assert np.all(rows[:, 6:] == NOT_A_NUMBER)
 
 
-@pytest.mark.campaign
-def test_mitigations_stop_the_count():
-    n, k = 1500, 15
-    rows = runs_of(table_builder.layered_noisy_counts, [40] * 5, n, base=5, partitions=k)
-    # Two layers average out, that of the sub-population comes twice: right where it is 0, or 1 with an average of 2.
-    layers = NoiseLaw(support=tuple(range(-4, 5)), probabilities=tuple(np.array([1, 2, 3, 4, 5, 4, 3, 2, 1]) / 25))
-    low, law = rounded_error_law(layers, k)
-    # "Average + 2·layer" is rounded: the layer shifts it by whole people.
-    p = sum(law[-2 * e - low] for e in (-2, -1, 0, 1, 2) if 0 <= -2 * e - low < len(law)) / 5
-    assert p < 0.2
-    assert agrees(np.sum(rows[:, -1] == 200), n, p)
-    for base, partitions in ((4, 7), (5, 15)):
-        counts = [40] * base
-        rows = runs_of(table_builder.growing_noisy_counts, counts, n, base=base, partitions=partitions)
-        bound = int(np.ceil(2 * np.sqrt(base + 2 * partitions)))
-        low, law = rounded_error_law(bound, partitions)
-        assert law[-low] < 0.2
-        assert agrees(np.sum(rows[:, -1] == sum(counts)), n, law[-low])
-        # However many queries gain nothing: with t ≈ 2k the variance of the average tends to 2/k · r²t/3 = 4r²/3.
-        assert law[-low] < 1 - 2 * norm.sf(0.5, scale=2 * np.sqrt(4 / 3))
-
-
 def test_growing_noise_counts_the_questions_that_there_are():
     rows = runs_of(table_builder.growing_noisy_counts, [40, 40], 300, base=2, partitions=63)
     assert np.abs(rows[:, :2] - 40).max() == 4  # two values and one two-partition of them: 4 questions, ±2·√4
@@ -149,78 +124,12 @@ def test_the_attack_proposes_the_users_table():
     )
 
 
-INSTANCES = [(0.25, 0.75), (0.5, 0.5), (1.0, 3.0)]
-
-
-@pytest.mark.parametrize(
-    ("epsilon1", "epsilon2", "threshold", "base"),
-    [
-        *((*instance, 0.0, 0.0) for instance in INSTANCES),
-        *((0.5, 0.75, *moved) for moved in ((0.5, 0.0), (7.25, 7.0), (-2.0, -2.0))),
-    ],
-)
-def test_theorem_4_7_holds_for_every_number_of_copies(epsilon1, epsilon2, threshold, base):
-    for t in range(1, 41):
-        v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
-        # κ is the least ratio of the odds of F(z) and F(z − 1) for |z − θ| ≤ |F₁⁻¹(V′/4)|.
-        z = threshold - base + np.linspace(-1, 1, 2_001) * laplace.ppf(w / 4, scale=1 / epsilon1)
-        odds = [laplace.logcdf(at, scale=1 / epsilon2) - laplace.logsf(at, scale=1 / epsilon2) for at in (z, z - 1)]
-        kappa = np.exp(np.min(odds[0] - odds[1]))
-        assert kappa > 1
-        assert v >= kappa**t / 2 * w
-
-
-def test_the_witness_says_the_ratio_and_what_d_is():
-    parameters = {"epsilon": 0.5, "threshold": 0.0, "sensitivity": 1.0}
-    first = next(iter(threshold.gptt_lee_clifton(parameters, None, ApproxDP(epsilon=0.5), 10**5)))
-    t = first.event.width // 2
-    v, w = mirrored_probabilities(t, 0.125, 0.375)
-    assert f"t = {t}: the event is {v / w:.4g} times as likely on D" in first.pair.label
-    data = np.repeat(np.arange(10), 2)
-    (on_data,) = threshold.gptt_stoddard(parameters, data, ApproxDP(epsilon=0.5), 10**5)
-    assert "two differences to cell 3 of the data; D′: one person fewer in it; t = 1" in on_data.pair.label
-
-
-def test_v_is_the_integral_of_the_paper():
-    epsilon1, epsilon2, t = 0.5, 1.0, 3
-
-    def integrand(z):
-        f, g = laplace.cdf(z, scale=1 / epsilon2), laplace.cdf(z - 1, scale=1 / epsilon2)
-        return laplace.pdf(z, scale=1 / epsilon1) * (f - f * g) ** t
-
-    expected = sum(quad(integrand, a, b, epsabs=1e-14)[0] for a, b in ((-60, 0), (0, 1), (1, 60)))
-    assert mirrored_probabilities(t, epsilon1, epsilon2)[0] == pytest.approx(expected, rel=1e-7)
-
-
-def test_without_query_noise_the_event_is_impossible_on_the_neighbour():
-    v, w = mirrored_probabilities(1, 0.5, np.inf)
-    assert v == pytest.approx(laplace.cdf(1, scale=2) - 0.5)
-    assert w == 0
-
-
-def test_larger_claims_and_budgets_ask_for_more_copies():
-    settings = {"threshold": 0.5, "base": 0.0}
-    few = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.1), runs=10**6)
-    many = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.6), runs=10**9)
-    assert max(many) > max(few)
-
-
 @pytest.mark.campaign
 def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
     assert promising_copies(1.0, 800.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
     parameters = {"epsilon1": 1.0, "epsilon2": 800.0, "threshold": 0.0, "sensitivity": 1.0}
     (found,) = threshold.gptt(parameters, None, ApproxDP(epsilon=1.0), 10**5)
     assert "all but impossible on D′" in found.pair.label
-
-
-def test_the_copies_chosen_promise_most():
-    claim, runs = ApproxDP(epsilon=0.3), 10**7
-    drift = []
-    for t in range(1, 12):
-        v, w = mirrored_probabilities(t, 0.05, 0.05, threshold=0.5)
-        drift.append((v - claim.ratio * w) / math.sqrt(v + claim.ratio**2 * w))
-    best = 1 + int(np.argmax(drift))
-    assert best in promising_copies(0.05, 0.05, threshold=0.5, base=0.0, claim=claim, runs=runs)
 
 
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])
@@ -238,12 +147,6 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
         ratios.append(v / w if w else math.inf)
         assert np.abs(candidate.pair.data - candidate.pair.neighbour).max() == 2.0
     assert max(ratios) > math.exp(0.5)
-
-
-def test_data_that_are_no_counts_get_no_candidates():
-    parameters = {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}
-    for propose, data in ((threshold.gptt_stoddard, [0.5, 1.0]), (threshold.gptt_chen, [7, 7, 7])):
-        assert not list(propose(parameters, np.array(data), ApproxDP(epsilon=1.0), 1000))
 
 
 @pytest.mark.parametrize("name", ["svt", "svt_single_noise", "isvt3", "isvt4"])

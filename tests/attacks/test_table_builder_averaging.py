@@ -13,7 +13,7 @@ from scipy.stats import binom
 import table_builder_systems
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import averaging, histogram, perturbation
-from dpwitness.reconstruction.table_builder.averaging import number_of_partitions, two_partitions
+from dpwitness.reconstruction.table_builder.averaging import two_partitions
 from dpwitness.reconstruction.table_builder.confidence import difference_right, probability_right
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import (
@@ -96,25 +96,6 @@ def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
     assert agrees(shifted, runs, law[1 - low])
 
 
-@pytest.mark.campaign
-def test_histogram_gets_each_value_right_as_often_as_expected():
-    # The base set is counted so well (wrong once in 10⁶ runs) that the noise it shares with the values cannot matter.
-    counts = [200 + i for i in range(8)] + [1, 4, 60, 0]
-    table = Table.from_counts(counts)
-    runs = 250
-    right = np.zeros(12, int)
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        oracle = BoundedNoisyCounts(table, noise=1, suppression=4, rng=rng)
-        found = recover_histogram(
-            oracle, rng, "value", Plan(base=tuple(range(8)), partitions=10, base_partitions=127, fitted=False)
-        )
-        right += np.array(found.counts) == counts
-        assert found.queries == 12 + 2 * 127 + 12 * 20
-    for value in range(12):
-        assert agrees(right[value], runs, expected_right(1, 127, [10], [counts[value] == 0]))
-
-
 def test_table_3_of_the_paper_in_small(data_folder):
     table = read_table(data_folder / "adult_age.csv")
     true = table.histogram("age")
@@ -152,68 +133,10 @@ def test_perturbation_finder_succeeds_as_often_as_proposition_2_says(r):
     assert agrees(hits, runs, perturbation_found(r, m))
 
 
-def test_usable_conditions_have_answers_and_different_people():
-    table = Table.from_columns({"a": [0, 1] * 30, "b": [0] * 20 + [1] * 36 + [2] * 4, "c": [5] * 20 + [6] * 40})
-    oracle = made(ExactCounts, table)
-    conditions = [{"b": [0]}, {"c": [5]}, {"b": [1]}, {"b": [2]}, {"b": [0], "c": [6]}]
-    # c = 5 are the people of b = 0; b = 2 is too small; nobody has b = 0 and c = 6.
-    assert perturbation.in_sub_populations(oracle, "a", (0, 1), conditions, 9)[0] == [{"b": [0]}, {"b": [1]}]
-    found, answers = perturbation.in_sub_populations(oracle, "a", (0, 1), conditions, 1)
-    assert found == [{"b": [0]}]
-    assert answers.tolist() == [[10, 10, 20]]
-
-
 def supply_of(system, rng=None):
     attribute = system.attributes[0]
     noisy = system.ask(attribute, np.eye(len(system.values(attribute)), dtype=bool))
     return Supply(system, rng or np.random.default_rng(0), attribute, noisy)
-
-
-@pytest.mark.campaign
-def test_two_values_with_answers_are_enough():
-    counts = [60, 80, 1, 2, 3, 4, 1, 2, 3, 0, 0]
-    table = Table.from_counts(counts)
-    runs, hits = 600, 0
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-        supply = supply_of(oracle, rng)
-        supply.base(20, 200)
-        (found,) = supply.count([np.arange(11)], 200)
-        assert found.partitions <= 2**7
-        assert oracle.asked - 11 - 2 * 9 == 2 * found.partitions
-        hits += found.count == sum(counts)
-    # Almost always 6 or 7 of the 7 values are sure: at least 64 partitions, at most 128.
-    low, high = noise_removed(2, 64) - 0.03, noise_removed(2, 128) + 0.01
-    assert binom.ppf(1e-9, runs, low) <= hits <= binom.isf(1e-9, runs, min(high, 1))
-
-
-@pytest.mark.campaign
-def test_suppressed_people_show_in_a_helpers_answer():
-    table = Table.from_counts([50, 60, 1, 0])
-    seen = 0
-    for seed in range(2000):
-        oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        supply = supply_of(oracle)
-        supply.base(20, 200)
-        seen += supply.not_empty[2]
-        assert not supply.not_empty[3]
-    # Equal answers: two uniform noises that differ by exactly one, 4 of 25 pairs, for both helpers.
-    assert agrees(seen, 2000, 1 - (4 / 25) ** 2)
-
-
-@pytest.mark.campaign
-def test_another_attribute_serves_for_a_lonely_value():
-    rng = np.random.default_rng(2)
-    table = Table.from_columns({"a": [0] * 300 + [1] * 300, "b": rng.integers(0, 9, 600).tolist()})
-    runs, hits = 600, 0
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-        (found,) = supply_of(oracle, rng).count([np.array([0])], 60)
-        assert oracle.asked - 2 == 9 + 120
-        hits += abs(found.mean - 300) < 0.5
-    assert agrees(hits, runs, noise_removed(2, 60))
 
 
 def crowd(people=1200, seed=0, **sizes):
@@ -241,32 +164,6 @@ class Recording(ExactCounts):
         return super().ask(attribute, selections, where)
 
 
-@pytest.mark.parametrize("r", [2, 5])
-def test_the_number_of_questions_follows_the_noise(r):
-    table = Table.from_counts([60 + i for i in range(20)] + [0, 1, 3])
-    found, true = attack(table, r)
-    variance = r * (r + 1) / 3
-    assert found.variance == pytest.approx(variance, rel=0.1)
-    # The estimate from 200 sums is off by a factor of √(1.4/200) = 0.084: six of these.
-    assert found.partitions == pytest.approx(100 * variance, rel=0.5)
-    assert found.base_kinds == ((2, int(np.ceil(2.5 * found.partitions))),)
-    assert found.counts == tuple(true)
-    assert sum(found.confidence) > len(true) - 0.2
-    assert found.workarounds == ()
-
-
-def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
-    from dpwitness.reconstruction.table_builder import supply
-
-    table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
-    whole, true = attack(table, plan=Plan(partitions=200))
-    monkeypatch.setattr(supply, "MAX_FLAGS", 15 * 2 * 70)
-    parts, _ = attack(table, plan=Plan(partitions=200))
-    assert parts.counts == whole.counts == tuple(true)
-    assert parts.queries == whole.queries
-    assert parts.kinds == whole.kinds
-
-
 @pytest.mark.parametrize(
     ("table", "least", "known"),
     [(Table.from_counts([60 + i for i in range(12)] + [0, 1, 3]), 0.6, 0.7), (crowd(sex=2, age=14), 0, 0.95)],
@@ -279,23 +176,6 @@ def test_a_cap_on_questions_is_kept(table, least, known):
         assert least * cap < found.queries <= cap
         sure.append(sum(found.confidence) / len(found.counts))
     assert sure[-1] > max(known, sure[2])
-
-
-def test_one_value_costs_two_noise_removals():
-    table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
-    found, _ = attack(table, plan=Plan(targets=(14,), partitions=200))
-    assert found.values == (14,)
-    assert found.counts == (3,)
-    assert found.queries == 15 + 2 * 400  # section 4.2.2: 4k
-
-
-def test_sizes_of_partitions_with_values_on_either_side():
-    rng = np.random.default_rng(0)
-    sides = two_partitions(rng, 3, None, 2)
-    assert len(sides) == number_of_partitions(3, 2) == 3 * 4
-    assert len(np.unique(sides, axis=0)) == 12
-    assert not np.any(sides[:, :3].all(axis=1))
-    assert np.all(sides[:, :3].any(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -413,7 +293,7 @@ def test_the_parameter_is_found_without_totals():
     assert agrees(hits, runs, perturbation_found(1, 4, plus=2, minus=2))
 
 
-@pytest.mark.parametrize("budget", [5, 8, 30, 62, 66, 67, 70, 90, 200, 1_000])
+@pytest.mark.parametrize("budget", [5, 30, 62, 70, 200])
 def test_a_budget_holds_where_totals_have_no_noise(budget):
     """Two questions for single values and 60 for 20 blind sums; then four a sum."""
     system = made(WithoutTotals, people(), 3)
@@ -422,19 +302,6 @@ def test_a_budget_holds_where_totals_have_no_noise(budget):
     assert found.guess <= 2
     if not 62 < budget < 90:  # some sub-populations do not suit: 20 sums take a little more
         assert (found.plus, found.minus) == ((2, 1) if budget <= 62 else (2, 2))
-
-
-@pytest.mark.campaign
-def test_a_budget_is_left_for_the_sums_that_show_noise_without_totals():
-    runs, p, hits = 40, [], 0
-    for seed in range(runs):
-        found = perturbation.recover_perturbation(
-            made(WithoutTotals, people(), seed), np.random.default_rng(seed), budget=150
-        )
-        p.append(perturbation_found(2, len(found.sums), plus=2, minus=2))
-        hits += found.guess == 2
-    assert hits >= binom.ppf(1e-9, runs, min(p))
-    assert min(p) > 0.8
 
 
 def test_a_budget_for_less_than_one_sum_is_refused():

@@ -2,17 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import binom
 
 import table_builder_systems as calibration
-from dpwitness.reconstruction.table_builder import averaging, confidence, histogram
+from dpwitness.reconstruction.table_builder import confidence, histogram
 from dpwitness.reconstruction.table_builder.averaging import AnsweredBlock
-from dpwitness.reconstruction.table_builder.oracle import AskedSystem
 from dpwitness.reconstruction.table_builder.perturbation import parameter_right
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, BoundedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, System
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
 
@@ -46,41 +43,8 @@ def recovered(system, plan=None, seed=0):
     return histogram.recover_histogram(system, np.random.default_rng(seed), system.attributes[0], plan)
 
 
-def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
-    rng = np.random.default_rng(0)
-    for r in (1, 2, 5, 30):
-        sums = rng.integers(-r, r + 1, (2, 400)).sum(axis=0) + 1000
-        assert not averaging.outliers(sums).any()
-        sums[:80] = rng.integers(0, 600, 80)
-        assert averaging.outliers(sums).tolist() == [True] * 80 + [False] * 320
-    assert not averaging.outliers(np.array([0, 0, 0, 99])).any()  # of four values none is judged
-    assert not averaging.outliers(np.array([100] * 70 + [110] * 15 + [90] * 15)).any()  # rounded to tens
-
-
-def test_means_without_outliers():
-    sums = averaging.Sums(parts=2, totals=np.array([100, 101, 99, 100] * 10 + [5000, -3]))
-    found = averaging.average([sums])
-    assert (found.mean, found.partitions) == (100.0, 40)  # two are outliers
-    assert found.noises == 2
-
-
 def fitted(selections, answers):
     return confidence.fit_counts([AnsweredBlock(attribute="a", selections=selections, answers=answers)])
-
-
-def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
-    rng = np.random.default_rng(1)
-    true, sides = rng.integers(5, 300, 12), rng.random((600, 12)) < 0.5
-    selections = np.vstack([sides, ~sides])
-    answers = selections @ true + rng.integers(-2, 5, len(selections))  # a mean of 1, not 0
-    answers[:30] = rng.integers(1, 2000, 30)
-    found = fitted(selections, answers)
-    assert np.all(np.abs(found.counts - true) < 5.5 * found.errors)  # 12 estimates: 5e-7
-    assert np.all(found.errors < 0.15)  # √(4 · 4 / 1,200)
-    assert abs(found.offset - 1) < 5.5 * found.offset_error
-    assert found.variance == pytest.approx(4, rel=0.3)
-    assert found.chance > 1e-3
-    assert fitted(selections[:8], answers[:8]) is None
 
 
 @pytest.mark.parametrize("on", ["nothing", "order", "neighbours", "size", "first", "people"])
@@ -193,27 +157,6 @@ def test_noise_with_a_mean_is_no_change_of_two_counts():
     assert (found.counts, found.failed_checks) == (tuple(TWO.histogram("c")), ())
 
 
-def test_an_answer_that_did_not_come_is_missing():
-    class Asking:
-        asked = 0
-
-        def ask_some(self, questions):
-            return np.array([3.0, np.nan, 0.0])[: len(list(questions))]
-
-    system = AskedSystem(Asking(), {"a": (1, 2)})
-    rows = np.array([[True, False], [False, True], [True, True]])
-    assert system.ask_all([Block(attribute="a", selections=rows)])[0].tolist() == [3, MISSING_ANSWER, 0]
-
-
-@given(seed=st.integers(0, 1000), missing=st.integers(0, 60))
-def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
-    answers = np.random.default_rng(seed).integers(1, 50, (2, 30))
-    holes = answers.copy()
-    holes.ravel()[:missing] = MISSING_ANSWER
-    rest = answers[:, np.all(holes != MISSING_ANSWER, axis=0)]
-    assert averaging.Sums.of(holes).totals.tolist() == rest.sum(axis=0).tolist()
-
-
 def right_share(plan, seeds, table=ONE, r=3):
     true = np.array(table.histogram(next(iter(table.values))))
     return np.mean([np.array(recovered(bounded(table, r, seed), plan, seed).counts) == true for seed in seeds])
@@ -235,11 +178,6 @@ def test_more_questions_and_more_attributes_find_no_less(runs):
 
 def test_of_noise_that_is_wider_than_any_law_nothing_is_claimed():
     assert parameter_right((40_000, -40_000, 12_345), 13_334, 2, 1) is None
-
-
-@pytest.mark.campaign
-def test_of_noise_as_wide_as_the_widest_law_a_parameter_is_claimed():
-    assert 0 < parameter_right((29_000, -29_000, 12_345), 9_667, 2, 1) < 1
 
 
 def test_the_probability_of_a_parameter():

@@ -1,7 +1,6 @@
 """Private threshold testing (Chen & Machanavajjhala 2015): Algorithms 3 and 4, and the adaptive attack."""
 
 import itertools
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,10 +23,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
 )
 from dpwitness.reconstruction.threshold_testing.comparison import (
     Comparison,
-    ReferenceSums,
     find_base_sum,
-    random_sum,
-    smallest_cells,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import (
     Noise,
@@ -35,16 +31,12 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     queries_of,
 )
-from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior, find_reference_cells
+from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
-    OPEN_LIMIT,
     Bisection,
     RelativeCounts,
     find_relative_counts,
-    in_largest_unit,
-    prevailing_unit,
 )
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
 from reference_gptt import paper_oracle, partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
 small_histograms = st.lists(st.integers(0, 12), min_size=2, max_size=14)
@@ -73,20 +65,6 @@ def test_the_partition_is_that_of_all_comparisons(counts, z):
     assert ordered_partition(oracle_at(counts, z))[0].tolist() == partition_by_comparing(counts, z)
 
 
-@given(small_histograms, st.integers(-15, 15), st.sampled_from([np.inf, 200.0]))
-def test_how_many_sets_a_cell_is_in_is_that_of_all_comparisons(counts, above, epsilon2):
-    _, inside = ordered_partition(oracle_at(counts, above + 0.5, epsilon2=epsilon2))
-    assert inside.tolist() == [sum(u - v > above for v in counts) for u in counts]
-
-
-def test_sets_that_are_not_nested_are_told_by_how_many_hold_each_cell():
-    answers = {(1, 0): 1, (2, 1): 1}  # larger(0) is {1}, and larger(1) is {2}
-    system = lambda signs: answers.get((int(signs.argmax()), int(signs.argmin())), 0) if signs.any() else 0  # noqa: E731
-    assert ordered_partition(queries_of(system, 3))[1] is None
-    answers[2, 0] = 1
-    assert ordered_partition(queries_of(system, 3))[1].tolist() == [0, 1, 2]
-
-
 @given(small_histograms, st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 3.0]), st.integers(-3, 10))
 def test_the_reconstruction_is_that_of_all_comparisons(counts, seed, epsilon, theta):
     fast = reconstruct(paper_oracle(np.array(counts), np.random.default_rng(seed), epsilon=epsilon, threshold=theta))
@@ -111,27 +89,6 @@ def test_theorem_5_12_small_counts_get_a_part_of_their_own(alpha, extra, others,
     part, _ = ordered_partition(oracle_at(counts, 2 * alpha * position))
     for i in range(k - 2 * alpha + 1):
         assert np.flatnonzero(part == i).tolist() == np.flatnonzero(counts == i).tolist()
-
-
-def test_the_noisy_threshold_is_positive_as_often_as_lemma_5_10_says():
-    epsilon, delta, n = 0.5, 0.05, 20_000
-    z = attack_threshold(epsilon, delta) + np.random.default_rng(1).laplace(0.0, 1 / epsilon, n)
-    # P(z ≤ 0) = exp(−εθ)/2 ≤ δ/2.
-    assert np.count_nonzero(z <= 0) <= binom.isf(1e-9, n, delta / 2)
-
-
-@pytest.mark.parametrize("copies", [1, 5])
-def test_majorities_have_their_probability(copies):
-    # n cells of one person: how many of them are larger than a cell of nobody has the probability of the majority.
-    epsilon2, z, n = 0.7, 0.4, 3000
-    counts = np.repeat([0, 1], [1, n])
-    p = 1 - np.exp(-epsilon2 * (1 - z)) / 2
-    expected = binom.sf(copies // 2, copies, p)
-    same = binom.sf(copies // 2, copies, np.exp(-epsilon2 * z) / 2)
-    size = oracle_at(counts, z, epsilon2=epsilon2, seed=2).larger(copies)[0][0]
-    low, high = binom.isf(1 - 1e-9, n, expected), binom.isf(1e-9, n, expected) + 1
-    assert low <= size <= high
-    assert expected - same > 0.05  # the test could tell the two apart
 
 
 def test_many_copies_come_to_the_partition_without_noise():
@@ -159,30 +116,6 @@ def test_the_oracle_answers_as_gptt_does(data):
     oracle = oracle_at(counts, z)
     assert oracle.ask(np.array(signs, np.int8)) == threshold_answers(counts, z, signs)
     assert oracle.queries == 1
-
-
-def test_the_oracle_refuses_queries_of_larger_sensitivity():
-    oracle = oracle_at([1, 2], 0.0)
-    with pytest.raises(ValueError, match="sensitivity"):
-        oracle.ask_changes([(np.ones(2, np.int8), np.array([0]), 1)])
-
-
-def test_the_oracle_repeats_with_query_noise():
-    oracle = oracle_at([3, 0], 2.0, epsilon2=0.5)
-    n = 100_000
-    hits = oracle.ask(np.array([1, 0], np.int8), n)
-    p = 1 - np.exp(-0.5) / 2
-    assert binom.isf(1 - 1e-9, n, p) <= hits <= binom.isf(1e-9, n, p)
-    assert oracle.queries == n
-
-
-def test_the_share_of_the_budget_is_where_the_noise_says():
-    # z = θ + Lap(1/(share·ε)), totals + Lap(1/((1 − share)·ε)), drawn in this order.
-    oracle = paper_oracle(np.array([4, 9]), np.random.default_rng(6), epsilon=2.0, share=0.25, threshold=3.0)
-    rng = np.random.default_rng(6)
-    z = 3.0 + rng.laplace(0.0, 1 / 0.5)
-    assert oracle.ask_all(np.eye(2, dtype=np.int8)).tolist() == [z <= 4, z <= 9]
-    assert oracle.totals(np.array([0, 1])).tolist() == (np.array([4, 9]) + rng.laplace(0.0, 1 / 1.5, 2)).tolist()
 
 
 def test_without_totals_the_parts_are_lower_limits():
@@ -250,20 +183,6 @@ def test_with_the_support_known_a_system_of_ones_own_is_read(z):
     found = reconstruct_supported(queries_of(lambda signs: signs @ counts >= z, 13, noise=noise), 10)
     assert found.known.tolist() == [*[True] * 5, *[False] * 6, True, True]
     assert found.guess[found.known].tolist() == counts[found.known].tolist()
-
-
-@pytest.mark.parametrize(("epsilon2", "distance", "queries"), [(0.5, 0.25, 1), (0.05, 0.5, 10_000), (3.0, 0.1, 7)])
-def test_copies_for_beta_are_the_fewest_that_do(epsilon2, distance, queries):
-    beta = 0.01
-    t = copies_for(beta, queries, epsilon2=epsilon2, distance=distance)
-    wrong = np.exp(-epsilon2 * distance) / 2  # of one copy: below z by the distance, and answered ⊤
-    assert t % 2 == 1
-    assert binom.sf(t // 2, t, wrong) <= beta / queries
-    assert t == 1 or binom.sf((t - 2) // 2, t - 2, wrong) > beta / queries
-
-
-def test_the_threshold_of_the_smallest_deltas():
-    assert attack_threshold(1.0, 1e-320) == math.ceil(320 * math.log(10))
 
 
 @pytest.mark.parametrize("z", [-9.5, 0.3, 9.5])
@@ -418,37 +337,6 @@ def test_the_limit_of_the_factor_covers_the_true_one_as_often_as_it_says(factor)
     assert missed > 0.01 * runs  # and says something
 
 
-def test_a_unit_is_one_of_nearly_all_cells():
-    for counts, unit in (([16] * 30 + [17, 35], 16), ([16, 17, 35], 1), ([2] * 500 + [3] * 12, 1), ([0] * 4, 1)):
-        assert prevailing_unit(np.array(counts)) == unit
-    low = np.array([4, 8, 12, 4, 8, 5, 0])
-    found = in_largest_unit(low, low, 64, 9)
-    assert found.known.tolist() == [True] * 5 + [False, True]
-    assert (found.low[5], found.high[5], found.likeliest[5], found.threshold) == (1, 2, 1.25, None)
-    found = in_largest_unit(np.array([6, 0, 9, 4, 11]), np.array([6, 0, 9, OPEN_LIMIT, 12]), 40, 7)
-    assert (found.low.tolist(), found.high.tolist(), found.threshold) == ([2, 0, 3, 1, 3], [2, 0, 3, OPEN_LIMIT, 4], 3)
-    assert found.known.tolist() == [True, True, True, False, False]  # 11 or 12 may be 11
-
-
-def test_cells_that_the_answers_do_not_tell_apart_are_one_total():
-    low = np.concatenate([SMALL, np.zeros(500, np.int64)])
-    high = low + (np.arange(len(low)) >= len(SMALL))
-    relative = RelativeCounts(low=low, high=high, likeliest=low * 1.0, fresh_sums=64, threshold=None)
-    oracle, bought = oracle_at(low, 0.5), []
-
-    def totals(parts):
-        bought.append(parts)
-        noise = np.random.default_rng(3).laplace(0.0, 20.0, parts.max() + 1)
-        return np.bincount(parts, weights=low) + noise
-
-    oracle.totals, oracle._totals = totals, totals
-    oracle.noise = Noise(epsilon_totals=0.05)
-    found = attack._claim_relative(oracle, relative, False)
-    assert len(bought) == 1  # a budget is spent once
-    assert bought[0].max() == 1
-    assert np.array_equal(found.guess, low)
-
-
 def test_only_a_factor_that_is_claimed_makes_counts_right():
     guess, truth = np.array([10, 10, 20, 5]), np.array([16, 16, 32, 8])
     said = {"guess": guess, "known": np.ones(4, bool), "confidence": 0.9, "method": "weighing", "queries": 1}
@@ -471,18 +359,6 @@ def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
     assert not adaptive_attack(oracle_at(rng.integers(0, 60, 30), 2.3), rng).known.any()
 
 
-def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
-    nothing = RelativeCounts(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, fresh_sums=0, threshold=None)
-    monkeypatch.setattr(attack, "find_relative_counts", lambda comparison, rng: nothing)
-    found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
-    assert found.method == "partition and totals"
-    assert found.guess.tolist() == SMALL.tolist()
-    assert not found.known.any()
-    unsold = adaptive_attack(oracle_at(SMALL, 0.5), np.random.default_rng(1))
-    assert not unsold.known.any()
-    assert not unsold.guess.any()
-
-
 def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
     # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
     comparison = Comparison(oracle_at(SMALL, 3.5))
@@ -501,38 +377,6 @@ def test_a_threshold_beyond_all_cells_gives_nothing_away():
     found = find_relative_counts(Comparison(oracle_at([1, 2, 3], 100.0)), np.random.default_rng(0))
     assert found.fresh_sums == 0
     assert not found.known.any()
-
-
-@given(st.data())
-@settings(deadline=None)
-def test_reference_sums_have_the_value_that_they_say(data):
-    counts = np.array(data.draw(st.lists(st.integers(0, 30), min_size=3, max_size=25)))
-    signs = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(counts), max_size=len(counts))), np.int8)
-    known = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
-    reference, rng = ReferenceSums(signs, known, counts), np.random.default_rng(data.draw(st.integers(0, 99)))
-    first = data.draw(st.integers(-200, 200))
-    last = first + data.draw(st.integers(0, 50))
-    found = reference.between(first, last, first, rng)
-    if found is not None:
-        made, w = found
-        assert np.abs(made).max() <= 1
-        assert int(counts @ made) == int(counts @ signs) + w
-        assert not np.any(made[~known | (signs == 1)] != signs[~known | (signs == 1)])
-        assert first <= w <= last
-    elif len(counts[known & (signs == 0) & (counts > 0)]) <= 9:  # then all signed sums are at hand
-        sums = {0}
-        for value in counts[known & (signs == 0)]:
-            sums = {s + d * int(value) for s in sums for d in (-1, 0, 1)}
-        assert not sums & set(range(first, last + 1))
-
-
-def test_random_sums_have_the_value_that_they_say():
-    rng, base = np.random.default_rng(5), np.zeros(len(SMALL), np.int8)
-    base[:7] = 1
-    for target in (-3, 0, 4):
-        signs = random_sum(base, np.ones(len(SMALL), bool), SMALL, np.arange(len(SMALL)), target, rng)
-        assert int(signs @ SMALL) == int(base @ SMALL) + target
-        assert np.abs(signs).max() == 1
 
 
 LIGHT = [0, 0, 2, 2, 2, 3, 3, 4, 5, 7, 9, 12] * 6
@@ -625,22 +469,6 @@ def test_answers_that_contradict_each_other_leave_a_finite_posterior():
         if asked % 16 == 0:
             posterior.update_contradicted(answers)
     assert np.abs(posterior.mean).max() < 100
-
-
-def test_reference_cells_of_large_counts_are_right_where_they_are_found():
-    """An attack tries three base sums, so one search of reference cells in three has to find them."""
-    found = 0
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        counts = rng.integers(5_000, 900_000, 500)
-        comparison = Comparison(ThresholdOracle(counts, rng, epsilon1=0.5))
-        base = find_base_sum(comparison, rng)
-        cells = smallest_cells(comparison, base, rng)
-        references = find_reference_cells(comparison, base, cells, rng)
-        if references is not None:
-            np.testing.assert_array_equal(references[0], counts[cells])
-            found += 1
-    assert found >= 2
 
 
 @pytest.mark.campaign

@@ -16,7 +16,6 @@ from conftest import without_processes
 from dpwitness.cli.commands import program, repeating
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import settings
-from dpwitness.events import event
 from dpwitness.neighbours import relation
 
 MINE = '''
@@ -120,13 +119,6 @@ def test_the_command_that_repeats_a_check_has_all_that_can_change_counts(given):
     assert {**vars(again), "context": None} == {**vars(first), "context": None}
 
 
-def test_the_command_that_repeats_a_check_names_limits_that_were_given_and_no_defaults():
-    for limit in (["--max-time", "60"], ["--runs", "4000000"]):
-        line = repeating(parsed(["check", "svt", "--epsilon", "1", "--alpha", "1e-6", *limit]))
-        assert limit[0] in line
-        assert "--alpha" not in line
-
-
 @pytest.mark.campaign
 def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, tmp_path):
     few = ("check", "laplace_mechanism", "--epsilon", 1, "--seed", 1, "--runs", "2e4")
@@ -142,15 +134,6 @@ def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, 
     assert code == 0
     assert "floating point" not in out
     assert re.search(r"reproduce: .* --no-bits --seed 1", out)
-
-
-def test_check_prints_its_result_as_json(capsys):
-    code, out, err = run(capsys, "check", "svt", "--epsilon", 0.7, "--runs", "1e5", "--json", "--quiet")
-    value = json.loads(out)
-    assert (code, err) == (0, "")
-    assert value["verdict"] == "not-refuted"
-    assert value["claim"] == {"kind": "approx-dp", "epsilon": 0.7, "delta": 0.0}
-    assert value["runs"]["confirm"] == sum(value["witness"]["counts"].values()) == 100_000
 
 
 @pytest.mark.campaign
@@ -171,19 +154,14 @@ def test_a_users_own_function(capsys, mine):
 @pytest.mark.campaign
 def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path):
     saved = tmp_path / "result.json"
-    run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--save", saved)
-    code, out, _ = run(capsys, "replay", saved)
-    assert code == 1
+    run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--runs", "5e4", "--save", saved)
+    _, out, _ = run(capsys, "replay", saved, "--runs", "5e4")
     assert out.startswith("witness of isvt1(epsilon=0.7, threshold=0.5, sensitivity=1): claim ε = 0.7, α = 1e-06\n")
     assert "  relation     queries(10, any_length=True)\nVIOLATED" in out
-    assert "input D      [" in out
     more = ("--claim", 8, "--delta", 0.1, "--alpha", 0.01, "--queries", 10, "--runs", "5e4")
     code, out, _ = run(capsys, "replay", saved, *more)
     assert code == 0
     assert "  replayed at  claim (ε = 8, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
-    assert json.loads(run(capsys, "replay", saved, *more, "--json")[1])["claim"] == {
-        "kind": "approx-dp", "epsilon": 8.0, "delta": 0.1,
-    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -225,28 +203,7 @@ def test_replay_of_a_users_own_function_asks_for_it(capsys, mine, violation_of_m
 
 
 KINDS = """
-from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
-
-from dpwitness.events import Event, register_event
 from dpwitness.neighbours import Relation, register_relation
-
-
-@register_event
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Above(Event):
-    kind: ClassVar[str] = "above a limit of mine"
-    limit: float
-    width = 1
-    complexity = 0, 0
-
-    def contains(self, rows):
-        return rows[:, 0] > self.limit
-
-    def describe(self, noun="value", label=None):
-        return f"{noun} above {self.limit}"
 
 
 class Near(Relation):
@@ -276,21 +233,16 @@ def violation_of_mine():
 
 @pytest.fixture
 def own_kinds(violation_of_mine, mine, monkeypatch):
-    """A result of `mine.py:noisy_sum` whose event and relation `kinds.py` registers; `both.py` has all of it."""
-    monkeypatch.setattr(event._FAMILY, "kinds", dict(event._FAMILY.kinds))
+    """A result of `mine.py:noisy_sum` whose relation `kinds.py` registers; `both.py` has all of it."""
     monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
     (mine / "kinds.py").write_text(KINDS)
     (mine / "both.py").write_text(MINE + KINDS)
-    own = {
-        "event": {"kind": "above a limit of mine", "limit": 2.5}, "relation": {"kind": "near by mine"},
-        "input": [5], "neighbour": [0], "estimate": {"p": 0.9, "q": 0.1, "both": 0.1},
-    }  # fmt: skip
-    value = violation_of_mine | {"witness": violation_of_mine["witness"] | own}
-    (mine / "own.json").write_text(json.dumps(value))
+    value = {"witness": violation_of_mine["witness"] | {"relation": {"kind": "near by mine"}}}
+    (mine / "own.json").write_text(json.dumps(violation_of_mine | value))
     return mine
 
 
-UNKNOWN = r"kind '.* mine' is unknown: import the module that registers it by register_.* --import MODULE"
+UNKNOWN = r"kind 'near by mine' is unknown: import the module that registers it by register_.* --import MODULE"
 
 
 @pytest.mark.parametrize("given", [("both.py:noisy_sum",), ("mine.py:noisy_sum", "--import", "kinds.py")])
@@ -304,14 +256,14 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
 
 def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
     run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
-    event._FAMILY.kinds.pop("above a limit of mine")
+    relation._READERS.pop("near by mine")
     found = SimpleNamespace(save="new.json", json=False, traceback=False, folder=".")
     value = json.loads((own_kinds / "new.json").read_text())
     assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1
     assert hand_over(found, 0, lambda: value, lambda: "report", readable=True) == 2
     out, err = capsys.readouterr()
     assert out == "report\nreport\n"
-    assert "dpwitness: error: new.json was written, and cannot be read back: event kind 'above a limit of" in err
+    assert "dpwitness: error: new.json was written, and cannot be read back: relation kind 'near by mine'" in err
 
 
 @pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])
@@ -394,9 +346,7 @@ BAD_LINES = [
     ("attack published_tables", "'published_tables'; there are subset_sum, table_builder, threshold_testing"),
     ("attack threshold_testing --epsilon 1e-19", "--epsilon 1e-19 must be at least 1e-12"),
     ("check isvt33 --epsilon 1", "unknown target 'isvt33'; did you mean 'isvt3'"),
-    ("check qqqq --epsilon 1", "`dpwitness list` shows"),
     ("check \udcff --epsilon 1", r"unknown target '\udcff'"),
-    ("check mine.py:noisysum --epsilon 1", "has no 'noisysum'; did you mean 'noisy_sum'?"),
     ("check mine.py:nothing --epsilon 1", "has no 'nothing'; it has: noisy_sum, breaks, unknown"),
     ("check mine.py --epsilon 1", "say which function"),
     ("check gone.py:f --epsilon 1", "there is no file gone.py"),
@@ -404,38 +354,25 @@ BAD_LINES = [
     ("check mine.py:noisy_sum --epsilon 1", "--pair, --queries or --data"),
     ("check mine.py:breaks --epsilon 1 --queries 2", "breaks raised ValueError (no luck) on run 0"),
     ("check mine.py:unknown --epsilon 1 --queries 2", "unknown returned <object object>"),
-    ("check svt", "--epsilon"),
     ("check svt --epsilon 0", "epsilon=0.0 must be positive"),
     ("check svt --epsilon nan", "'nan' must be a finite number"),
     ("check svt --epsilon 1 --set cutof=1", "svt has no parameter 'cutof'; it takes: epsilon"),
-    ("check svt --epsilon 1 --set cutoff", "must be NAME=VALUE"),
     ("check svt --epsilon 1 --set epsilon=3", "give 'epsilon' two values"),
     ("check svt --epsilon 1 --set cutoff=1 --set cutoff=2", "--set cutoff=… is given 2 times"),
     ("check svt --epsilon 1 --set 'x={\"a\": 1}'", "an object must be a number, a text"),
-    ("check svt --epsilon 1 --set x=[NaN]", "NaN is no JSON number"),
-    ("check svt --epsilon 1 --set x=1e999", "1e999 is too large"),
-    (f"check svt --epsilon 1 --set x={DEEP}", "nested deeper than 32 levels"),
     ("check svt --epsilon 1 --batch 0", "--batch needs --command PROGRAM"),
     ("check svt --epsilon 1 --bits strict --no-bits", "--no-bits and --bits exclude each other: leave one out"),
-    ("check svt --epsilon 1 --direction up", "--direction needs --queries N"),
     ("check svt --epsilon 1 --pair [1] [1]", "pair [1], twice: both inputs are the same"),
     ("check svt --epsilon 1 --pair [1 [1]", "must be JSON, such as"),
-    ("check svt --epsilon 1 --pair [1e999] [1]", "1e999 is too large"),
     (f"check svt --epsilon 1 --pair {DEEP} 1", "nested deeper than 32 levels"),
     (f"check svt --epsilon 1 --pair {2**63} 1", "does not fit into 64 bits"),
-    ("check svt --epsilon 1 --pair [1] [2] --queries 3", "leave out"),
     ("check svt --epsilon 1 --runs 10", "runs=10 is too small"),
     ("check svt --epsilon 1 --runs 1.5", "must be a whole number"),
-    ("check svt --epsilon 1 --max-time soon", "must be a positive time"),
     ("check svt --epsilon 1 --max-time 1e10", "must be a positive time of at most 1e+09 s"),
-    ("check svt --epsilon 1 --workers 0", "'0' must be from 1 to 1024"),
     ("check svt --epsilon 1 --outcome 1x", "names of its attributes"),
     ("check svt --epsilon 1 --data missing.csv", "cannot read missing.csv"),
-    ("check svt --epsilon 1 --column a", "give --data"),
-    ("curve svt --epsilon 1 --claims 1:0:1", "FROM ≤ TO"),
     ("curve svt --epsilon 1 --claims=0:1:1e-9", "makes more than 10000 values"),
     ("curve svt --epsilon 1 --claims 0.1,0.2 --plot x.gif", "must end in .svg, .png or .pdf"),
-    ("bound svt --epsilon 1 --alpha 1", "alpha=1.0 must lie between 0 and 1"),
     ("replay mine.py", "is not JSON"),
 ]
 

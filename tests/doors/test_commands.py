@@ -129,36 +129,30 @@ def test_compare_sees_lost_power_and_last_bits(verdicts):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is the comparison
 def test_compare_of_bounds_curves_and_profiles():
-    settings = {"neighbours": ONE, "seed": 1, "runs": 30_000}
-    low, high = (dpw.bound(one, epsilon=1.0, **settings).to_json() for one in (good, bad))
+    settings = {"epsilon": 1.0, "neighbours": ONE, "seed": 1, "runs": 30_000, "search_runs": 5_000}
+    low, high = (dpw.bound(one, **settings).to_json() for one in (good, bad))
     assert kinds(low, high) == ["other claim or mechanism"]
     low["mechanism"] = low["witness"]["mechanism"] = high["mechanism"]
     assert kinds(low, high) == ["other values"]
-    curves = [dpw.curve(one, epsilon=1.0, claims=[0.5, 1.25], **settings).to_json() for one in (good, bad)]
-    assert kinds(curves[0], curves[1]) == ["newly refuted"]  # with ε = 1 a test ε of 1.25 is rejected
-    assert kinds(curves[1], curves[0]) == ["no longer refuted"]
-    profiles = [dpw.profile(one, epsilon=1.0, claim=1.0, **settings).to_json() for one in (good, bad)]
-    assert kinds(*profiles) == ["newly refuted"]
-    assert str(compare(profiles[0], profiles[0])) == "1 unchanged"
+    for made in (
+        [dpw.curve(one, claims=[0.5, 1.25], **settings).to_json() for one in (good, bad)],  # with ε = 1 it rejects 1.25
+        [dpw.profile(one, claim=1.0, **settings).to_json() for one in (good, bad)],
+    ):
+        assert kinds(*made) == ["newly refuted"]
+        assert kinds(*made[::-1]) == ["no longer refuted"]
 
 
-@pytest.mark.parametrize(
-    "value", [3, [], {}, {"format": "dpwitness-report/1"}, {"verdict": "violated"},
-              {"format": "dpwitness-report/1", "assertions": [{"test": 1}]}],
-)  # fmt: skip
-def test_compare_refuses_what_is_no_result(verdicts, value):
-    for pair in ((value, verdicts[0]), (verdicts[0], value), (report(verdicts[0]), verdicts[0])):
-        with pytest.raises(InvalidWitness):
-            compare(*pair)
-
-
-@pytest.mark.parametrize(
-    "damage", [{"parameters": [1]}, {"parameters": None}, {"lower_bound": 10**400}, {"detectable": 10**400}]
-)
-def test_compare_refuses_damaged_reports(verdicts, damage):
-    with pytest.raises(InvalidWitness, match="the new result is a damaged report"):
-        compare(report(verdicts[0]), report({**verdicts[0], **damage}))
+def test_compare_refuses_what_is_no_result_or_damaged(verdicts):
+    passed = verdicts[0]
+    for value in (3, {}, {"verdict": "violated"}, {"format": "dpwitness-report/1", "assertions": [{"test": 1}]}):
+        for pair in ((value, passed), (passed, value)):
+            with pytest.raises(InvalidWitness):
+                compare(*pair)
+    for damage in ({"parameters": [1]}, {"parameters": None}, {"lower_bound": 10**400}, {"detectable": 10**400}):
+        with pytest.raises(InvalidWitness, match="the new result is a damaged report"):
+            compare(report(passed), report({**passed, **damage}))
 
 
 def test_compare_as_a_command(verdicts, tmp_path, monkeypatch, capsys):
@@ -177,12 +171,8 @@ def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "cache"
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))
     folder.mkdir(mode=0o700)
-    (folder / "code").write_bytes(b"12345")
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["cache"]["folder"] == str(folder) or found["cache"]["refused"]  # where others may write to the parents
-    if not found["cache"]["refused"]:
-        assert (found["cache"]["files"], found["cache"]["bytes"]) == (1, 5)
     assert found["compiler"]["works"]
     assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "dpwitness", "pytest"}
     folder.chmod(0o777)
@@ -277,30 +267,21 @@ def test_what_init_refuses(folder, capsys, arguments, said):
     assert not Path("test_privacy.py").exists()
 
 
-def completions(*words):
-    """What a shell is offered for the last word of a line."""
-    environment = os.environ | {
-        "_DPWITNESS_COMPLETE": "bash_complete",
-        "COMP_WORDS": shlex.join(["dpwitness", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "dpwitness"], capture_output=True, text=True, check=True, env=environment
-    )
-    return [line.partition(",")[2] for line in done.stdout.split()]
-
-
 @pytest.mark.campaign
-def test_a_shell_completes_commands_options_choices_and_files():
-    assert {"check", "attack", "doctor"} <= set(completions(""))
-    assert completions("comp") == ["compare", "completion"]
-    assert {"--epsilon", "--sarif", "--no-bits"} <= set(completions("check", "mine.py:f", "--"))
-    assert completions("check", "f", "--errors", "o") == ["outcome"]
-    assert completions("completion", "z") == ["zsh"]
-    assert "subset_sum" in completions("attack", "")
-    assert completions("attack", "subset_sum", "--see") == ["--seed"]
-    assert completions("bound", "f", "--sar") == []
-    assert completions("check", "f", "--save", "re") == ["re"]  # a file of that beginning
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["comp"], ["compare", "completion"]), (["check", "f", "--errors", "o"], ["outcome"]),
+        (["completion", "z"], ["zsh"]), (["attack", "subset_sum", "--see"], ["--seed"]), (["bound", "f", "--sar"], []),
+        (["check", "f", "--save", "re"], ["re"]),  # a file of that beginning
+    ],
+)  # fmt: skip
+def test_a_shell_completes_commands_options_choices_and_files(words, offered):
+    shell = {"_DPWITNESS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["dpwitness", *words])}
+    command = [sys.executable, "-m", "dpwitness"]
+    environment = os.environ | shell | {"COMP_CWORD": str(len(words))}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert [line.partition(",")[2] for line in done.stdout.split()] == offered
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -40,32 +40,24 @@ NAME = re.compile(r"# ([\w./-]+\.(?:py|toml|ya?ml))\n")
 
 #: Every block that is not run: its page and first line, and why.
 NOT_RUN = {
-    (
-        "ci.md",
-        "$ dpwitness compare main-dp.json dp.json",
-    ): "needs reports of two branches; test_commands.py compares two",
-    (
-        "comparison.md",
-        "$ python -m museum --list",
-    ): "makes environments with other packages; test_museum.py runs the command",
+    ("ci.md", "$ dpwitness compare main-dp.json dp.json"): "needs reports of two branches; see test_commands.py",
+    ("comparison.md", "$ python -m museum --list"): "makes environments with other packages; see test_museum.py",
     ("comparison.md", "$ python benchmarks/compare_testers.py --tool dpwitness"): (
         "takes minutes, and checkouts of other testers; test_compared_testers.py looks at the mechanisms"
     ),
     ("effort.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
     ("effort.md", "# on_ray.py"): "needs Ray",
-    **dict.fromkeys(
-        (("command.md", "# clinic_test.py"), ("command.md", "connection.execute(")),
-        "needs another database; test_databases.py does the same",
-    ),
+    ("command.md", "# clinic_test.py"): "needs another database; test_databases.py does the same",
+    ("command.md", "connection.execute("): "needs another database; test_databases.py does the same",
     ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
     ("command.md", "$ dpwitness check --command './release 3' --seeded --epsilon 1 --pair '[1, 1]' '[1]'"): (
         "needs a compiled program; the block above runs the same by dpw.command"
     ),
     (
         "command.md",
-        "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'",
-    ): ("needs another environment; the block above runs the same by dpw.remote"),
-}
+        "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'"
+    ): "needs another environment; the block above runs the same by dpw.remote",
+}  # fmt: skip
 #: Modules of the extra `libraries`, and Opacus; blocks that import one are left out where it is missing.
 LIBRARIES = ("diffprivlib", "opacus", "opendp", "pydp")
 #: What .ci/run does in new environments.
@@ -277,13 +269,8 @@ def test_every_key_of_a_saved_result_is_described():
 
 def test_options_in_the_text_exist():
     """Those of other programs too."""
-    known = {f"--dp-{name}" for name in SESSION_OPTIONS} | {
-        "--version",
-        "--traceback",
-        "--junitxml",
-        "--extra",
-        "--help",
-    }
+    known = {"--version", "--traceback", "--junitxml", "--extra", "--help"}
+    known.update(f"--dp-{name}" for name in SESSION_OPTIONS)
     for _, command in commands():
         known.update(name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
     known.update(re.findall(r'"(--[a-z]+)"', (ROOT / "museum" / "__main__.py").read_text()))

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 from command_lines import commands, parsed, refusal
 
@@ -32,18 +31,6 @@ def test_every_command_that_runs_something_has_the_whole_option_set(name):
     own = {"--alpha", "--runs", "--column"} - ({"--alpha"} if name == "curve" else set())
     common = set(COMMON) - ({"--max-time"} if name == "sweep" else set())  # its --seconds are those of each case
     assert common | (own if name in OWN else set()) <= options
-
-
-def test_one_word_for_one_thing():
-    """An option of one name takes values of one kind everywhere."""
-    kinds = {}
-    for name in RUNNING:
-        for parameter in COMMANDS[name].params:
-            if isinstance(parameter, click.Option) and not (
-                parameter.is_flag or isinstance(parameter.type, click.Choice)
-            ):
-                kinds.setdefault(parameter.opts[-1], set()).add(getattr(parameter.type, "func", parameter.type))
-    assert {option: found for option, found in kinds.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("words", [(), ("attack",)])

@@ -147,35 +147,6 @@ def stop():
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("other", ["seeds", "options", "pins", "environment", "no resume"])
-def test_rows_of_other_settings_are_not_taken(folder, asked, other, tmp_path, monkeypatch):
-    rows = tmp_path / "rows.json"
-    options = ["fake_first", "--json", str(rows), "--resume"]
-    assert command.main(options) == 0
-    if other == "options":
-        file = folder / "fake_first.py"
-        file.write_text(file.read_text().replace("20_000", "30_000"))
-    elif other == "pins":
-        monkeypatch.setitem(environments.PINS, "nothing==1.0", ("numpy==2.2.6",))
-    elif other == "environment":
-        (row,) = json.loads(rows.read_text())
-        row["checks"][0]["verdict"] = "EnvironmentFailed: no network"
-        rows.write_text(json.dumps([row]))
-    asked.clear()
-    more = ["--seeds", "2"] if other == "seeds" else []
-    assert command.main([*(options[:-1] if other == "no resume" else options), *more]) == 0
-    assert set(asked) == {"fake_first"}
-    assert len(json.loads(rows.read_text())) == 1
-
-
-def test_a_verdict_that_was_not_expected_is_not_drawn_again(folder, asked, tmp_path):
-    (folder / "fake_first.py").write_text(SOURCE.format(name="fake_first", truthful=0.99, kind="arguable"))
-    options = ["--json", str(tmp_path / "rows.json"), "--resume", "fake_first"]
-    assert command.main(options) == 1
-    assert command.main(options) == 1
-    assert asked == ["fake_first"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "needs --json"), ("[", "holds no rows"), ('[{"name": "a"}]', "holds no rows")]
 )

@@ -1,9 +1,6 @@
 """Results in notebooks: a real notebook is executed; and as plots of matplotlib."""
 
-import re
-
 import pytest
-from report_pages import results
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -36,14 +33,3 @@ def test_a_notebook_shows_results(tmp_path):
         assert "<svg" in data["text/html"]
         assert "text/plain" in data
     assert any("image/png" in data for data in shown[4])
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("kind", ["violation", "pass", "cells", "bound", "curve", "profile"])
-def test_a_block_is_compact_and_keeps_its_style_to_itself(kind):
-    text = results()[kind]._repr_html_()
-    assert len(text) < 60_000
-    style = re.sub(r"/\*.*?\*/", "", text[text.index("<style>") + 7 : text.index("</style>")], flags=re.DOTALL)
-    selectors = [rule.split("{")[0] for rule in style.split("}") if rule.strip()]
-    assert all(part.strip().startswith(".dpw") for rule in selectors for part in rule.split(","))
-    assert text.count("<h") == 0

@@ -10,8 +10,7 @@ from command_lines import refusal
 import dpwitness.plugin.asserter  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
-from dpwitness.options import options_of
-from dpwitness.project import PLUGIN_SETTINGS, READERS, known, nearest, project_of
+from dpwitness.project import nearest, project_of
 
 NOISY = """
 def noisy(rng, data, epsilon):
@@ -41,15 +40,6 @@ def check(capsys, *options):
     code = main(["check", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]", "--json", *options])
     printed = capsys.readouterr()
     return code, json.loads(printed.out) if printed.out else printed.err
-
-
-def test_every_setting_is_of_an_option_or_of_the_plugin_and_can_be_read():
-    assert set(READERS) == set(known()) | set(PLUGIN_SETTINGS)
-    for function in ("check", "bound", "profile", "curve"):
-        assert {"max_time", "seed", "workers", "errors", "runs"} <= {o.setting for o in options_of(function).values()}
-    assert options_of("check")["alpha"].setting == "alpha"
-    assert options_of("bound")["alpha"].setting == options_of("profile")["alpha"].setting == "confidence"
-    assert {o.setting for name, o in options_of("replay").items() if name in ("alpha", "runs")} == {""}
 
 
 def test_the_command_line_takes_the_settings_and_comes_before_them(folder, capsys):

@@ -1,6 +1,5 @@
 """One name for one thing, and what the command line reads Python reads: names, texts, files and values."""
 
-import dataclasses
 import functools
 import inspect
 import json
@@ -11,14 +10,12 @@ import typing
 
 import numpy as np
 import pytest
-from command_lines import parsed
 
 import dpwitness as dpw
 from conftest import without_processes
 from dpwitness import checks
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
-from dpwitness.problem import Effort, Statement
 
 FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
 ONE = [([0.0], [1.0])]
@@ -99,22 +96,6 @@ def test_an_unknown_parameter_is_refused_by_what_is_meant(name, given, said):
 
 #: Of each command the function, and the options that have other names there or are none of its.
 COMMANDS = {"check": dpw.check, "bound": dpw.bound, "profile": dpw.profile, "curve": dpw.curve, "replay": dpw.replay}
-OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "may_move": "neighbours",
-          "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
-          "size": "neighbours", "unit": "neighbours", "at_most": "neighbours",
-          "domain": "neighbours", "column": "data", "python": "mechanism",
-          "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "no_bits": "bits",
-          "batch": "mechanism"}  # fmt: skip
-MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
-PRINTED = {"imports", "save", "json", "sarif", "quiet", "details", "plot", "traceback", "help"}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_an_option_has_the_name_of_the_parameter(name):
-    known = set(inspect.signature(COMMANDS[name]).parameters)
-    line = [name, "x", *MUST.get(name, ())]
-    options = {parameter.name for parameter in parsed(line).context.command.params}
-    assert {OTHERS.get(option, option) for option in options - PRINTED} <= known
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
@@ -128,18 +109,6 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
     hints = typing.get_type_hints(function)
     assert list(hints) == [*signature.parameters, "return"]
     assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
-
-
-def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
-    stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism", "claim_needed"}
-    effort = {field.name for field in dataclasses.fields(Effort)} - {"given"}
-    assert stated | effort | {"keep"} == set(options_of("check"))  # the file of the evidence of earlier checks
-    assert not stated & effort
-    settings = set(options_of("assert_private")) - {"suppress", "evidence"}
-    assert settings < set(options_of("check"))
-    given = inspect.signature(dpw.check).parameters
-    for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
-        assert field.name == "given" or field.default == given[field.name].default
 
 
 CALLS = """

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from report_pages import results
 
-from dpwitness.results.text import odds
-
 
 @pytest.mark.parametrize("kind", ["violation", "pass", "cells"])
 def test_a_short_report_is_read_at_a_glance(kind):
@@ -35,10 +33,3 @@ def test_a_short_report_keeps_warnings_and_other_adjacencies():
     for part in ("  note: a note", "  stopped early: the time was over", "a seed cannot reproduce", "NOT REFUTED"):
         assert part in text
     assert text.count("  neighbours   pairs(") == 2
-
-
-@pytest.mark.parametrize(
-    ("alpha", "checks"), [(1e-6, "1,000,000"), (9.99e-7, "1,000,000"), (0.05, "20"), (0.003, "333"), (0.9, "1")]
-)
-def test_the_odds_of_a_false_alarm_are_rounded_down(alpha, checks):
-    assert odds(alpha) == f"at most 1 check in {checks}"

@@ -1,6 +1,5 @@
 """GitHub annotations and step summaries, and SARIF files: of the plugin, with and without xdist, and of commands."""
 
-import functools
 import json
 import math
 import re
@@ -8,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
-import numba
 import pytest
 
 import dpwitness.plugin.asserter
@@ -164,44 +162,31 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
 
 
 @pytest.mark.campaign
-def test_elsewhere_nothing_is_marked(session, actions, monkeypatch):
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
-    assert actions.read_text() == "before\n"
-
-
-@pytest.mark.campaign
-def test_a_place_that_cannot_be_written_ends_nothing_or_at_once(session, actions, monkeypatch):
-    assert session("--dp-sarif=no/such/folder.sarif").ret == pytest.ExitCode.USAGE_ERROR
+def test_a_summary_that_cannot_be_written_ends_nothing_and_elsewhere_there_is_none(session, actions, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
     result = session("-k", "good")
     result.assert_outcomes(passed=1, deselected=2)
     result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
     assert result.ret == pytest.ExitCode.OK
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions))
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
+    assert actions.read_text() == "before\n"
 
 
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
-    record = {
-        "mechanism": "f",
-        "claim": "(ε, δ): 1, 50%",
-        "text": "100 % sure:\r\na, b",
-        "place": {"file": "a,b:c%.py", "line": 3},
-    }
-    assert github.annotation(record, tmp_path / "deep") == (
-        "::error file=deep/a%2Cb%3Ac%25.py,line=3,title=f violates (ε%2C δ)%3A 1%2C 50%25"
-        "::100 %25 sure:%0D%0Aa, b"
-    )  # fmt: skip
+    record = {"mechanism": "f", "claim": "(ε, δ): 1, 50%", "text": "100 % sure:\r\na, b"}
+    assert github.annotation(record | {"place": {"file": "a,b:c%.py", "line": 3}}, tmp_path / "deep") == (
+        "::error file=deep/a%2Cb%3Ac%25.py,line=3,title=f violates (ε%2C δ)%3A 1%2C 50%25::100 %25 sure:%0D%0Aa, b"
+    )
     outside = record | {"place": {"file": "/usr/lib/python3/x.py", "line": 3}}
     assert github.annotation(outside, tmp_path).startswith("::error title=")
-    row = {"test": "t|x", "assertion": 2, "claim": None, "verdict": "error", "reason": "a\n<b> `c` | d", "alpha": 0.1}
-    last = github.table([row], "one").splitlines()[-1]
-    assert last == "| t\\|x (2) |  | error | a &lt;b> \\`c\\` \\| d |  | 0.1 |"
-    row |= {"test": "test_a.py::test_b[![x](http://e/)]", "reason": "__x__, a_b, *c*, ~~d~~"}
-    last = github.table([row], "one").splitlines()[-1]
-    test = r"test_a.py::test_b\[!\[x\](http://e/)\] (2)"
-    assert last == rf"| {test} |  | error | \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
+    row = {"test": "t|b[![x](http://e/)]", "assertion": 2, "claim": None, "verdict": "error", "alpha": 0.1}
+    last = github.table([row | {"reason": "a\n<b> `c` | __x__, a_b, *c*, ~~d~~"}], "one").splitlines()[-1]
+    test = r"t\|b\[!\[x\](http://e/)\] (2)"
+    assert last == rf"| {test} |  | error | a &lt;b> \`c\` \| \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
 
 
 @pytest.fixture
@@ -233,24 +218,6 @@ def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
     assert read_sarif("dp.sarif") == (["approx-dp"], [])
     assert "::error" not in capsys.readouterr().err
     assert check("good", "--sarif", "no/such/dp.sarif") == 2
-
-
-def test_places_of_mechanisms(folder):
-    def plain(rng, data):
-        return 0.0
-
-    class Mine:
-        def __call__(self, rng, data):
-            return 0.0
-
-    root, line = Path(__file__).parent, plain.__code__.co_firstlineno
-    for one in (plain, functools.partial(plain), functools.wraps(plain)(lambda *a: plain(*a)), numba.njit(plain)):
-        assert place_of(one, None, root) == {"file": Path(__file__).name, "line": line}
-    assert place_of(Mine(), None, root)["line"] == Mine.__call__.__code__.co_firstlineno - 1
-    assert place_of(None, "my code/mine.py:bad", folder) == {"file": "my code/mine.py", "line": BAD}
-    assert place_of(None, "my code/none.py:bad", folder) is None
-    exec(compile("def typed(rng, data): return 0.0", "<typed>", "exec"), names := {})
-    assert place_of(names["typed"], "typed", folder) is None
 
 
 def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):

@@ -8,7 +8,6 @@ one of other cases.
 import decimal
 import fractions
 import inspect
-import math
 import os
 import random
 import re
@@ -174,29 +173,6 @@ def tried(case, doors, violation):
 def elsewhere(tmp_path, monkeypatch):
     """What is saved under a name that is tried is not saved among the user's files."""
     monkeypatch.chdir(tmp_path)
-
-
-NO_NUMBER = ("one", "", b"one", {"a": 1}, object(), math.nan, 1j, np.array([1.0, 2.0]), int)
-#: The numbers of each door.
-NUMBERS = {
-    **dict.fromkeys(("check", "bound", "profile"), ("epsilon", "delta", "alpha", "runs", "search_runs", "max_time",
-                                                    "seed", "workers")),
-    "curve": ("delta", "runs", "search_runs", "max_time", "seed", "workers"),
-    "queries": ("length", "sensitivity"), "histogram": ("length",), "bits": ("length",),
-    "ApproxDP": ("epsilon", "delta"), "GaussianDP": ("mu",), "ZCDP": ("rho",),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("door", "name"), [(door, name) for door, names in NUMBERS.items() for name in names])
-def test_what_is_no_number_is_refused_in_one_line(door, name):
-    given, named = RUNNING.get(door, ((), {}))
-    required = {"ApproxDP": {"epsilon": 1.0}, "queries": {"length": 3}}
-    named = {key: value for key, value in named.items() if value is not None} | required.get(door, {})
-    for value in NO_NUMBER:
-        with pytest.raises(DPWitnessError) as caught:
-            getattr(dpw, door)(*given, **(named | {name: value}))
-        assert str(caught.value)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.campaign

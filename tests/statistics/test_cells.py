@@ -2,9 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
 from itertools import pairwise, product
-from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -15,21 +13,13 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
-from dpwitness.candidate import Candidate, CellsEstimate, Estimate
+from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims.renyi import Hyperplane
-from dpwitness.errors import InvalidWitness, MechanismTimeout
-from dpwitness.events import Cells, Interval, ScoreThreshold, event_from_json
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Cells, ScoreThreshold, event_from_json
 from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.bet import OnCells
 from dpwitness.evidence.counts import Counts
-from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import Pair
-from dpwitness.runs import Role, Runner
-from dpwitness.search.cells import Aim, better
-from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.cuts import cuts_around
-from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.samples import sample_of
 from running import sampled, soon
 
 ONE = [([0], [1])]
@@ -153,14 +143,6 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert OnCells(ZCDP(0.1), bet.cells).divergence_seen(counts) == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
-@pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 5.0])
-def test_of_expected_counts_the_divergence_of_the_cells_is_seen(order):
-    bet = bet_of(order, JOINT, divergence(order, P, Q))
-    on_cells = OnCells(RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
-    seen = on_cells.divergence_seen(counts_of(np.round(1_000_000 * JOINT)))
-    assert seen == pytest.approx(divergence(order, P, Q), rel=1e-3)
-
-
 def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     """A mechanism whose hyperplane mean is that of the detectable parameter: 95 % of its checks refute the claim."""
     rng, n, alpha = np.random.default_rng(3), 20_000, 1e-3
@@ -221,18 +203,6 @@ def test_other_claims_take_the_event_of_the_cells():
         assert log_e_value(counts, claim, bet) == log_e_value(plain, claim, Estimate(p=bet.p, q=bet.q, both=bet.both))
 
 
-def test_counts_of_cells_add_up_and_swap():
-    one, other = counts_of(np.arange(9).reshape(3, 3)), counts_of(np.ones((3, 3), np.int64))
-    assert (one + other).cells == tuple(k + 1 for k in range(9))
-    assert (Counts() + one) == one
-    assert one.swapped().cells == (0, 3, 6, 1, 4, 7, 2, 5, 8)
-    assert one.swapped().swapped() == one
-    with pytest.raises(ValueError, match="must add up to the 3 runs"):
-        Counts(n10=3, cells=(1, 1, 0, 0))
-    with pytest.raises(ValueError, match="must be a square number"):
-        Counts(n10=3, cells=(1, 1, 1))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "claim", "least"),
     soon([(gaussian, ZCDP(0.5), 0.94), (gaussian, RenyiDP(2.0, 1.0), 0.9), (two_values, ZCDP(0.5), 0.92)], 0),
@@ -266,20 +236,6 @@ def test_where_cells_do_not_keep_what_they_promised_the_event_is_left():
     ]
     assert bounds[0] == 0.0
     assert 0.5 < bounds[1] < divergence(8.0, P, Q)
-
-
-def test_a_share_on_the_event_loses_that_share_at_most():
-    rng = np.random.default_rng(5)
-    claim, counts = RenyiDP(2.0, 0.1), counts_of(rng.multinomial(3_000, JOINT.ravel()).reshape(3, 3))
-    alone = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1))
-    shared = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1, event_share=0.25))
-    assert shared.log_e_value(claim) >= alone.log_e_value(claim) + math.log(0.75)
-    assert lower_bound(shared, claim, alpha=1e-3) >= lower_bound(alone, claim, alpha=0.75e-3)
-    weak = claim.at(0.9 * divergence(2.0, P, Q))
-    limits = [detectable_parameter(bet_on(counts, weak, b), weak, alpha=a) for b, a in (
-        (bet_of(2.0, JOINT, weak.parameter), 0.75e-3), (bet_of(2.0, JOINT, weak.parameter, event_share=0.25), 1e-3),
-    )]  # fmt: skip
-    assert limits[1] <= limits[0]
 
 
 @pytest.mark.campaign
@@ -345,57 +301,3 @@ def test_a_violation_in_the_tail_is_refuted_where_the_runs_are_given(seed):
     verdict = check(rare, claim=dpw.ApproxDP(1.0, 1e-5), neighbours=ONE, runs=200_000_000, max_time=300.0, seed=seed)
     assert isinstance(verdict, Violation)
     assert 1.0 <= verdict.lower_bound < 1.4
-
-
-def shifted(rng, data):
-    return data[0] + rng.standard_normal()
-
-
-@pytest.mark.parametrize("lower", soon([False, True], 1), ids=["upper tail", "lower tail"])
-def test_a_cut_is_placed_where_it_promises_most(lower):
-    """From a cut that is thirteen times too frequent, at which nothing grows, to nearly the best one (closed form)."""
-    exact = 1 << 60
-    mechanism = as_mechanism(shifted, np.array([0.0]), neighbour=np.array([1.0]))
-    pair, event = Pair(np.array([1.0]), np.array([0.0])), Interval(coordinate=0, low=1.5)
-    if lower:
-        pair, event = pair.swapped(), Interval(coordinate=0, high=-0.5)
-    objective = GrowthAt(claim=dpw.ApproxDP(2.5, 0.005), planned=20_000_000)
-
-    def promise(z):
-        q = stats.norm.sf(z + 1)
-        return objective(stats.norm.sf(z), q, exact, 0.0, q)  # coupled: what is seen on D′ is seen on D
-
-    runner = Runner(mechanism=mechanism, seed=4, workers=1)
-    cuts = cuts_around(event, sample_of(*runner.sample(pair, 100_000, Role.SEARCH, 0)))
-    entry = replace(Entry.uncounted(pair, event), cuts=cuts)
-    (found, *_), spent = compare(runner, [entry], objective, 10_000_000, Role.COMPARISON)
-    z = -found.found.event.high if lower else found.found.event.low - 1
-    assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
-    assert spent <= 10_000_000
-
-
-class Late:
-    """A runner whose time is over when what it has learned is to be counted."""
-
-    mechanism = SimpleNamespace(width=1, cost=SimpleNamespace(compiled=True))
-
-    def for_half(self):
-        return self
-
-    def part_of(self, n):
-        return None
-
-    def sample(self, pair, n, *stream, **how):
-        rng = np.random.default_rng(1)
-        return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
-
-    def tallies(self, *asked, **how):
-        raise MechanismTimeout("late")
-
-
-def test_search_runs_are_told_though_the_time_was_over():
-    claim, event = dpw.ZCDP(0.01), Interval(coordinate=0, low=0.5)
-    pair = Pair(np.array([1.0]), np.array([0.0]))
-    candidate = Candidate(pair=pair, event=event, estimate=Estimate(p=0.69, q=0.31))
-    aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
-    assert better(Late(), candidate, aim, GrowthAt(claim=claim, planned=20_000_000), 30_000) == (candidate, 10_000)

@@ -1,113 +1,14 @@
-"""All intervals of a scale, counted in one pass: their rates, and the one that is chosen."""
+"""Rare intervals are placed as well as there are runs."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.candidate import Tally
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold, cells_of
 from dpwitness.evidence import growth_rate
-from dpwitness.search.cuts import cuts_around
-from dpwitness.search.objectives import BoundAt, GrowthAt
+from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import best_candidate
-from dpwitness.search.samples import sample_of
 from running import prepare, with_all_seeds
-
-OBJECTIVE = BoundAt(planned=10_000_000, log_threshold=2.3)
-
-
-def rows_of(shift, n=40_000, seed=1):
-    """Two noisy values, and one more in a part of the runs."""
-    rng = np.random.default_rng(seed)
-    rows = rng.laplace(size=(n, 3)) + np.array([shift, 0.0, 0.0])
-    rows[rng.random(n) < 0.3, 2] = np.nan
-    return rows
-
-
-def tally_of(cuts, x, y):
-    n10, n11, n01, n00 = cells_of([cuts.event], x, y)[:, 0].tolist()
-    table = np.bincount(cuts.cell_of(x) * cuts.cells + cuts.cell_of(y), minlength=cuts.cells**2)
-    return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
-
-
-def flags_of(chances, n=60_000, seed=1):
-    """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
-    rng = np.random.default_rng(seed)
-    return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
-
-
-def some_of(sample, members):
-    return OutcomeSet(sample.outcomes[np.random.default_rng(members).permutation(1024)[:members]])
-
-
-DIFFERENCE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1))
-SHIFTED = [rows_of(1.0), rows_of(0.0), rows_of(1.0, seed=2), rows_of(0.0, seed=3)]
-FLAGS = [flags_of(chances, seed=seed) for seed in (1, 3) for chances in ((0.5, 0.5), (0.6, 0.4))]
-FLAGS[3][:5] = 7.0  # an outcome that the sample does not show
-
-
-@pytest.mark.parametrize(
-    ("rows", "event"),
-    [
-        (SHIFTED, Interval(coordinate=0, low=0.5)),
-        (SHIFTED, Interval(coordinate=2, high=-0.25)),
-        (SHIFTED, Interval(coordinate=1, low=-1.0, high=0.5)),
-        (SHIFTED, Outside(interval=Interval(coordinate=2, low=-1.0, high=1.5))),
-        (SHIFTED, ScoreThreshold([0, 1], [[0.0, 1.0], [0.5]], [[-0.5, 0.25, 1.0, 0.0], [0.1, -0.1, 0.0]], 0.2)),
-        (SHIFTED, DIFFERENCE),
-        (FLAGS, 1), (FLAGS, 3), (FLAGS, 400),
-    ],
-)  # fmt: skip
-def test_a_table_gives_the_rates_of_every_interval_and_set_of_outcomes(rows, event):
-    """Cut by a sample, counted in other runs."""
-    sample, (x, y) = sample_of(*rows[:2]), rows[2:]
-    event = some_of(sample, event) if isinstance(event, int) else event
-    cuts = cuts_around(event, sample)
-    assert cuts.cells < 128
-    tally = tally_of(cuts, x, y)
-    assert np.array_equal(cuts.inside[cuts.cell_of(x)], event.contains(x))
-    best, chosen = cuts.best(tally, OBJECTIVE)
-    for found, estimate in ((event, cuts.estimate(event, tally)), (best, cuts.estimate(best, tally)), (best, chosen)):
-        a, b = found.contains(x), found.contains(y)
-        assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
-
-
-def test_of_intervals_that_show_the_same_one_with_one_end_is_chosen():
-    """Laplace noise: each interval beyond the larger mean has the likelihood ratio e^ε; the luckiest has more."""
-    cuts = cuts_around(Interval(coordinate=0, low=2.0, high=2.5), sample_of(rows_of(1.0), rows_of(0.0)))
-    event, _ = cuts.best(tally_of(cuts, rows_of(1.0, seed=4), rows_of(0.0, seed=5)), OBJECTIVE)
-    assert (event.low == -np.inf) != (event.high == np.inf)
-
-
-def test_two_ends_are_chosen_where_one_shows_little():
-    rng = np.random.default_rng(6)
-
-    def rows(inside):
-        values = rng.uniform(0, 1, (60_000, 1))
-        moved = rng.random(60_000) < inside
-        values[moved] = rng.uniform(0.4, 0.5, (np.count_nonzero(moved), 1))
-        return values
-
-    cuts = cuts_around(Interval(coordinate=0, low=0.4), sample_of(rows(0.2), rows(0.02)))
-    event, estimate = cuts.best(tally_of(cuts, rows(0.2), rows(0.02)), OBJECTIVE)
-    assert 0.35 < event.low < event.high < 0.55
-    assert estimate.p > 2 * estimate.q
-
-
-def test_where_one_value_holds_most_runs_edges_lie_between_the_others():
-    """Half a per cent of the runs has a number, all others 0: quantiles of all runs are 0."""
-    x, y = rows_of(1.0), rows_of(0.0)
-    for rows in (x, y):
-        rows[np.random.default_rng(7).random(len(rows)) < 0.995, 0] = 0.0
-    edges = cuts_around(Interval(coordinate=0, low=2.0), sample_of(x, y)).edges
-    assert np.count_nonzero(edges > 0) > 20
-    assert np.count_nonzero(edges < 0) > 10
-
-
-def test_other_events_have_no_such_edges():
-    sample = sample_of(rows_of(1.0), rows_of(0.0))
-    assert cuts_around(Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0))), sample) is None
 
 
 @pytest.mark.campaign
@@ -147,21 +48,3 @@ def test_a_rare_interval_of_plain_python_is_placed_as_well_as_there_are_runs(see
     best = max(growth(low, np.inf, ((1, CLASSICAL), (0, CLASSICAL))) for low in np.linspace(0.8, 1.4, 61))
     laws = [(sum(side), CLASSICAL) for side in found.pair.sides]
     assert growth(found.event.low, found.event.high, laws) > 0.75 * best
-
-
-@pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_where_no_edge_is_finite_there_is_nothing_to_cut(value):
-    """As where a mechanism returns infinity or nothing."""
-    sample = sample_of(*np.full((2, 64, 1), value))
-    assert cuts_around(Interval(coordinate=0, low=np.inf), sample) is None
-
-
-@pytest.mark.campaign
-def test_of_a_thousand_outcomes_the_best_is_chosen_by_the_runs_of_a_table():
-    """The log-ratio of ⊥⊥⊥⊥⊥⊤⊤⊤⊤⊤ is 10·log(.53/.47) = 1.20, that of the next ten 0.96; errors at 2·10⁶ runs: 0.035."""
-    sides = (0.47, 0.53), (0.53, 0.47)
-    sample = sample_of(flags_of(sides[0]), flags_of(sides[1], seed=2))
-    cuts = cuts_around(OutcomeSet(sample.outcomes[:1]), sample)
-    x, y = flags_of(sides[0], 2_000_000, seed=3), flags_of(sides[1], 2_000_000, seed=4)
-    event, _ = cuts.best(tally_of(cuts, x, y), OBJECTIVE)
-    assert event == OutcomeSet([[0.0] * 5 + [1.0] * 5])

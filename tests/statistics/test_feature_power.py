@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.events import FeatureEvent, ScoreThreshold
-from dpwitness.search.learners import Scans, Statistics, bit_families, learn_events, register_learner, selection
-from dpwitness.search.learners.additive_score import AdditiveScores
-from dpwitness.search.objectives import BoundAt
-from dpwitness.search.samples import sample_of
+from dpwitness.events import FeatureEvent
+from dpwitness.search.learners import Scans, Statistics, selection
 from running import scaled, with_all_seeds
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
@@ -121,27 +118,6 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
 
 
-def hidden_bit(keep):
-    return mechanism_of(lambda rng, bits: bits + rng.laplace(0, 3, len(bits)), keep)
-
-
-@pytest.mark.campaign
-def test_low_bits_of_a_float_are_looked_at_where_asked_for(monkeypatch):
-    def answer(rng, data, size):
-        """1-DP in real arithmetic; a float shows on which side of 1 the noise began (Mironov 2012)."""
-        return data[0] + rng.laplace(0, 1, size)
-
-    assert isinstance(dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS), dpw.NotRefuted)
-    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
-    register_learner(Statistics(bit_families))
-    verdict = dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS)
-    assert isinstance(verdict, dpw.Violation)
-    assert "multiple of 2^−5" in str(verdict.witness.description)
-    for seed in range(max(scaled(20), 3)):
-        assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
-        assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
-
-
 @pytest.mark.campaign
 def test_the_one_pair_of_many_that_a_feature_tells_apart_is_found():
     """Quick looks rank the pairs: 1 of 24 leaks, and 4 go on."""
@@ -154,70 +130,6 @@ def test_the_one_pair_of_many_that_a_feature_tells_apart_is_found():
     relation = dpw.pairs(*((row.tolist(), [0.0] * 24) for row in inputs))
     verdict = dpw.check(mechanism, neighbours=relation, seed=1, claim=1.0, search_runs=24_000, runs=8_000)
     assert isinstance(verdict, dpw.Violation)
-
-
-BOUND = BoundAt(planned=20_000_000, log_threshold=math.log(10))
-
-
-def together(rng, runs):
-    """Twenty answers that each move by 1/200 of their noise: one alone shows ε = .005, at least 16 of 20 show .063."""
-    entries = rng.laplace(0, 200, (runs, 20))
-    return 1 + entries, entries
-
-
-def apart(rng, runs):
-    """The same, each answer around a value of its own and every other one moved down: no count of them shows it."""
-    signs, entries = np.where(np.arange(20) % 2, 1, -1), rng.laplace(0, 200, (runs, 20))
-    return signs * (1 + entries) + 1e4 * np.arange(20), signs * entries + 1e4 * np.arange(20)
-
-
-def running_sums(rng, runs):
-    """Sums of ten answers of which each moves by 1/10 of its noise: all ten rises above 1 show ε = 1, a sum half."""
-    entries = rng.laplace(0, 10, (runs, 10))
-    return np.cumsum(1 + entries, axis=1), np.cumsum(entries, axis=1)
-
-
-def best_shown(outcomes, seed, runs):
-    """The largest log ratio that a learned event shows in fresh runs, two standard errors lower, and the event."""
-    rng = np.random.default_rng(seed)
-    found = learn_events(*outcomes(rng, runs), BOUND, most=6)
-    x, y = outcomes(rng, 60_000)
-    shown = []
-    for one in found:
-        a, b = (one.event.contains(side) for side in ((y, x) if one.swapped else (x, y)))
-        p, q = a.mean(), b.mean()
-        if q > 0:
-            error = math.sqrt((p + q - 2 * (a & b).mean()) / len(x)) / q
-            shown.append((math.log(p / q) - 2 * error if p > 0 else -math.inf, one.event))
-    return max(shown, key=lambda item: item[0])
-
-
-#: Runs that are searched, and what is shown at least: five times what one answer shows, or more than any sum does.
-WEAK = {
-    "together": (together, 20_000, 0.03),
-    "running sums": (running_sums, 40_000, 0.6),
-    "apart": (apart, 20_000, 0.025),
-}
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", WEAK)
-def test_what_all_entries_together_show_is_learned(name):
-    outcomes, runs, least = WEAK[name]
-    shown, event = best_shown(outcomes, 1, runs)
-    assert shown > least
-    assert isinstance(event, ScoreThreshold if name == "apart" else FeatureEvent | ScoreThreshold)
-    assert name != "apart" or len(event.coordinates) == 20  # weak entries are summed, not left out
-
-
-def test_a_weak_score_of_noise_alone_is_seldom_tried():
-    rng = np.random.default_rng(1)
-    tried = sum(
-        bool(list(AdditiveScores().propose(sample_of(*rng.random((2, 2_000, 6))), BOUND, thorough=True)))
-        for _ in range(60)
-    )
-    # Each of three levels is two standard deviations above its mean with probability .045, and noise is estimated.
-    assert tried <= 22  # binom.isf(1e-4, 60, 0.17)
 
 
 #: The answers, the true ε, and what the bound reaches at least with 2·10⁷ runs.

@@ -29,7 +29,7 @@ from dpwitness.evidence.profile_band import (
     detectable_delta,
     lower_means,
 )
-from dpwitness.report.plots import claimed_delta, claimed_power, claimed_powers
+from dpwitness.report.plots import claimed_delta
 from dpwitness.results.profile import profile_from_json
 from truth import gaussian_delta
 
@@ -163,13 +163,6 @@ def test_a_claim_that_holds_lies_inside_and_one_that_does_not_outside(true, fals
     assert max(line.outside(false) for line in lines) > 0
 
 
-def test_a_pure_claim_is_outside_of_the_band_of_another_epsilon():
-    """Randomised response of ε = 1: p/q = e."""
-    q = 1 / (1 + math.e)
-    line = BandLine(slope=1.0, difference=1 - 2 * q - 1e-4, q_low=q - 1e-4, q_high=q + 1e-4)
-    assert line.outside(ApproxDP(0.99)) > 0 >= line.outside(ApproxDP(1.0))
-
-
 @pytest.fixture(scope="module")
 def found():
     return dpw.profile(
@@ -275,21 +268,6 @@ def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     assert first["events"] == second["events"]
 
 
-@pytest.mark.campaign
-def test_few_runs_of_plain_python_give_an_honest_band():
-    def responded(rng, data):
-        return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
-
-    with pytest.warns(dpw.SlowMechanism):
-        found = dpw.profile(
-            responded, claim=1.0, neighbours=[([True], [False])], runs=3_000, search_runs=200, seed=1, workers=1
-        )
-    truth = (math.e - np.exp(GRID)) / (1 + math.e)  # of one event and of its complement
-    assert np.all(found.delta(GRID) <= np.maximum(truth, 0))
-    assert found.delta(0.0) > truth[0] - 6 / math.sqrt(3_000)
-    assert not found.refuted
-
-
 def unclaimed(rng, data):
     return data[0] == (rng.random() < 0.75)
 
@@ -323,12 +301,3 @@ def test_the_picture_of_a_claim_with_corners_is_exact(epsilon, delta):
     truth = np.maximum(1 - q - np.exp(at) * q, delta)
     assert claimed_delta(ApproxDP(epsilon, delta), at) == pytest.approx(truth, abs=1e-12)
     assert claimed_delta(TradeOff([(0.0, 1 - delta), (q, q), (1 - delta, 0.0)]), at) == pytest.approx(truth, abs=1e-12)
-
-
-@pytest.mark.parametrize("claim", [ApproxDP(1.05), ApproxDP(3.05, 0.01), GaussianDP(1.0)])
-def test_the_picture_draws_no_smaller_power_than_a_claim_allows(claim):
-    rates = np.linspace(0.0, 1.0, 20_001)
-    allowed = np.array([claimed_power(claim, float(rate)) for rate in rates])
-    drawn = np.interp(rates, *claimed_powers(claim))
-    assert np.all(drawn >= allowed - 1e-12)
-    assert np.all(drawn <= allowed + 2e-3)
