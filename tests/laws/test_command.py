@@ -85,13 +85,6 @@ def test_a_program_that_keeps_its_noise_is_refused():
         dpw.check(program, **{**CHECKED, "claim": 0.1, "runs": 20_000, "search_runs": 4_000})
 
 
-def test_long_inputs_are_sent_once_for_several_runs():
-    body = "print(request['runs'])"
-    assert said(body, n=6)[:, 0].tolist() == [1.0] * 6
-    assert said(body, n=6, data=[0.5] * 1_000)[:, 0].tolist() == [5.0] * 5 + [1.0]
-    assert said(body, n=6, batch=4)[:, 0].tolist() == [4.0] * 4 + [2.0] * 2
-
-
 #: What is written in a line, besides what `json.dumps` writes.
 OUTCOMES = {
     "-0": -0.0, "[0, -0]": [0.0, -0.0], "-0.5e-3": -0.5e-3, "-Infinity": -math.inf, '"\\u00e9"': "é", ' 3\t': 3,
@@ -126,10 +119,6 @@ INPUTS = [
 def test_inputs_as_json(value, sent):
     line = programs.request_line(served("print(1)").write_input(value), 2, 7)
     assert json.loads(line) == {"input": sent, "runs": 2, "seed": 7}
-
-
-def test_nan_is_sent():
-    assert served("print(1)").write_input([math.nan]) == b"[NaN]"
 
 
 ITSELF = []
@@ -242,14 +231,6 @@ def test_an_error_is_reported_in_one_form_and_between_other_outcomes():
     rows = said("print(json.dumps({'error': 'no records'} if calls % 3 == 0 else 0.5))", n=6, errors="outcome")
     assert sorted(rows[:, 0]) == [exception_code("no records")] * 2 + [0.5] * 4
     assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
-
-
-def test_long_outcomes_are_not_made_twice_where_no_seed_repeats_them():
-    mechanism = CommandMechanism(Signature.of(served("print([calls] * (1 + 9 * (calls == 3)))"), {}))
-    rows = mechanism.outcomes([0.0], np.random.default_rng(0), 5)
-    assert rows.shape == (5, 3)  # one value, and what is known of further ones
-    assert rows[2].tolist() == [3.0, 9.0, rows[2, 2]]
-    assert mechanism.run_count == 5
 
 
 def test_at_the_deadline_of_a_check_the_program_is_ended(tmp_path):

@@ -4,7 +4,6 @@ import enum
 import importlib
 import math
 import os
-import re
 import subprocess
 import sys
 import types
@@ -17,30 +16,23 @@ import numpy as np
 import pytest
 from numba import objmode
 
-from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, noise, pairs, profile, replay
-from dpwitness.api.loop import require_agreement, work_on
+from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, profile, replay
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised, SlowMechanism
 from dpwitness.events import Interval
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, TRUE
-from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
 from dpwitness.jit import kernel
 from dpwitness.machine import cache_folder, is_user_owned, private_folder
-from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
 from dpwitness.mechanisms.compiled.compare import Agreement, difference_in_event, difference_in_many, differing
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, rebuilt
-from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import FlatRow, FlatShape
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.noise import laplace
-from dpwitness.problem import Effort, Statement
 from dpwitness.runs import Role, Runner, generator, order
 from running import sample, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
@@ -86,30 +78,6 @@ def test_an_exactly_private_sampler_is_not_accused(sampler, seed):
     """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
     limits = {"seed": seed, "search_runs": 20_000, "runs": 200_000, "alpha": 1e-6}
     assert isinstance(check(sampler, claim=0.5, neighbours=pairs(([0], [1])), **limits), NotRefuted)
-
-
-@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1)])
-def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
-    counts = np.array(draws)
-
-    def drawing(rng, data):
-        total = 0
-        for _ in range(data[0]):
-            total += rng.integers(0, 1 << 31)
-        return total
-
-    rng = generator(9, Role.SEARCH)
-    state = sfc64_state(rng)
-    start = int(state[3])
-    runs = PairedRuns.d_first(Pair(counts[:1], counts[1:]), 1, coupled=True)
-    as_mechanism(drawing, counts[:1]).fill_pair(runs, rng, np.empty((2, 1, 2)))
-    # A word serves two draws of 31 bits.
-    assert int(state[3]) == start + (max(draws) + 1) // 2
-    assert int(state[4]) == 0
-    # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
-    fresh = generator(9, Role.SEARCH)
-    fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
-    assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
 
 
 # The code tested is the code given.
@@ -274,37 +242,7 @@ def test_functions_that_differ_in_one_thing_are_told_apart(make, one, other, mon
     assert second[1]
 
 
-def twice(rng, scale):
-    return 2 * laplace(rng, scale)
-
-
-def with_helpers(rng, data):
-    return data[0] + twice(rng, 0.5) + noise.exponential(rng, 2.0)
-
-
 SCALE = 1.0
-
-
-def test_what_can_be_told_is_kept():
-    class Refusal(ValueError):
-        """Numba knows an exception by its name."""
-
-    def raising(rng, data):
-        if data[0] < 0:
-            raise Refusal
-        return data[0]
-
-    def known(rng, data):
-        return math.exp(np.float64(data[0])) + len(data)
-
-    lazy = numba.njit(lambda value: value * SCALE)
-    # A script may have a generator of the name of a local variable, which a comprehension reads.
-    space = executed("def noisy(rng, data): return [x + rng.random() for x in data]", rng=np.random.default_rng(1))
-    for function in (raising, known, with_helpers, lambda rng, data: lazy(data[0]), space["noisy"]):
-        assert digest(function)[1]
-        assert digest(function) == digest(function)
-    compiled(with_helpers)  # compared with the function as it was given
-    assert isinstance(twice, types.FunctionType)
 
 
 def recursive(rng, n):
@@ -413,10 +351,6 @@ def two_lists(rng, data):
     return [[1.0, 1.0], [x, x]]
 
 
-def number_and_array(rng, data):
-    return 1.0, np.full(2, data[0] + rng.random())
-
-
 def at_times_longer(rng, data):
     x = data[0] + rng.random()
     return [np.ones(2), np.full(3 if x < 0.001 else 2, x)]
@@ -427,26 +361,6 @@ def always_other_lengths(rng, data):
 
 
 BY_POSITION = {"requirements": Requirements(by_position=True)}
-
-
-def test_entries_of_compiled_outcomes_have_the_names_that_they_have_in_python():
-    names = {0: "value 1", 1: "value 2", 2: "value 2, value 1", 3: "value 2, value 2"}
-    assert compiled(number_and_array).places == names
-
-
-@pytest.mark.parametrize(
-    "other", [[[1.0], [1.0, 2.0, 3.0]], [[1.0, 1.0], [2.0]], [[1.0, 1.0], [2.0] * 3], [[1.0, 1.0]], [[1.0, 1.0]] * 3]
-)
-def test_an_outcome_of_other_lengths_is_no_row_of_the_same_entries(other):
-    def rows(*outcomes):
-        written = [FlatRow(OutputTraits()).write(outcome) for outcome in outcomes]
-        width = max(map(len, written))
-        return np.array([[[*row, *[np.nan] * (width - len(row))] for row in written]] * 2)
-
-    first = [[1.0, 1.0], [2.0, 2.0]]
-    shape = FlatShape.of(first)
-    assert shape.fits(rows(first, [[3.0, 4.0], [5.0, 6.0]]))
-    assert not shape.fits(rows(first, other))
 
 
 @pytest.mark.campaign
@@ -644,22 +558,12 @@ def higher(rng, data):
     return 1 + rng.random()
 
 
-NEVER = Interval(coordinate=0, low=5.0, high=6.0)
-
-
 def unchecked():
     """Machine code that is wrong in few runs, which no first runs have shown."""
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
     value_of(mechanism, 0)
     mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
     return mechanism
-
-
-@pytest.mark.parametrize(("counts", "compared"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])
-def test_an_event_is_compared_with_python_where_it_happened_on_either_input(counts, compared):
-    seen = Counts(n10=counts[0], n01=counts[1], n00=15)
-    with pytest.raises(CompiledDisagrees, match="no run with the event was found") if compared else nullcontext():
-        require_agreement(Runner(mechanism=unchecked(), seed=1), PAIR, NEVER, seen)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -702,22 +606,6 @@ def leaks_in_python_alone(rng, data, epsilon):
     return data[0] + rng.laplace(0, 1 / epsilon)
 
 
-def raises_in_python_alone(rng, data):
-    """In one run of 2,000 log 0, −∞ for numba."""
-    return max(math.log(rng.integers(0, 2_000)), 0.0) + data[0]
-
-
-@pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore:divide by zero encountered")
-@pytest.mark.parametrize(
-    ("function", "in_python"), [(leaks_in_python_alone, r"\(0\)"), (raises_in_python_alone, ".*domain error")]
-)
-def test_many_runs_are_compared_for_what_python_alone_does_in_few_of_them(function, in_python):
-    made = compiled(function, epsilon=1.0)
-    found = difference_in_many(made, made.plain, PAIR, stream(1), seconds=30.0)
-    assert re.search(rf"run \d{{2,}} on the input \[.*\] gave .*, in Python: {in_python}", found)
-
-
 @pytest.mark.campaign
 @pytest.mark.parametrize("work", [check, bound, profile])
 def test_a_leak_of_python_alone_is_not_passed_by_machine_code(work, monkeypatch):
@@ -749,21 +637,6 @@ def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters"):
         verdict = check(wrong_where_it_matters, claim=0.5, neighbours=pairs(([0], [1])), **limits)
     assert isinstance(verdict, NotRefuted)
-
-
-def test_a_given_mechanism_runs_as_python_where_its_code_disagrees():
-    tried = []
-
-    def work(problem, runner):
-        tried.append(problem.mechanism)
-        if problem.mechanism.compiled:
-            raise CompiledDisagrees("higher runs as plain Python")
-
-    given = compiled(higher)
-    with pytest.warns(CompiledDiffers):
-        work_on(Statement(mechanism=given, claim=1.0, neighbours=pairs(([0.0], [1.0]))), Effort(workers=1), work)
-    assert tried == [given, given.plain]
-    assert given.plain.cost.seconds_per_run > 0
 
 
 # Nobody else's code is executed.
@@ -851,14 +724,6 @@ def test_a_damaged_or_planted_file_of_the_cache_is_written_anew(own_cache, monke
         monkeypatch.setattr(driver, "DRIVERS", {})
         assert compiled(mechanism)._fill.stats.cache_hits.total() == loads
     assert damage not in [file.read_bytes() for file in kept()]
-
-
-def test_the_private_folder_is_removed_at_the_end(tmp_path):
-    code = "from dpwitness.machine import private_folder; print(private_folder())"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert run.stdout.startswith(str(tmp_path))
-    assert not list(tmp_path.glob("dpwitness-*"))
 
 
 @pytest.mark.campaign

@@ -11,7 +11,6 @@ from scipy.stats import binom, laplace
 
 import dpwitness as dpw
 from dpwitness.api import outputs
-from dpwitness.api.loop import MOST_POINTS, EvidenceCourse
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
 from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
@@ -56,21 +55,6 @@ def test_files_of_version_0_1_0_are_read_and_say_the_same(file):
     if file.stem != "witness":
         assert getattr(result, "course", None) is None
         assert "<svg" in result.to_html()
-
-
-@pytest.mark.parametrize("looks", [1, 2, 63, 64, 65, 1_000, 4_096])
-def test_a_course_is_thinned_while_it_grows_and_its_last_point_is_kept(looks):
-    course = EvidenceCourse()
-    for runs in range(1, looks + 1):
-        course.add(runs, runs / 2)
-    points = course.ending(looks, -1.0)
-    assert len(points) <= MOST_POINTS
-    assert len(points) >= min(looks, MOST_POINTS // 2)
-    assert points[-1] == (looks, -1.0)
-    assert all(log_e == runs / 2 for runs, log_e in points[:-1])
-    gaps = np.diff([runs for runs, _ in points])
-    assert (gaps > 0).all()
-    assert len(set(gaps[:-1].tolist())) <= 1
 
 
 @pytest.mark.campaign

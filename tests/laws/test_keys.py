@@ -21,7 +21,7 @@ from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
-from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
@@ -44,24 +44,6 @@ def returning(outcomes, **more):
 
 
 DAY = datetime.date(2024, 1, 31)
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "dates"),
-    [
-        ([DAY, datetime.datetime(2024, 1, 31, 12)], {"": "s"}),
-        ([np.datetime64("2024-01-31"), np.datetime64("2024-02-01")], {"": "D"}),
-        ([np.datetime64(0, "25s"), np.datetime64("2024-01-31", "ns")], {"": ""}),
-        ([datetime.timedelta(1), np.timedelta64(1, "D")], {}),
-        ([{"n": 5, "at": DAY}, {"at": DAY, "by": pd.Timestamp(0)}], {"key 'at'": "s", "key 'by'": "s"}),
-        ([[7.0, DAY], [DAY, 7.0]], {"value 1": "s", "value 2": "s"}),
-        ([pd.DataFrame({"n": [5], "when": [pd.Timestamp(0)]})] * 2, {"column 'when', row 1": "s"}),
-    ],
-)  # fmt: skip
-def test_it_is_known_where_dates_stand(outcomes, dates):
-    mechanism = returning(outcomes)
-    seen(mechanism, outcomes)
-    assert {mechanism.places.get(c, ""): unit for c, unit in mechanism.dates.items()} == dates
 
 
 NOON = datetime.datetime(2024, 1, 31, 12)
@@ -369,15 +351,6 @@ def test_a_damaged_layout_is_refused(refuted):
             dpw.Witness.from_json({**refuted.witness.to_json(), "entries": entries})
 
 
-def test_outcomes_of_two_kinds_have_columns_of_their_own():
-    for kinds in (([1.0, 2.0], {"a": 1.0}), (1.0, [1.0]), (None, [1.0, 2.0]), (DAY, (5.0, 7.0))):
-        mechanism = returning([])
-        seen(mechanism, kinds)
-        one, other = laid(mechanism, kinds)
-        assert not any(~np.isnan(one) & ~np.isnan(other))
-        assert mechanism.layout is not None
-
-
 def test_runs_that_count_give_no_columns():
     """A row by columns that the first of these runs gave would depend on that run: here all runs before were empty."""
     mechanism = returning([[]] * 8 + [[5.0], 5.0] * 40)
@@ -388,12 +361,3 @@ def test_runs_that_count_give_no_columns():
     x, y = runner(mechanism).sample(PAIR, 8, Role.SEARCH)  # after which there are columns
     assert {entry.name for entry in mechanism.columns.entries} == {"outcome", "value 1"}
     assert x.shape[1] == y.shape[1] == 2
-
-
-def test_columns_grow_and_never_move_an_entry():
-    many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST_COLUMNS)]
-    grown = Columns(many[:1]).extended(many[:3])
-    assert (grown.entries, grown.full) == (tuple(many[:3]), False)
-    full = grown.extended(many)
-    assert (full.entries, full.full) == (tuple(many[:MOST_COLUMNS]), True)
-    assert not grown.extended(many, longest=MOST_COLUMNS).full  # twice as many as the largest outcome has

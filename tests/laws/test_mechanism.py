@@ -5,21 +5,17 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpwitness as dpw
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
+from dpwitness.errors import InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.events import widen
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
-from dpwitness.health import before_search
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.compiled.rows import place
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -82,18 +78,6 @@ def test_outputs_become_rows_compiled_and_in_python_alike():
     assert np.array_equal(rows, [in_python(nested)] * 3, equal_nan=True)
     for function, expected in OUTPUTS:
         assert np.array_equal(in_python(function), [*expected, *[np.nan] * (8 - len(expected))], equal_nan=True)
-
-
-@pytest.mark.campaign
-def test_all_outputs_are_placed_by_compiled_code_as_by_python():
-    functions = [numba.njit(function) for function, _ in OUTPUTS]
-    calls = "".join(f"    lengths[{i}] = place(rows, {i}, 0, f{i}(None, data))\n" for i in range(len(functions)))
-    scope = {"place": place, **{f"f{i}": function for i, function in enumerate(functions)}}
-    exec(f"def placed(rows, lengths, data):\n{calls}", scope)
-    rows, lengths = np.full((len(functions), 8), np.nan), np.zeros(len(functions), np.int64)
-    numba.njit(scope["placed"])(rows, lengths, DATA)
-    assert lengths.tolist() == [len(expected) for _, expected in OUTPUTS]
-    assert np.array_equal(rows, [in_python(function) for function, _ in OUTPUTS], equal_nan=True)
 
 
 def statdp_style(prng, queries, epsilon, sensitivity=1):
@@ -310,18 +294,6 @@ def test_our_warnings_go_by_the_filters_from_before_a_mechanism_ran(users):
             return
         dpw.check(strict, claim=5.0, **few)
     assert [one.category for one in caught] == ([SlowMechanism] if users == "default" else [])
-
-
-def test_an_exception_in_the_first_runs_says_what_counts_exceptions():
-    def stops(data, rng):
-        if rng.random() < 0.2:
-            raise StopIteration(3)
-        return rng.random()
-
-    pair = Pair(data=np.array([0.0]), neighbour=np.array([1.0]))
-    asked = SimpleNamespace(mechanism=PythonMechanism(Signature.of(stops, {})), max_time=60, seed=1)
-    with pytest.raises(MechanismRaised, match=r"StopIteration \(3\) on run .*errors='outcome'"):
-        before_search._draw_series(asked, pair, 1.0)
 
 
 def silent(first=None, *more, **others):

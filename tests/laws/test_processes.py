@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import math
 import os
 import pickle
 import random
@@ -32,9 +31,7 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.memory import is_installed
-from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner, executors
 from dpwitness.runs.elsewhere import (
@@ -42,7 +39,6 @@ from dpwitness.runs.elsewhere import (
     CannotSend,
     Dispatcher,
     FirstRuns,
-    SentMechanism,
     dumped,
     execute,
 )
@@ -51,7 +47,6 @@ from elsewhere import Elsewhere, away, finished
 from running import interpreted, last, runner, sampled, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
-PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
@@ -106,18 +101,6 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     own = OutputTraits(dates={(): "D", (("value", (1.0,)),): "s"})
     own.adopt(OutputTraits(dates={(("value", (1.0,)),): "D"}))
     assert own.dates == {(): "D", (("value", (1.0,)),): ""}
-
-
-@pytest.mark.campaign
-def test_that_a_run_changed_its_input_elsewhere_is_known_here():
-    """Shards of large inputs follow from it, and with them what a seed gives."""
-    pair = pairs(([0.0] * 300_000, [0.0] * 300_001)).given[0]
-    mechanism = interpreted(elsewhere.writing, pair, shard=32)
-    mechanism.copies = False  # whether the first runs changed theirs is luck
-    large = mechanism.shard_of(pair)
-    away(mechanism).sample(PAIR_OF_LISTS, 4_000, Role.SEARCH)
-    assert mechanism.copies
-    assert mechanism.shard_of(pair) == 32 < large
 
 
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
@@ -247,37 +230,6 @@ def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed
     assert why is None or why in there.notes[0]
 
 
-def test_in_how_many_orders_the_first_runs_of_a_mechanism_can_stand():
-    values = iter([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0])  # D and D′ in turn: 0, 0, 1, 1 and 0, 1, 2, 2
-    mechanism = PythonMechanism(Signature.of(lambda data: next(values), {}))
-    few = SentMechanism(mechanism=mechanism, pair=PAIR, runs=4, seed=3, sender="")
-    assert few.first_runs().orders == pytest.approx(math.log(6) + math.log(12))
-    assert SentMechanism.of(python(elsewhere.largest), PAIR, 3).first_runs().orders == 0
-    many = SentMechanism.of(python(elsewhere.own_entropy), PAIR, 3)
-    assert many.first_runs().orders == pytest.approx(2 * math.log(math.factorial(many.runs)))
-
-
-class Idle(Elsewhere):
-    """A pool whose workers have to be started first."""
-
-    eager = False
-
-
-@pytest.mark.parametrize(
-    ("start_seconds", "seconds_per_run", "left", "sent"),
-    [(0.01, 0.01, 1e6, True), (math.inf, 0.01, 1e6, False), (0.01, 0.01, 0.035, False), (0.01, 1e-9, 1e6, False)],
-)
-def test_processes_are_started_where_they_save_time(start_seconds, seconds_per_run, left, sent, monkeypatch):
-    """Once runs here took as long as that; not for the last seconds, nor for what is done before it is sent."""
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START_SECONDS", start_seconds)
-    mechanism, place = python(elsewhere.slow), Idle()  # a shard takes 0.06 s
-    mechanism.cost = replace(mechanism.cost, seconds_per_run=seconds_per_run)
-    there = away(mechanism, place, deadline=SimpleNamespace(left=left, patience=60.0, closed=False))
-    assert counted(there, 200) == counted(runner(mechanism), 200)
-    assert [first > 0 for first, _ in place.portions[:1]] == [True] * sent
-    assert there.beside == 1 + (start_seconds < 1)
-
-
 def test_a_user_s_code_is_sent_by_value_and_installed_code_by_name(tmp_path):
     file = tmp_path / "elsewhere_of_a_user.py"
     file.write_text("SCALE = 2.0\ndef noisy(rng, data):\n    return data[0] + rng.laplace(0, SCALE)\n")
@@ -297,16 +249,6 @@ def test_what_is_installed_is_so_by_any_path(tmp_path):
     assert is_installed(str(tmp_path / "linked" / "json" / "decoder.py"))
     assert is_installed(str(tmp_path / "site-packages" / "other.py"))
     assert not is_installed(str(tmp_path / "json" / "decoder.py"))
-
-
-def test_large_inputs_are_written_once_and_no_task_carries_them():
-    content = Processes(2).publish(bytes(1_000_000))
-    task = pickle.dumps(content)
-    assert len(task) < 1_000
-    path = pickle.loads(task)
-    assert path.read_bytes() == bytes(1_000_000)
-    del content
-    assert not path.exists()  # nothing here can send it any more
 
 
 @pytest.mark.parametrize(

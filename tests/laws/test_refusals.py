@@ -49,14 +49,6 @@ def test_what_numba_says_today_is_understood(function, why):
     assert "\n" not in told
 
 
-def test_colours_in_numba_s_message_hide_nothing():
-    """Where colorama is installed numba writes in colours."""
-    plain = "Failed in nopython mode\n\nUntyped global name 'doubled': Cannot determine Numba type of it"
-    coloured = "".join(f"\x1b[1m{part}\x1b[0m" for part in plain.partition("Untyped"))
-    assert reason(coloured) == reason(plain)
-    assert reason("") == "no reason given"
-
-
 def test_what_numba_says_of_a_call_within_a_run_is_told_without_its_pipeline():
     @numba.njit
     def least(value):

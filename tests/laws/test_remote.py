@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -40,7 +39,7 @@ from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -238,13 +237,6 @@ def test_arrays_pass_with_and_without_numpy(at, array, bare):
     assert row(passed) == row(array.tolist() if bare else array)
 
 
-@pytest.mark.campaign
-def test_tables_pass(at):
-    table = pd.DataFrame({"a": range(5), "t": list("vwxyz")}, index=list("abcde"))
-    for rows in (table[::2], table[2:], table):
-        assert at("frame", sys.executable)(rows).to_dict() == rows.assign(b=1).to_dict()
-
-
 def test_this_package_is_not_on_the_path_of_the_function(at):
     assert not any("dpwitness" in folder for folder in at("paths", sys.executable)(0))
 
@@ -300,20 +292,6 @@ def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
     with pytest.raises(MechanismTimeout, match="in time"):
         dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
     assert not child.running
-
-
-def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
-    """The time may be over while an interpreter is started."""
-    mechanism = RemoteMechanism(Signature.of(at("drawn"), {}))
-    begun = RemoteFunction.child
-
-    def late(remote):
-        mechanism.release()
-        return begun(remote)
-
-    monkeypatch.setattr(RemoteFunction, "child", late)
-    with pytest.raises(MechanismTimeout):
-        mechanism.outcomes(DATA, np.random.default_rng(0), 1)
 
 
 def test_a_new_process_is_a_new_interpreter(at):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 import threading
 import time
 from collections import Counter
@@ -28,7 +27,6 @@ from dpwitness.events import (
     Outside,
     ScoreThreshold,
     is_partition,
-    stack,
 )
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
@@ -37,8 +35,8 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import Role, Runner, default_workers, generator, order
-from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
+from dpwitness.runs import Role, Runner, generator
+from dpwitness.runs.shards import BLOCK_NUMBERS, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
 from running import confirm, last, ordered, runner, sample
@@ -50,35 +48,6 @@ EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
 
 def svt(epsilon=0.7):
     return as_mechanism(load("svt"), PAIR.data, epsilon=epsilon)
-
-
-def coins_of_any_number(rng, data):
-    coins = np.empty(rng.integers(0, 5))
-    for i in range(len(coins)):
-        coins[i] = rng.random() < 0.5 + 0.1 * data[0]
-    return coins
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    "event",
-    [
-        OutcomeSet([[0, 1]]),  # and nothing behind it
-        OutcomeSet([[]]),
-        OutcomeSet([[k] for k in (0, 1)] + [[k, 0] for k in (0, 1)] + [[0, 0, 1], [0, 1, 1]]),  # by its table
-        Interval(coordinate=1, low=1.0),
-        Outside(interval=Interval(coordinate=2, high=1.0)),
-        Interval(coordinate=7, low=0.0),
-    ],
-)
-def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event):
-    pair = pairs(([0], [1])).given[0]
-    mechanism = as_mechanism(coins_of_any_number, pair.data)
-    runs = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
-    _, rows, _ = OutcomeRows(**runs, width=8)(0)
-    (counts,) = last(confirm(mechanism, pair, [event], seed=3, runs=2_000))
-    assert counts == cells_of(event, *rows)
-    assert EventCells.width_for(mechanism, [event]) == event.width + 1
 
 
 def cells_of(event, x, y):
@@ -119,13 +88,6 @@ def test_every_kind_of_event_needs_no_more_than_its_width_and_an_entry_behind_it
             assert np.array_equal(event.contains(rows), event.contains(narrow)), event
             if is_partition(event):
                 assert np.array_equal(event.cell_of(rows), event.cell_of(narrow)), event
-
-
-def test_compiled_runs_refuse_a_generator_that_is_no_sfc64():
-    """Its words would be read from memory that is laid out otherwise."""
-    runs = PairedRuns.d_first(PAIR, 2, coupled=False)
-    with pytest.raises(TypeError, match="compiled runs need an SFC64 generator, not PCG64"):
-        svt().fill_pair(runs, np.random.default_rng(0), np.empty((2, 2, 10)))
 
 
 def test_no_role_is_another_or_another_with_a_number_behind_it():
@@ -225,12 +187,6 @@ def test_a_check_in_epochs_draws_no_stream_twice(asked):
     assert len({key[2] for key in evidence if key[1] is Role.EPOCH}) > 3  # pairs: one raised, and some are variations
 
 
-def test_rows_of_several_rounds_are_kept_together():
-    none, narrow, wide = np.empty((0, 7)), np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])
-    assert np.array_equal(stack([none, narrow, wide]), [[1, math.nan], [2, math.nan], [3, 4]], equal_nan=True)
-    assert np.array_equal(stack([narrow, none]), narrow)
-
-
 class Recorded(Mechanism):
     """Says which runs it was asked for, in which blocks."""
 
@@ -248,17 +204,6 @@ class Recorded(Mechanism):
         self.blocks.append((runs.start, rows.shape[1]))
         rows[:] = 1.0
         return self.width
-
-
-@pytest.mark.parametrize(("width", "runs", "most"), [(40, 250_001, BLOCK_NUMBERS // 40), (10_000, 150, 64), (1, 3, 3)])
-def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, runs, most):
-    """The numbers of runs stand in messages, and what compiled and plain code are compared on is found by them."""
-    mechanism = Recorded(width)
-    (counts,) = last(confirm(mechanism, PAIR, [Interval(coordinate=0, low=0.5)], seed=1, runs=runs))
-    assert counts == Counts(n11=runs)
-    starts, sizes = zip(*mechanism.blocks, strict=True)
-    assert starts == (0, *itertools.accumulate(sizes[:-1]))
-    assert (sum(sizes), max(sizes) <= most) == (runs, True)
 
 
 class Widening(Recorded):
@@ -413,28 +358,6 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
     assert not any(thread.is_alive() for thread in THREADS)
 
 
-def test_a_tally_that_finishes_some_shards_in_time_is_taken_where_that_is_enough():
-    late = SimpleNamespace(map=lambda *_: iter([np.array([[3, 1, 2, 4]]), None]))
-    made = Runner(mechanism=Recorded(1), seed=1, pool=late)
-    assert made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH, partial_too=True)[0].n10 == 3
-    with pytest.raises(MechanismTimeout, match="search"):
-        made.tallies(PAIR, [Interval(coordinate=0)], 50, Role.SEARCH)
-
-
-def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypatch):
-    made = Runner(mechanism=svt(), seed=1, workers=3, max_time=100.0)
-    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
-    assert made.deadline is made.searching().deadline is None
-    whole, half = made.restarted(), made.restarted().searching()
-    assert (whole.deadline.left, half.deadline.left) == (100.0, 50.0)
-    assert (half.alone().deadline, half.alone().workers) == (None, 1)
-    assert 100.0 < whole.seconds_until_due == half.seconds_until_due < 110.0  # questions to a result end before 10 s
-    betting = whole.betting(0.25)  # what begins in three quarters of the time is waited for to its end
-    assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (100.0, False, False)
-    monkeypatch.setattr(time, "monotonic", lambda: 85.0)
-    assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (20.0, True, False)
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     """Else a run of D′ that takes long, and tells against a bet, is left out, and what was won before is bet again."""
@@ -457,16 +380,6 @@ def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     assert 99.0 in np.concatenate([x, y])
     _, x, _, _ = betting.epoch(pair, EVENTS[1:], 32, 0, 1)
     assert len(x) == 0
-
-
-def test_by_default_there_are_as_many_workers_as_cores_that_may_be_used(monkeypatch):
-    assert Runner(mechanism=svt(), seed=1).workers == default_workers() >= 1
-    if hasattr(os, "sched_getaffinity"):
-        assert default_workers() == len(os.sched_getaffinity(os.getpid()))
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    for cores, workers in ((7, 7), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert default_workers() == workers
 
 
 def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():
@@ -507,13 +420,6 @@ def test_counts_of_a_stopped_check_are_a_prefix():
         assert (type(first), first.runs) == (Counts, runs)
         mechanism.shard = runs
         assert first == next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=runs, workers=1))[0]
-
-
-@pytest.mark.parametrize("runs", [0, 1, 7, 64, 65, 1000])
-def test_which_side_comes_first_is_read_from_the_bytes_of_the_stream(runs):
-    drawn = generator(5, Role.ORDER, *Role.CONFIRM.value, 3).bytes(-(-runs // 8))
-    bits = np.unpackbits(np.frombuffer(drawn, np.uint8), count=runs)
-    np.testing.assert_array_equal(order(5, Role.CONFIRM, 3, runs=runs), bits)
 
 
 @pytest.mark.parametrize("coupled", [True, False])

@@ -6,63 +6,17 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api.epochs import LEADING_EPOCHS, LEADING_RUNS, epochs_of
-from dpwitness.problem import Effort
 from dpwitness.search.sensitivity import (
-    LARGEST_SHIFT,
     LEADING_PAIRS,
     REFERENCE_RUNS,
     by_sensitivity,
     measurable,
     measured_sensitivities,
-    sensitivity_per_scale,
 )
 from running import prepare
 
 #: NOISE is Laplace noise of scale 1, shape (runs, entries).
 NOISE = np.random.default_rng(0).laplace(size=(REFERENCE_RUNS, 3))
-#: The mean difference of two numbers with this noise.
-UNIT = np.abs(np.diff(NOISE, axis=0)).mean(axis=0)
-
-
-def shifted(shift, scale):
-    """The sensitivity of outcomes whose noise has a scale on both sides, and whose values differ by `shift`."""
-    x = 7.0 + scale * NOISE[:2]
-    return sensitivity_per_scale(x, x + shift, 3.0 * NOISE)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
-def test_a_shift_is_measured_in_scales_of_the_noise_of_its_entry(scale):
-    assert shifted(np.array([2.0 * scale, 0.0, 0.0]), scale) == pytest.approx(2 / UNIT[0])
-    both = shifted(np.array([2.0 * scale, 0.0, -0.5 * scale]), scale)
-    assert both == pytest.approx(2 / UNIT[0] + 0.5 / UNIT[2])
-
-
-def test_the_smaller_noise_of_both_sides_counts_and_the_ratio_of_scales_less_one_is_added():
-    x, y = NOISE[:2, :1], 10 + 0.5 * NOISE[:2, :1]
-    apart = np.abs(x - y).min() / (0.5 * UNIT[0]) + 1
-    assert sensitivity_per_scale(x, y, NOISE[:, :1]) == pytest.approx(apart)
-    assert sensitivity_per_scale(y, x, NOISE[:, :1]) == pytest.approx(apart)
-
-
-def test_equal_outcomes_and_rounding_show_no_sensitivity():
-    x = 1e6 + NOISE[:2]
-    assert sensitivity_per_scale(x, x, NOISE) == 0
-    assert sensitivity_per_scale(x, x * (1 + 1e-15), NOISE) == 0
-
-
-def test_an_entry_without_noise_counts_as_the_largest_shift():
-    constant = np.zeros((2, 1))
-    assert sensitivity_per_scale(constant, constant + 1, np.zeros((REFERENCE_RUNS, 1))) == LARGEST_SHIFT
-    assert sensitivity_per_scale(constant, constant + 1, NOISE[:, :1]) == LARGEST_SHIFT
-
-
-def test_an_absent_entry_counts_as_one_if_it_is_absent_on_one_side():
-    x = np.zeros((2, 2))
-    absent = np.array([[0.0, np.nan], [0.0, np.nan]])
-    assert sensitivity_per_scale(x, absent, np.zeros((REFERENCE_RUNS, 1))) == 1
-    assert sensitivity_per_scale(absent, absent, np.zeros((REFERENCE_RUNS, 3))) == 0
-    assert sensitivity_per_scale(x[:, :1], x, NOISE[:, :2]) == 1
 
 
 def weighted(rng, data):
@@ -107,16 +61,6 @@ def test_the_order_is_as_given_where_all_pairs_are_alike_or_no_pair_can_be_run()
         assert (ordered.pairs, ordered.leading) == (pairs[:3], 0)
 
 
-def test_no_pair_leads_where_its_sensitivity_is_near_the_median():
-    for weight, leading in ((1.4, 0), (1.6, 2)):
-
-        def mechanism(rng, data, weight=weight):
-            return sum(weight if value == 9 else 1.0 for value in data) + rng.laplace()
-
-        pairs, runner = runner_of(mechanism, pairs_of(1, 2, 9, 3), outcome=float)
-        assert by_sensitivity(iter(pairs), runner, 4, LEADING_PAIRS).leading == leading
-
-
 def test_measuring_ends_in_time_and_leaves_the_order():
     def slow(rng, data):
         if 9 in data:
@@ -138,38 +82,6 @@ def test_mechanisms_whose_draws_do_not_repeat_are_not_measured():
     assert measurable(runner.mechanism)
     problem, _ = prepare(own_draws, epsilon=1.0, neighbours=dpw.pairs(([1], [2])), outcome=float, workers=1)
     assert not measurable(problem.mechanism)
-
-
-def test_unusual_pairs_are_measured_too_and_the_other_pairs_join_later():
-    def counted(rng, data):
-        """A count, whose noise has a fifth of the scale from 500 on."""
-        return float(data[0] + rng.laplace(0.0, 0.2 if data[0] >= 500 else 1.0))
-
-    problem, runner = prepare(counted, epsilon=1.0, neighbours=dpw.queries(1), outcome=float, workers=1, seed=1)
-    epochs = epochs_of(problem, runner, Effort(runs=20_000), ())
-    assert 1 <= len(epochs.courses) <= LEADING_PAIRS
-    assert max(float(side[0]) for side in epochs.courses[0].pair.sides) >= 500
-    assert len({course.pair.key for course in (*epochs.courses, *epochs.later)}) == epochs.numbered
-    assert len(epochs.courses) + len(epochs.later) < epochs.places
-    assert epochs.wealth.unused == 2 * (epochs.places - len(epochs.courses))
-
-
-def test_the_other_pairs_join_after_three_epochs_of_each_leading_pair():
-    def wide(rng, data):
-        """A sum with enough noise for weights of 1; the value 9 has a weight of 2."""
-        return sum(2.0 if value == 9 else 1.0 for value in data) + rng.laplace(scale=5.0)
-
-    neighbours = dpw.pairs(*pairs_of(1, 2, 9, 3))
-    problem, runner = prepare(wide, epsilon=1.0, neighbours=neighbours, outcome=float, workers=1, seed=1)
-    epochs = epochs_of(problem, runner, Effort(runs=40_000), ())
-    assert (len(epochs.courses), len(epochs.later)) == (2, 2)
-    least = epochs._least_of_epoch
-    assert least >= LEADING_RUNS  # so that epochs decide, not runs
-    epochs.bet(2 * LEADING_EPOCHS * least)
-    assert len(epochs.later) == 2
-    epochs.bet(epochs.runs + 1)
-    assert len(epochs.courses) == 4
-    assert not epochs.later
 
 
 def costly(rng, data):

@@ -10,12 +10,9 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised
-from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.sql import SqlMechanism, quoted, rows_of
-from dpwitness.neighbours import Pair
-from running import stream
 
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
 
@@ -190,24 +187,6 @@ def test_a_result_without_end_is_refused():
     endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
     with pytest.raises(InvalidOutcome, match="10000 rows"):
         memory(endless)([])
-
-
-def test_rows_are_inserted_and_rolled_back_for_each_run():
-    statements = []
-
-    def watched():
-        connection = connected()
-        connection.set_trace_callback(statements.append)
-        return connection
-
-    mechanism = as_mechanism(dpw.sql(watched, "SELECT max(x) FROM people", table="people"), PEOPLE)
-    statements.clear()
-    runs = PairedRuns.d_first(Pair(PEOPLE, PEOPLE[:1]), 100, coupled=True)
-    mechanism.pair_outcomes(runs, stream(1))
-    assert sum("INSERT" in one for one in statements) == 400  # three rows, and one
-    assert sum(one == "SELECT max(x) FROM people" for one in statements) == 200
-    assert sum(one == "ROLLBACK" for one in statements) == 200
-    assert not any("COMMIT" in one for one in statements)
 
 
 @pytest.mark.parametrize("raises", [False, True])
