@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import binom, laplace
 
 import dpwitness as dpw
-from dpwitness.api import outputs
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
 from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
@@ -69,19 +68,6 @@ def test_the_course_of_a_check_ends_with_its_evidence_and_follows_from_the_seed(
         assert len(course.evidence) > 1
     assert (again.course, again.log_e_value, again.counts) == (course, found.log_e_value, found.counts)
     assert result_from_json(json.loads(json.dumps(found.to_json()))).course == course
-
-
-@pytest.mark.campaign
-def test_pairs_and_events_are_those_of_the_search():
-    several = dpw.pairs(*(([1, 1], [1 + k, 1]) for k in (1, 2, 3)))
-    found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(6.5), **{**EFFORT, "neighbours": several})
-    assert found.course.pairs >= 3
-    assert found.course.events >= found.course.pairs
-    in_epochs = dpw.check(noisy_sum, epsilon=1.0, search_runs=0, **{**EFFORT, "neighbours": several})
-    assert in_epochs.course.pairs == 3
-    bound = dpw.bound(noisy_sum, epsilon=1.0, **EFFORT)
-    assert bound.course.pairs == 1
-    assert bound.course.evidence == ()
 
 
 @pytest.mark.campaign
@@ -208,15 +194,6 @@ def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
     x = np.zeros((100, 1))
     with pytest.warns(RuntimeWarning, match="no histogram of outcomes: .* raised ZeroDivisionError"):
         assert outputs_of(Told(), Failing(interval=Interval(coordinate=0, low=1.0)), x, x) is None
-
-
-def test_no_runs_are_made_for_a_figure_that_take_more_than_their_share_of_the_time(found, monkeypatch):
-    monkeypatch.setattr(outputs, "SECONDS", 0.0)
-    monkeypatch.setattr(outputs, "SECONDS_SHARE", 0.0)
-    without = violation()
-    assert found.course.outputs is not None
-    assert without.course == replace(found.course, outputs=None)
-    assert (without.counts, without.log_e_value, without.seed) == (found.counts, found.log_e_value, found.seed)
 
 
 GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "on_data": [3, 4],

@@ -184,45 +184,6 @@ def test_a_column_is_read_as_its_values_are(domain, data):
         assert list(map(exact_key, domain.read_all(column))) == list(map(exact_key, one_by_one))
 
 
-@pytest.mark.parametrize("form", ["array", "dataframe", "columns", "list"])
-@pytest.mark.parametrize("domain", [numbers(0, 10, missing=True), integers(0, 9, missing=True)])
-def test_no_pair_is_tried_twice_where_none_is_nan(form, domain):
-    relation = records(domain if form == "array" else {"x": domain}, form=form, adjacency=None)
-    found = list(relation.candidates())
-    assert len({pair.key for pair in found}) == len(found)
-    assert all(len(pair.key) == 2 for pair in found)
-
-
-def test_values_to_try_lie_in_the_range_but_for_some_of_one_that_is_clipped():
-    for domain in (integers(-(2**63), 2**63 - 1), numbers(-1e308, 1e308), numbers(3, 3.5), integers(5, 6)):
-        assert domain.ends()[:2] == (domain.high, domain.low)
-        assert all(domain.low <= value <= domain.high for value in domain.ends())
-    assert all(0 <= value <= 1 for value in numbers(0, 1).samples())
-    assert not all(0 <= value <= 1 for value in numbers(0, 1, clipped=True).samples())
-
-
-def added_of(smaller, larger):
-    """The record that the larger dataset has more."""
-    place = next((k for k, (a, b) in enumerate(zip(smaller, larger, strict=False)) if a != b), -1)
-    return larger[place]
-
-
-def test_the_neighbours_that_break_real_code_are_among_the_first():
-    def first(most, **settings):
-        """The first candidates as sorted lists: the smaller dataset and the larger one."""
-        pairs = islice(records(numbers(0, 10, **settings)).candidates(), most)
-        return [sorted([pair.data.tolist(), pair.neighbour.tolist()], key=len) for pair in pairs]
-
-    assert [[0.0] * 9, [0.0] * 9 + [10.0]] in first(8)  # an outlier
-    assert [[], [10.0]] in first(8)
-    assert [[10.0] * 9, [10.0] * 10] in first(8)  # a duplicate
-    assert {len(larger) for _, larger in first(40)} >= {1, 2, 10, 100}
-    assert [[10.0] * 9, [0.0] + [10.0] * 9] in first(40)  # an outlier before the others
-    added = [added_of(*pair) for pair in first(40, clipped=True, missing=True)]
-    assert any(math.isnan(x) for x in added)
-    assert {1e308, -1e308, 20.0, -10.0} <= {x for x in added if not math.isnan(x)}
-
-
 FRAME = pd.DataFrame({"age": [30, 41, 25], "sex": ["f", "m", "f"], "income": [1.5, np.nan, 2.5]})
 
 
@@ -259,20 +220,6 @@ def test_the_domain_is_read_from_records_like_these(examples, domain):
     assert type(next(iter(records(like(examples)).candidates())).data) is type(examples)
 
 
-@pytest.mark.parametrize(
-    ("domain", "form", "kind", "shape"),
-    [
-        (numbers(0, 1), None, np.ndarray, 1), ((numbers(0, 1), integers(0, 3)), None, np.ndarray, 2),
-        (((numbers(0, 1),), flags()), None, tuple, None), ({"a": integers(0, 1)}, None, list, None),
-        ({"a": integers(0, 1)}, "dataframe", pd.DataFrame, 2), ({"a": integers(0, 1)}, "columns", dict, None),
-        (text(3), None, list, None),
-    ],
-)  # fmt: skip
-def test_the_form_in_which_a_dataset_is_handed_over(domain, form, kind, shape):
-    for pair in islice(records(domain, form=form).candidates(), 10):  # the empty dataset among them
-        assert {(type(side), getattr(side, "ndim", shape)) for side in pair.sides} == {(kind, shape)}
-
-
 def test_records_are_drawn_from_a_hypothesis_strategy_the_same_ones_every_time():
     strategy = st.lists(st.integers(0, 3), max_size=3)
     relation, again = ([*islice(records(strategy).candidates(), 6)] for _ in range(2))
@@ -280,14 +227,6 @@ def test_records_are_drawn_from_a_hypothesis_strategy_the_same_ones_every_time()
     assert relation_to_json(records(strategy)) is None
     assert all(map(records(strategy).contains, relation))
     assert not records(strategy).contains(Pair([], [[9]]))
-
-
-def test_an_open_adjacency_is_two_relations():
-    relation = records(numbers(0, 1), adjacency=None)
-    assert [one.adjacency for one in relation.alternatives()] == ["add-remove", "replace-one"]
-    assert records(numbers(0, 1)).alternatives() == (records(numbers(0, 1)),)
-    lengths = {len(pair.data) == len(pair.neighbour) for pair in islice(relation.candidates(), 8)}
-    assert lengths == {True, False}
 
 
 #: By what is named of it.

@@ -14,7 +14,6 @@ from dpwitness.events import (
     FeatureEvent,
     Interval,
     OutcomeSet,
-    Outside,
     cells_of,
     event_from_json,
     of_one_width,
@@ -172,13 +171,6 @@ def test_the_outside_of_an_interval_is_all_else_absent_entries_too(event, outcom
     assert event.describe() == (f"not: {said}" if not said.endswith(" present") else said.replace("present", "absent"))
 
 
-def test_what_lies_outside_is_simpler_on_one_side_and_rounder_outside_rounded_ends():
-    event = Outside(interval=Interval(coordinate=2, low=-1.234, high=5.678))
-    assert event.simpler() == [Interval(coordinate=2, high=-1.234), Interval(coordinate=2, low=5.678)]
-    assert [(e.interval.low, e.interval.high) for e in event.rounded()] == [(-1, 6), (-1.2, 5.7), (-1.23, 5.68)]
-    assert Outside(interval=Interval(coordinate=0)).simpler() == []  # absent: neither below nor above
-
-
 FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.0))
 
 
@@ -198,12 +190,6 @@ def test_one_table_counts_all_half_lines_of_a_statistic(event, rows, edges):
     cuts = CutCells(event, statistic_of(event), np.array(sorted(edges)))
     expected = cells_of(cuts.half_lines(), x, y)
     assert np.array_equal(cuts.four_cells(tally_of_rows(cuts, x, y)), expected.T)
-
-
-def test_lists_of_values_are_no_ranges_of_a_statistic():
-    assert statistic_of(OutcomeSet(np.ones((1, 1)))) is None
-    listed = FeatureEvent(feature=FEATURE.feature, within=OutcomeSet(np.ones((1, 1))))
-    assert statistic_of(listed).between is None
 
 
 @given(st.lists(st.one_of(intervals, EVENTS["outside"]), min_size=1), real_rows)

@@ -10,8 +10,8 @@ from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.learners.intervals import best_intervals
-from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.ranges import SHARES, SINGLE_VALUES, scan_of
 from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
 
 EVENTS = [
@@ -45,19 +45,6 @@ def ranges_of(x, y, shares, paired=True):
 
 def intervals(values, shares):
     return ranges_of(values, values, shares)
-
-
-@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
-def test_a_continuous_column_has_no_single_values_and_few_values_are_taken_one_by_one(shares):
-    """Few cuts are not few values: the intervals between them were tried as single values, and a lucky one won."""
-    column = intervals(np.random.default_rng(1).normal(size=20_000), shares)
-    assert not np.any(np.isfinite(column.lows) & np.isfinite(column.highs))
-    values = np.append(np.repeat(np.arange(SINGLE_VALUES - 1.0), 500), [99.0, 99.0])  # however rare
-    column = intervals(np.random.default_rng(2).permutation(values), shares)
-    single = np.isfinite(column.lows) & np.isfinite(column.highs)
-    assert column.lows[single].tolist() == list(range(SINGLE_VALUES - 1))  # 99 is what lies above 98
-    column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), shares)
-    assert (0.0, LARGEST) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
 
 
 POOLS = {
@@ -104,34 +91,6 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 5, 16])
-def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
-    """In some of these few runs it is not among the two best by one standard error."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.laplace(0, 1, (600, 3)), rng.laplace([1, 0.9, 0.8], 1, (600, 3))
-    found = learn_events(x, y, GrowthAt(claim=ApproxDP(1.0)), most=50)
-    assert len(found) > 3
-    assert max(f.lower_value for f in found) in [f.lower_value for f in found[:2]]
-    assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
-
-
-@pytest.mark.parametrize("size", [2, 300])
-@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
-def test_infinite_entries_are_values_like_others(size, shares):
-    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
-    rng = np.random.default_rng(4)
-    values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
-    values[rng.random(4000) < 0.3] = np.inf
-    values[rng.random(4000) < 0.2] = -np.inf
-    column = intervals(values, shares)
-    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
-    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
-        event = Interval(coordinate=0, low=low, high=high)
-        assert p == q == event.contains(values[:, None]).mean()
-    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-    assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
-
-
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 @pytest.mark.parametrize("numbers", ["atom", "continuous"])
 def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, numbers):
@@ -152,17 +111,6 @@ def test_the_largest_number_gives_the_input_away_without_a_warning():
         warnings.simplefilter("error")
         found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
     assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    "objective", [GrowthAt(claim=ApproxDP(1.0, 0.1)), BoundAt(planned=10_000, log_threshold=7, delta=0.1)]
-)
-def test_a_rare_column_with_delta_grows_no_box(objective):
-    """Where the entries are there more rarely than δ nothing can be shown: the box of its best interval is none."""
-    rng = np.random.default_rng(6)
-    x, y = (np.where(rng.random((4000, 2)) < 0.001, rng.normal(size=(4000, 2)), np.nan) for _ in range(2))
-    found = learn_events(x, y, objective)[0]
-    assert found.estimate.p < 0.1 or found.estimate.q > 0.9
 
 
 def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_number():
@@ -242,14 +190,6 @@ def test_a_sample_says_what_its_rows_say_however_it_was_made(make, kind):
                 for cut in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
                     below = [s.cumulative[np.searchsorted(s.values, cut)] for s in (side, other)]
                     assert below[0] == below[1]
-
-
-def test_sides_of_different_width_are_made_equal():
-    rng = np.random.default_rng(1)
-    sample = sample_of(drawn(rng, "few", 4_000, 2), drawn(rng, "few", 4_000, 3))
-    assert sample.width == 3
-    assert sample.test_rates(Interval(coordinate=2, low=0.0))[0] == 0.0
-    assert in_parts([(drawn(rng, "few", 100, 2), drawn(rng, "few", 100, 3))] * 2, 200) is None
 
 
 def test_outcomes_are_numbered_by_first_appearance_until_there_are_too_many():

@@ -22,7 +22,6 @@ from dpwitness.errors import (
     UnknownTarget,
 )
 from dpwitness.events import Event, Interval
-from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries, shown
 from dpwitness.problem import _reference
@@ -256,12 +255,6 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
         dpw.replay(smaller, quiet, seed=found.seed)
 
 
-@pytest.mark.parametrize(("runs", "made"), [(10, 100_000), (20_000, 200_000)])
-def test_a_replay_makes_ten_times_the_runs_of_its_witness_or_many(found, runs, made):
-    witness = replace(found.witness, counts=Counts(n00=runs))
-    assert dpw.replay(witness, quiet, parameters={"scale": 50.0}, seed=2).counts.runs == made
-
-
 @pytest.mark.parametrize(
     ("given", "replayed"),
     [({"claim": 2.0}, (2.0, 0.25)), ({"delta": 0.5}, (1.0, 0.5)), ({"claim": 2.0, "delta": 0.0}, (2.0, 0.0)),
@@ -315,14 +308,6 @@ def test_a_pair_outside_the_relation_is_not_replayed(found, settings, named):
         dpw.replay(found.witness, quiet, **settings)
 
 
-@pytest.mark.campaign
-def test_a_relation_that_contains_the_pair_is_kept(found):
-    pair = found.witness.pair
-    for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
-        replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
-        assert replayed.witness.relation is relation
-
-
 @pytest.mark.parametrize("form", ["list", "columns", "dataframe"])
 def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(found, form, tmp_path):
     def number_of_floats(rng, rows):
@@ -360,12 +345,6 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
 def test_a_replay_without_the_outcome_of_its_witness_says_so(violation):
     witness = replace(violation.witness, outcome="mine.py:released")
     assert any("outcome=mine.py:released" in note for note in dpw.replay(witness, seed=2).notes)
-
-
-@pytest.mark.campaign
-def test_a_replay_with_the_outcome_of_its_witness_has_nothing_to_say_of_it(found):
-    witness = replace(found.witness, outcome="mine.py:released")
-    assert not any("outcome=" in note for note in dpw.replay(witness, quiet, outcome=float, runs=1000).notes)
 
 
 def test_a_target_may_be_given_by_its_name(violation):

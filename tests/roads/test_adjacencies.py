@@ -88,15 +88,6 @@ def test_a_curve_says_of_which_adjacency_it_is():
     assert re.fullmatch(r"these inputs are neighbours under records\(.*the result is about that adjacency only", note)
 
 
-@pytest.mark.campaign
-def test_one_adjacency_has_no_others():
-    verdict = dpw.check(mean, claim=1.0, neighbours=replace(EITHER, adjacency="add-remove"), **FEW)
-    assert verdict.others == ()
-    assert "others" not in verdict.to_json()
-    assert str(verdict).count("neighbours ") == 1
-    assert "neighbours   add-remove" in str(verdict)
-
-
 def outcomes_of(*steps):
     """What `check_each_adjacency` makes of checks that end like this: a verdict, or an error that is raised."""
     problem, runner = prepare(Statement(mechanism=mean, claim=1.0, neighbours=EITHER), Effort(seed=1, workers=1))

@@ -10,7 +10,6 @@ from scipy import stats
 import dpwitness as dpw
 import running
 from dpwitness.api import verdict as verdict_module
-from dpwitness.api.epochs import in_epochs
 from dpwitness.api.loop import EvidenceCourse, confirm_events
 from dpwitness.api.verdict import confirm_candidate, until_settled
 from dpwitness.candidate import Candidate
@@ -27,7 +26,6 @@ from dpwitness.errors import (
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
@@ -446,15 +444,6 @@ def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind)
         confirmed(MechanismRaised("no more"))
 
 
-def test_a_failed_run_ends_a_pass_and_not_what_was_proved_before_it(monkeypatch):
-    monkeypatch.setattr("dpwitness.api.loop.check_refutation", lambda *_: ())
-    monkeypatch.setattr("dpwitness.api.loop.check_pass", lambda *_: ())
-    done = confirmed(50, MechanismRaised("no more"))
-    assert done.examine(against=True).notes == ("the runs ended with an error: no more",)
-    with pytest.raises(MechanismRaised, match="no more"):
-        done.examine(against=False)
-
-
 @pytest.mark.parametrize("both", [None, 0.1])
 def test_confirm_runs_share_their_draws_where_the_bet_was_made_for_that(monkeypatch, both):
     asked = []
@@ -469,12 +458,6 @@ def test_confirm_runs_share_their_draws_where_the_bet_was_made_for_that(monkeypa
     with pytest.raises(MechanismTimeout):
         confirm_candidate(problem, ready, Effort(), candidate)
     assert asked == [both is not None]
-
-
-def test_a_number_of_search_runs_is_a_search_and_none_of_them_is_epochs():
-    for seconds in (1e-9, 1.0):
-        cost = Cost(seconds_per_run=seconds)
-        assert [in_epochs(cost, Effort(search_runs=runs)) for runs in (0, 1, 1_000)] == [True, False, False]
 
 
 def in_python(rng, data, scale):
