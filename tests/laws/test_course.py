@@ -151,17 +151,6 @@ def test_values_are_said_so_that_they_can_be_told_apart(told, event, x, values):
     assert held[0] == held[1]
 
 
-def test_dates_are_bins_of_their_own_and_edges_have_their_unit():
-    event, told = Interval(coordinate=0, low=19_753.0), Told(single=True, dates={0: "D"})
-    x = np.repeat([19_752.0, 19_753.0], 50)[:, None]
-    for one in (event, Outside(interval=event)):
-        assert outputs_of(told, one, x, x).values == ("2024-01-30", "2024-01-31")
-    x = np.arange(19_700.0, 19_800.0)[:, None]
-    drawn = outputs_of(told, event, x, x)
-    assert (drawn.date_unit, drawn.edges[0]) == ("D", x.min())
-    assert outputs_of(Told(single=True), event, x, x).date_unit is None
-
-
 def test_histograms_have_edges_where_the_event_ends_and_say_nothing_of_tails():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 1_000, 2))

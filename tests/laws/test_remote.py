@@ -38,7 +38,7 @@ from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
-from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -166,12 +166,6 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     mechanism = as_mechanism(function, data, **more)
     assert isinstance(mechanism, RemoteMechanism)
     return mechanism.outcomes(data, np.random.default_rng(seed), n)
-
-
-def test_one_object_handed_out_again_and_again(at):
-    """An outcome is what it was when its run ended."""
-    rows = rows_of(at("handed_out"), n=8)
-    assert len(np.unique(rows, axis=0)) == 8
 
 
 def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
@@ -309,14 +303,6 @@ def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # with it, Python adds no folder of its own
     monkeypatch.setenv("PYTHONPATH", str(there))
     assert dpw.remote(sys.executable, "there:counts")([0]) == 1
-
-
-def test_many_runs_a_call(at):
-    mechanism = as_mechanism(at("many"), DATA)
-    assert isinstance(mechanism, VectorisedMechanism)
-    rows = mechanism.outcomes(DATA, np.random.default_rng(0), 6)
-    assert ((rows >= 1) & (rows < 2)).all()
-    assert len(np.unique(rows)) == 6
 
 
 def test_attributes_are_read_over_there(at):

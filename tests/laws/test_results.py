@@ -318,15 +318,10 @@ def test_texts_of_results():
     said = str(RESULTS["violated"]).splitlines()
     assert said[:7] == ["VIOLATED: f(epsilon=1, cutoff=[1, 'inf']) is not 0.693147-DP", *found]
     assert said[7] == "  so ε ≥ 0.75 with confidence 99.9999 % (log e-value 14.0, needed 13.8)"
-    said = str(RESULTS["curve"]).splitlines()
-    assert [line.split() for line in said[2:4]] == [["0.5", "0.001", "0.001"], ["1", "1", "1"]]
     said = str(RESULTS["crossed"]).splitlines()
-    assert said[0].endswith("lies above the claim's, with confidence 99.9 %")
     assert said[2].split()[2:] == ["0.375", "0.348", "0.319", "0.287", "0.252", "0.212", "0.169", "0.118", "0.0122"]
-    assert said[4].split()[4:] == ["0.00224", "0.0224", "0.224", "0.78"]
     assert said[5:11] == found
-    assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 99.9999 %: f(")
-    assert str(replace(RESULTS["bound"], delta=0.9999999)).startswith("ε ≥ 0.75 at δ = 0.9999999 with")
+    assert str(replace(RESULTS["bound"], delta=0.9999999)).startswith("ε ≥ 0.75 at δ = 0.9999999 with confidence")
 
 
 @given(st.floats(0, 1e300), st.integers(1, 6))
@@ -393,9 +388,7 @@ def test_a_confidence_in_percent_is_never_more_than_it_is(alpha):
     [
         ("first answer from 0.25 to below 1.3000000000000003", "first answer from 0.25 to below about 1.3"),
         ("output from 1.00001234567 to below 1.00002345678", "output from about 1.00001 to below about 1.00002"),
-        ("learned score of answers 1, 2 above 0.49055369584847525", "learned score of answers 1, 2 above about 0.4906"),
         ("value at least 2.0000000001e-07", "value at least about 2e-07"),
-        ("one of 2 outcomes: 0.12345678901, 0.5", None),
         ("first answer equal to 0.30000000000000004", None),
         ("value from 0.30000000000000004 to below 0.3000000001", None),
     ],
@@ -419,19 +412,12 @@ def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(clai
     assert "≥" not in found.to_html()
 
 
-def test_a_function_that_never_varied_is_not_said_to_draw():
-    for counts, draws in (({"n10": 9}, False), ({"n10": 8, "n00": 1}, True)):
-        found = replace(of_counts("violated", **counts), reproducible=False)
-        assert ("draws its own randomness" in str(found)) == ("draws its own randomness" in found.to_html()) == draws
-
-
-@pytest.mark.parametrize("ended", ["time", "runs"])
-@pytest.mark.parametrize("enough", [False, True])
-def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, enough):
+@pytest.mark.parametrize(("ended", "less", "slow"), [("time", 1, True), ("time", 0, False), ("runs", 1, False)])
+def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, less, slow):
     verdict = RESULTS["passed"]
-    needed = 10 * runs_needed(verdict.claim, verdict.alpha)
-    names = [found.name for found in findings_on_pass(replace(verdict, ended=ended, runs_made=needed - (not enough)))]
-    assert ("too_slow" in names) is (ended == "time" and not enough)
+    runs = 10 * runs_needed(verdict.claim, verdict.alpha) - less
+    names = [found.name for found in findings_on_pass(replace(verdict, ended=ended, runs_made=runs))]
+    assert ("too_slow" in names) is slow
 
 
 @pytest.mark.parametrize("claim", [PureDP(0.0), PureDP(1.0), PureDP(4.0), ApproxDP(0.1, 1e-3), GaussianDP(1.0)])

@@ -2,7 +2,6 @@
 
 import collections
 import copy
-import itertools
 import math
 import pickle
 import threading
@@ -53,10 +52,6 @@ def retype(values):
     values[0] = {int: float, float: bool, bool: int}[type(values[0])](values[0])
 
 
-def reshape(array):
-    array.shape = (2, 2) if array.ndim == 1 else (4,)
-
-
 def attribute(frame):
     frame.note = 1
 
@@ -97,45 +92,28 @@ CHANGES = {
     "list: reverse": (lambda x: [x, 2, 3], list.reverse),
     "list: another type": (lambda x: [1, x], retype),
     "list of dicts": (lambda x: [{"a": x}, {"a": 2}], lambda v: v[1].update(a=v[1]["a"] + 1)),
-    "list of dicts: moved": (lambda x: [{"a": x}, {}], list.reverse),
     "list of lists: moved item": (lambda x: [[x, 2], [3]], lambda v: v[1].append(v[0].pop()) if v[0] else None),
-    "list of arrays": (lambda x: [numbers(x), numbers(1)], lambda v: write(v[1])),
-    "list of frames": (lambda x: [frame(x)], lambda v: cell(v[0])),
     "list of records": (lambda x: [np.array([(1, x)], RECORD)[0]], lambda v: v[0].__setitem__("a", v[0]["a"] + 1)),
     "dict: order": (lambda x: {"a": x, "b": 2}, lambda v: v.update(a=v.pop("a"))),
-    "dict: nested": (lambda x: {"a": {"b": [x]}}, lambda v: v["a"]["b"].append(1)),
     "dict: equal key": (lambda x: {1: x}, lambda v: v.update({True: v.pop(1)})),
     "dict: an attribute of a key": (lambda x: {Key(): x}, lambda v: setattr(next(iter(v)), "note", 1)),
-    "list of dicts: an attribute of a key": (lambda x: [{Key(): x}], lambda v: setattr(next(iter(v[0])), "note", 1)),
-    "tuple": (lambda x: (x, [1, 2]), lambda v: v[1].reverse()),
     "set": (lambda x: {x, 100}, lambda v: v.symmetric_difference_update({-1})),
-    "deque": (lambda x: collections.deque([x, 2]), lambda v: v.rotate()),
-    "object": (lambda x: Held([x, 2]), lambda v: v.values.reverse()),
     "array: C": (numbers, write),
-    "array: F": (lambda x: np.asfortranarray(np.full((2, 3), x)), write),
-    "array: strided": (lambda x: np.arange(x, x + 8)[::2], write),
     "array: objects": (lambda x: np.array([x, [1]], object), lambda v: v[1].append(1)),
     "array: records": (lambda x: np.array([(1, x)], RECORD), lambda v: v["a"].__iadd__(1)),
-    "array: shape": (numbers, reshape),
     "array: dtype": (numbers, lambda v: setattr(v, "dtype", "i8" if v.dtype == float else "f8")),
     "array: flags": (numbers, lambda v: v.setflags(write=not v.flags.writeable)),
     "array: lists in records": (lambda x: np.array([(1, [x])], PAYS), lambda v: v["pay"][0].append(1)),
     "frame: a cell": (frame, cell),
     "frame: a list in a cell": (lambda x: pd.DataFrame({"a": lists(x), "n": 1.5}), lambda v: v["a"].iloc[0].append(1)),
-    "list of frames: a list in a cell": (lambda x: [lists(x).to_frame()], lambda v: v[0].iloc[0, 0].append(1)),
     "series: a list": (lists, lambda v: v.iloc[0].append(1)),
     "frame: an attribute": (frame, attribute),
     "frame: attrs": (frame, lambda v: v.attrs.update(note=v.attrs.get("note", 0) + 1)),
-    "frame: a function in attrs": (frame, lambda v: v.attrs.update(note=lambda: None)),
     "frame: a column": (frame, lambda v: v.insert(0, len(v.columns), 1)),
     "frame: an index": (indexed, lambda v: renumber(v.index.values)),
-    "frame: an index of a range": (frame, lambda v: renumber(v.index.values)),
-    "frame: an attribute of the index": (frame, lambda v: attribute(v.index)),
     "frame: an attribute of the columns": (frame, lambda v: attribute(v.columns)),
     "frame: categories": (categories, lambda v: renumber(v["kind"].cat.categories.values)),
     "frame: an attribute of categories": (categories, lambda v: attribute(v["kind"].cat.categories)),
-    "series: an index": (lambda x: indexed(x)["a"], lambda v: renumber(v.index.values)),
-    "series: an attribute of the index": (lambda x: frame(x)["a"], lambda v: attribute(v.index)),
     "series: categories": (lambda x: categories(x)["kind"][x:], lambda v: renumber(v.cat.categories.values)),
     "series": (lambda x: pd.Series([x, 2.0]), lambda v: v.__setitem__(0, v[0] + 1)),
 }  # fmt: skip
@@ -214,21 +192,6 @@ def test_an_input_that_stays_is_shared_and_a_change_that_a_run_takes_back_is_non
     assert not shared.copies
     assert len(seen) == 2
     np.testing.assert_array_equal(rows, made(mechanism, TURNED, copies=True)[0])
-
-
-def test_turned_round_twice_in_a_batch():
-    """Between the two the input is another one: a look at the end of the batch alone would not see it."""
-    calls = itertools.count(1)
-
-    def mechanism(data):
-        seen = data[0]
-        if len(data) == 2 and next(calls) in (3, 3 + 2 * COMPARISON_RUNS):
-            data.reverse()
-        return seen
-
-    rows, shared = made(mechanism, TURNED, runs=4 * COMPARISON_RUNS, batches=1)
-    assert shared.copies
-    np.testing.assert_array_equal(rows, 1)
 
 
 def test_turned_round_at_random():

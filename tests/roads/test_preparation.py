@@ -316,7 +316,7 @@ def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
 
 
 WRONG = [
-    ("epsilon", 0.0), ("claim", -1.0), ("delta", 1.0), ("d_in", 1), ("neighbours", [([0.0],)]), ("neighbours", "pairs"),
+    ("epsilon", 0.0), ("delta", 1.0), ("d_in", 1), ("neighbours", [([0.0],)]), ("neighbours", "pairs"),
     ("data", [[1], [2, 3]]), ("parameters", {1: 2}), ("outcome", "1a"), ("alpha", 0.0), ("alpha", 1.0), ("runs", 0),
     ("search_runs", -1), ("max_time", 0), ("seed", -1), ("workers", 0), ("detectable_ratio", 0.9), ("reference", 5),
     ("detectable_ratio", 2.5), ("progress", 5),
