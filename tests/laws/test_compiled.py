@@ -8,7 +8,6 @@ import subprocess
 import sys
 import types
 from collections import namedtuple
-from contextlib import nullcontext
 from itertools import count
 
 import numba
@@ -32,7 +31,7 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Role, Runner, generator, order
+from dpwitness.runs import Role, generator, order
 from running import sample, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
@@ -497,35 +496,6 @@ def remembers_in_a_parameter(rng, data, kept=np.zeros(2)):  # noqa: B008  # the 
 def test_no_run_of_compiled_code_can_leave_anything_in_a_parameter(parameters):
     with pytest.raises(MechanismRaised, match="read-only"):
         check(remembers_in_a_parameter, claim=1.0, neighbours=pairs(([0], [1])), parameters=parameters, seed=1)
-
-
-def rarely_wrong(rng, data):
-    """Numba's whole numbers wrap; Python's do not. In one run of 500."""
-    u = rng.random()
-    if u < 0.002:
-        x = int(data[0]) << 62
-        return x + x + x + x + 0.0
-    return u
-
-
-def higher(rng, data):
-    return 1 + rng.random()
-
-
-def unchecked():
-    """Machine code that is wrong in few runs, which no first runs have shown."""
-    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
-    value_of(mechanism, 0)
-    mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
-    return mechanism
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_a_pass_of_compiled_code_is_compared_with_python(same):
-    mechanism = unchecked()
-    mechanism.plain = mechanism if same else PythonMechanism(Signature.of(higher, {}))
-    with nullcontext() if same else pytest.raises(CompiledDisagrees, match=r"run 0 on the input \[.\] gave"):
-        refutation.require_same_in_python(Runner(mechanism=mechanism, seed=1), PAIR)
 
 
 def numbered(wrong):

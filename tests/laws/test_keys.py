@@ -3,7 +3,6 @@
 import datetime
 import math
 import re
-import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -268,28 +267,6 @@ def test_columns_do_not_depend_on_how_fast_a_machine_is():
         runner(mechanism, 1).sample(PAIR, 32, Role.SEARCH, size=32)
         columns.append(mechanism.columns)
     assert columns[0] == columns[1]
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("key", [lambda k: f"key {k}", lambda k: (k, float("nan"))], ids=["text", "NaN"])
-def test_orders_of_keys_fill_no_memory(key):
-    def shuffled(rng, data):
-        return dict.fromkeys(map(key, rng.permutation(8).tolist()), 1.0)
-
-    mechanism, rng = PythonMechanism(Signature.of(shuffled, {})), np.random.default_rng(0)
-
-    def memory(runs):
-        mechanism.pair_rows(PairedRuns.d_first(PAIR, runs, coupled=False, columns=mechanism.columns), rng, 1)
-        return tracemalloc.get_traced_memory()[0]
-
-    tracemalloc.start()
-    try:
-        memory(1)
-        mechanism.grow()
-        held = [memory(6_000)] + [memory(1_000) for _ in range(3)]  # texts behind the first orders are kept for people
-        assert min(np.diff(held)) < 25_000  # bytes: a table grows now and then, orders that are kept add in each part
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.campaign

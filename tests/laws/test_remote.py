@@ -61,7 +61,6 @@ spawned = lambda rng, data: rng.spawn(1)[0].random()
 kind = lambda rng, data: [type(rng).__name__, type(data).__name__]
 given = lambda data, which=None: data
 paths = lambda data: sys.path
-many = lambda data, size: [data[0] + random.random() for _ in range(size)]
 unknown = lambda data: object()
 fit = lambda data: Model()
 frame = lambda data: data.assign(b=1)
@@ -134,11 +133,6 @@ class Model:
     def __repr__(self):
         return "<a model\\n    of two lines>"
 
-HANDED_OUT = [0.0, [1.0]]
-
-def handed_out(data):
-    HANDED_OUT[1][0] = random.random()
-    return HANDED_OUT
 '''
 
 
@@ -208,27 +202,6 @@ def row(value):
 def test_functions_are_called_as_here(at, name, python, data, expected):
     """Wrapped or not, with arrays that may be written to, of their types, where there is NumPy."""
     assert np.unique(rows_of(at(name, python), data), axis=0).tolist() == [expected]
-
-
-#: JSON has no form of these.
-VALUES = [[math.nan, -0.0], b"b", {"a": [(1, 2)], 3: frozenset({"x"})}, (), None]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_inputs_parameters_and_outcomes_of_any_type_pass_unchanged(at, value):
-    function = at("given")
-    assert row(function(value)) == row(value)
-    assert type(function(value)) is type(value)
-    assert row(function(0, which=value)) == row(0)
-
-
-@pytest.mark.parametrize("bare", [False, True])
-@pytest.mark.parametrize(
-    "array", [np.arange(6).reshape(2, 3), np.zeros((0, 2)), np.array([True, False]), np.array(2.5)], ids=str
-)
-def test_arrays_pass_with_and_without_numpy(at, array, bare):
-    passed = at("given", None if bare else sys.executable)(array)
-    assert row(passed) == row(array.tolist() if bare else array)
 
 
 def test_this_package_is_not_on_the_path_of_the_function(at):
@@ -320,10 +293,8 @@ def test_attributes_are_read_over_there(at):
         ("no-such-python", "there.py:noisy", InvalidParameter, "no-such-python"),
         ("false", "there.py:noisy", InvalidParameter, "exit code 1"),
         (sys.executable, "nowhere.py:noisy", UnknownTarget, "nowhere.py"),
-        (sys.executable, "there.py", UnknownTarget, "target=.there.py"),
         (sys.executable, "there.py:nothing", UnknownTarget, "AttributeError: .*'nothing'"),
         (sys.executable, "broken.py:f", UnknownTarget, "ZeroDivisionError"),
-        (sys.executable, "no_such_module:f", UnknownTarget, "ModuleNotFoundError"),
         (sys.executable, None, UnknownTarget, "target=None"),
     ],
 )
@@ -435,16 +406,16 @@ for line in sys.stdin:
     print({answer!r}, flush=True)
 """
 ANSWERS = [
-    "so", "[1]", "[" * 500 + "]" * 500, '{"other": 1}', '{"raised": 1}',
+    "so", "[" * 500 + "]" * 500, '{"other": 1}',
     '{"outcomes": [[], []], "raises": []}',
     '{"outcomes": [[1], [2], [3]], "raises": []}',
-    '{"outcomes": [1, 2], "raises": []}',
+
     '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
-    '{"outcomes": [[{"array": ["a"], "dtype": "int8"}], [1]], "raises": []}',
+
     '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
     '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
     '{"raised": [0, 7, "KeyError", "", ""]}',
-    '{"raised": [0, 0, "a\\u0000", "", ""]}',
+
 ]  # fmt: skip
 
 

@@ -72,14 +72,6 @@ def test_broken_mechanisms_are_refuted(name, epsilon, seed, search_runs):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
-@pytest.mark.parametrize(("epsilon", "kind"), [(0.2, dpw.Violation), (0.7, dpw.Violation), (1.5, dpw.NotRefuted)])
-def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed, search_runs):
-    verdict = dpw.check(load("histogram_wrong_scale"), epsilon=epsilon, seed=seed, search_runs=search_runs)
-    assert isinstance(verdict, kind)
-
-
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "epsilon", "runs", "least", "truth"),
     [

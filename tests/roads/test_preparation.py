@@ -348,18 +348,3 @@ def test_whole_floats_are_whole_numbers():
 def test_a_claim_that_no_test_can_refute_asks_for_no_number_of_runs():
     with pytest.raises(BudgetTooSmall, match=r"^claim=ρ = 100: no test can refute it: .* more than 10\^18 runs$"):
         dpw.check(fixed, claim=dpw.ZCDP(100.0), neighbours=ONE)
-
-
-@pytest.mark.campaign
-def test_a_target_named_after_no_epsilon_is_prepared_alike_by_check_and_plugin(pytester):
-    """GPTT has ε₁ and ε₂ and a claim parameter of its own."""
-    pytester.makepyfile(
-        """
-        from dpwitness.algorithms.threshold_testing import gptt
-        def test_it(assert_private):
-            assert_private(gptt, epsilon=0.5, runs=20_000, search_runs=5_000)
-        """
-    )
-    result = pytester.runpytest_inprocess("--dp-seed=1", "-p", "no:hypothesispytest", "-p", "no:randomly")
-    result.stdout.no_fnmatch_line("*InvalidParameter*")
-    result.stdout.fnmatch_lines(["*PrivacyViolation*gptt*"])
