@@ -1,4 +1,4 @@
-"""Samples of outcomes: a table says what the rows say, and memory does not grow with the runs."""
+"""Events that are learned from samples: values, infinities and the largest number that give the input away."""
 
 import warnings
 
@@ -6,21 +6,10 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER, text_code
+from dpwitness.events import LARGEST
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.intervals import best_intervals
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.ranges import SHARES, SINGLE_VALUES, scan_of
-from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
-
-EVENTS = [
-    OutcomeSet([[0, 1], [2]]),
-    Interval(coordinate=0, low=1.0),
-    Interval(coordinate=2, low=-np.inf, high=1.0),
-    Box((Interval(coordinate=0, low=0.0, high=2.0), Interval(coordinate=1, low=1.0))),
-    ScoreThreshold([0, 1], [[1.0], [0.5]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]], 1.5),
-]
+from dpwitness.search.samples import OutcomeCounter, RowSample
 
 
 def test_tables_and_rows_teach_the_same_event():
@@ -36,48 +25,6 @@ def test_tables_and_rows_teach_the_same_event():
     turned = learn_events(y, x, objective)[0]
     assert turned.swapped
     assert turned.estimate.p == pytest.approx(0.3, abs=0.02)
-
-
-def ranges_of(x, y, shares, paired=True):
-    """The scan of one column, from its values under D and under D′ in the same runs."""
-    return scan_of(np.append(x, y), np.repeat([[1, 0], [0, 1]], len(x), axis=1), shares, paired=paired)
-
-
-def intervals(values, shares):
-    return ranges_of(values, values, shares)
-
-
-POOLS = {
-    "continuous": np.random.default_rng(0).normal(size=600),
-    "few": np.arange(5.0),
-    "rounded": np.round(np.random.default_rng(0).normal(size=600), 1),
-    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST, -LARGEST, 0.0, NOT_A_NUMBER, NONE, 1.0]),
-}
-
-
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("runs", [1, 2, 40, 300])
-def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(pool, runs):
-    x, y = np.random.default_rng(runs).choice(POOLS[pool], (2, runs))
-    found = ranges_of(x, y, SHARES)
-    events = [Interval(coordinate=0, low=low, high=high) for low, high in zip(found.lows, found.highs, strict=True)]
-    a, b = (np.array([event.contains(side[:, None]) for event in events]).reshape(-1, runs) for side in (x, y))
-    assert np.allclose([found.p, found.q, found.both], [a.mean(1), b.mean(1), (a & b).mean(1)], rtol=0, atol=1e-12)
-    alone = ranges_of(x, y, SHARES, paired=False)
-    assert alone.both is None
-    assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
-    objective = GrowthAt(claim=ApproxDP(0.5))
-    numbers = np.unique([*x, *y])
-    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST)].tolist()
-    every = [Interval(coordinate=0, low=low) for low in numbers] + [Interval(coordinate=0, high=low) for low in numbers]
-    if pool == "few":
-        every += [Interval(coordinate=0, low=low, high=low + 1e-9) for low in numbers]
-    for event in every if len(numbers) <= SINGLE_VALUES else ():
-        p, q = event.contains(x[:, None]), event.contains(y[:, None])
-        both = np.array([(p & q).mean()])
-        for first, second in ((p, q), (q, p)):
-            value = objective(np.array([first.mean()]), np.array([second.mean()]), runs, 1.0, both)
-            assert found.best(objective, 1.0).value >= value - 1e-12
 
 
 @pytest.mark.parametrize("thorough", [False, True])
@@ -111,85 +58,6 @@ def test_the_largest_number_gives_the_input_away_without_a_warning():
         warnings.simplefilter("error")
         found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
     assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
-
-
-def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_number():
-    """An interval between two texts would mean nothing to a reader; one text alone, or no number at all, does."""
-    texts = [text_code(word) for word in ("yes", "no", "perhaps")]
-    rng = np.random.default_rng(1)
-    x = rng.choice(texts, (4_000, 1), p=[0.6, 0.3, 0.1])
-    y = rng.choice(texts, (4_000, 1), p=[0.2, 0.3, 0.5])
-    for found in best_intervals(RowSample([(x, y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True):
-        assert found.interval.describe(label={texts[0]: "yes", texts[2]: "perhaps"}.get) in (
-            "first value yes",
-            "first value perhaps",
-        )
-    x, y = rng.normal(size=(4_000, 1)), rng.normal(size=(4_000, 1))
-    x[:2_000] = NOT_A_NUMBER
-    x[2_000:3_000] = NONE
-    (found,) = best_intervals(RowSample([(rng.permutation(x), y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
-    assert found.interval.describe() == "first value no number, or −∞"
-    assert not found.swapped
-
-
-def drawn(rng, kind, n, width=3):
-    """Rows that repeat, that never do, that do among many runs alone, and that are of several lengths."""
-    if kind == "continuous":
-        return rng.normal(size=(n, width))
-    rows = rng.integers(0, {"few": 3, "many": 7, "longer": 3}[kind], (n, width)).astype(float)
-    if kind == "longer":
-        rows[rng.random(n) < 0.3, 1:] = np.nan
-    return rows
-
-
-def in_parts(parts, runs):
-    """The sample that counts outcomes as they come; None where they do not repeat."""
-    return counted(iter(parts), parts[0][0].shape[1], runs)
-
-
-def growing(parts, runs):
-    """The sample of outcomes of which more and more are seen; what was seen stays what it was."""
-    seen = SeenOutcomes()
-    for x, y in parts:
-        before, held = seen.rows, [rows.copy() for rows in seen.rows]
-        seen = seen.plus(x, y)
-        for rows, as_it_was in zip(before, held, strict=True):
-            np.testing.assert_array_equal(rows, as_it_was)
-    return seen.sample
-
-
-def at_once(parts, runs):
-    return sample_of(*(np.concatenate([part[side] for part in parts]) for side in range(2)))
-
-
-@pytest.mark.parametrize("kind", ["few", "many", "continuous", "longer"])
-@pytest.mark.parametrize("make", [at_once, in_parts, growing])
-def test_a_sample_says_what_its_rows_say_however_it_was_made(make, kind):
-    rng = np.random.default_rng(1)
-    sizes = (1_000,) * 6 if make is in_parts else (50, 8, 700, 3000, 3002)
-    parts = [[drawn(rng, kind, n), drawn(rng, kind, n)] for n in sizes]
-    sample = make(parts, sum(sizes))
-    x, y = (np.concatenate([part[side] for part in parts]) for side in range(2))
-    if make is in_parts:  # each second part is one to learn from
-        turns = [[np.concatenate([part[side] for part in parts[k::2]]) for side in range(2)] for k in range(2)]
-        plain = RowSample([turns[0], turns[1]])
-    else:
-        plain = RowSample([(x, y)])
-    if kind == "continuous":
-        assert sample is None or not sample.repeats
-    if sample is None:
-        assert (kind, make) == ("continuous", in_parts)
-        return
-    assert (sample.training_runs, sample.test_runs, sample.width) == (plain.training_runs, plain.test_runs, plain.width)
-    for event in EVENTS:
-        assert sample.training_rates(event) == pytest.approx(plain.training_rates(event))
-        assert sample.test_rates(event) == pytest.approx(plain.test_rates(event))
-    for event in (None, EVENTS[1], EVENTS[3]):
-        for columns, others in zip(sample.columns(event), plain.columns(event), strict=True):
-            for side, other in zip(columns, others, strict=True):
-                for cut in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
-                    below = [s.cumulative[np.searchsorted(s.values, cut)] for s in (side, other)]
-                    assert below[0] == below[1]
 
 
 def test_outcomes_are_numbered_by_first_appearance_until_there_are_too_many():

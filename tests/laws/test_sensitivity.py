@@ -10,7 +10,6 @@ from dpwitness.search.sensitivity import (
     LEADING_PAIRS,
     REFERENCE_RUNS,
     by_sensitivity,
-    measurable,
     measured_sensitivities,
 )
 from running import prepare
@@ -54,13 +53,6 @@ def test_pairs_of_larger_sensitivity_come_first_and_half_of_the_places_stay_as_g
     assert by_sensitivity(iter(pairs), runner, 8, 4) == ordered
 
 
-def test_the_order_is_as_given_where_all_pairs_are_alike_or_no_pair_can_be_run():
-    for values in ([1, 2, 3, 4], [9, -1, -2, -3]):
-        pairs, runner = runner_of(weighted, pairs_of(*values))
-        ordered = by_sensitivity(iter(pairs), runner, 3, 4)
-        assert (ordered.pairs, ordered.leading) == (pairs[:3], 0)
-
-
 def test_measuring_ends_in_time_and_leaves_the_order():
     def slow(rng, data):
         if 9 in data:
@@ -71,17 +63,6 @@ def test_measuring_ends_in_time_and_leaves_the_order():
     began = time.monotonic()
     assert len(measured_sensitivities(pairs, runner, 0.7)) == 2
     assert time.monotonic() - began < 1.4  # without the run that takes 1.5 s
-
-
-def own_draws(data):
-    return sum(data) + np.random.default_rng().laplace()
-
-
-def test_mechanisms_whose_draws_do_not_repeat_are_not_measured():
-    _, runner = runner_of(weighted, pairs_of(1))
-    assert measurable(runner.mechanism)
-    problem, _ = prepare(own_draws, epsilon=1.0, neighbours=dpw.pairs(([1], [2])), outcome=float, workers=1)
-    assert not measurable(problem.mechanism)
 
 
 def costly(rng, data):

@@ -114,19 +114,6 @@ def test_what_a_run_does_to_a_table_stays_with_that_run(form):
     assert shown(hand()) == before
 
 
-@pytest.mark.parametrize("form", TABLES)
-def test_two_tables_differ_in_words_where_they_differ(form):
-    data = ALL[form]
-    assert difference(data, ALL[form]) == "the same as D"
-    assert "D without row 3: {'age': 31" in difference(data, data.slice(0, 2))
-    assert unlike(Pair(data, data.slice(0, 2))) is None
-    wide = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
-    wide = {"polars": wide, "polars-lazy": wide.lazy(), "arrow": wide.to_arrow()}[form]
-    for said in (unlike(Pair(data, wide)), difference(data, wide)):
-        assert "the type of column 'age' " in said
-    assert unlike(Pair(data, pd.DataFrame({"age": [1]}))) is not None
-
-
 def test_a_category_more_is_another_type():
     data = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a"])})
     other = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a", "b"])})

@@ -72,17 +72,6 @@ def test_files_without_units_are_read_and_written_as_before():
             relation_from_json({**written, "unit": unit})
 
 
-def test_shrinking_to_the_end_leaves_one_record_of_one_unit():
-    relation = records({"person": integers(1, 50), "age": integers(0, 9)}, unit="person", at_most=3)
-    pair = next(iter(relation.candidates()))
-    for _ in range(500):
-        step = next(relation.smaller(pair), None)
-        if step is None:
-            break
-        pair = step
-    assert sorted(map(len, pair.sides)) == [0, 1]
-
-
 @pytest.mark.parametrize("form", ["list", "array", "dataframe"])
 @pytest.mark.parametrize("at_most", [None, 1])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one", None])

@@ -471,8 +471,3 @@ def test_what_could_not_be_read_back_is_not_written(violation, tmp_path, changes
     with pytest.raises(InvalidWitness, match=f"w.json was not written, since it could not be read back: .*{named}"):
         witness.save(tmp_path / "w.json")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_result_stands_without_a_relation_that_cannot_write_itself(violation):
-    found = replace(violation, witness=replace(violation.witness, relation=Failing()))
-    assert found.to_json()["witness"]["relation"] is None

@@ -81,13 +81,6 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
-@pytest.mark.campaign
-def test_a_curve_says_of_which_adjacency_it_is():
-    few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
-    (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes
-    assert re.fullmatch(r"these inputs are neighbours under records\(.*the result is about that adjacency only", note)
-
-
 def outcomes_of(*steps):
     """What `check_each_adjacency` makes of checks that end like this: a verdict, or an error that is raised."""
     problem, runner = prepare(Statement(mechanism=mean, claim=1.0, neighbours=EITHER), Effort(seed=1, workers=1))

@@ -15,7 +15,7 @@ from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.evidence import Counts, Estimate, runs_to_detect
+from dpwitness.evidence import Estimate, runs_to_detect
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort
@@ -332,17 +332,6 @@ def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
     other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
     assert other.runs == 0
-
-
-def test_an_event_is_counted_in_the_runs_since_it_was_chosen():
-    """Those that chose it hold it more often; and of too few later ones nothing is said."""
-    pair, low, high = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5), Interval(coordinate=0, low=2)
-    x, y = np.ones((40, 1)), np.ones((40, 1))
-    x[20:28], y[20:25] = 0.0, 0.0
-    course = PairWealth(pair=pair, index=0, x=x, y=y, chosen=[(low, 20), (high, 39)])
-    along = Candidate(pair=pair, event=high, estimate=None)
-    assert course.later_counts(along) == ((low, Counts(n11=12, n01=3, n00=5)),)
-    assert course.later_counts(replace(along, pair=pair.swapped())) == ((low, Counts(n11=12, n10=3, n00=5)),)
 
 
 @pytest.mark.campaign

@@ -9,10 +9,8 @@ from scipy import stats
 
 import dpwitness as dpw
 import running
-from dpwitness.api import verdict as verdict_module
 from dpwitness.api.loop import EvidenceCourse, confirm_events
-from dpwitness.api.verdict import confirm_candidate, until_settled
-from dpwitness.candidate import Candidate
+from dpwitness.api.verdict import until_settled
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     CompiledDisagrees,
@@ -421,11 +419,6 @@ def confirmed(*parts, runs=100):
     return confirm_events(alone, ONE, [HALF], runs)
 
 
-def test_confirm_runs_end_with_the_last_of_them_or_with_the_time():
-    assert confirmed(50, 100).ended == "runs"
-    assert confirmed(50, 99).ended == "time"
-
-
 @pytest.mark.parametrize("kind", [CompiledDisagrees, DependentRuns])
 def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind):
     failed = confirmed(50, MechanismRaised("no more"))
@@ -434,22 +427,6 @@ def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind)
         confirmed(50, kind("no more"))
     with pytest.raises(MechanismRaised, match="no more"):
         confirmed(MechanismRaised("no more"))
-
-
-@pytest.mark.parametrize("both", [None, 0.1])
-def test_confirm_runs_share_their_draws_where_the_bet_was_made_for_that(monkeypatch, both):
-    asked = []
-
-    def confirm(*given, coupled=True, **named):
-        asked.append(coupled)
-        raise MechanismTimeout("enough")
-
-    monkeypatch.setattr(verdict_module, "confirm_events", confirm)
-    problem, ready = running.prepare(half_noise, neighbours=[([0.0], [1.0])])
-    candidate = Candidate(pair=problem.first, event=HALF, estimate=Estimate(p=0.5, q=0.1, both=both))
-    with pytest.raises(MechanismTimeout):
-        confirm_candidate(problem, ready, Effort(), candidate)
-    assert asked == [both is not None]
 
 
 def in_python(rng, data, scale):
