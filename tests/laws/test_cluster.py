@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,9 +12,8 @@ import dpwitness as dpw
 import elsewhere
 from dpwitness.api.loop import confirm_events
 from dpwitness.cli import main
-from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.events import Interval
-from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -164,19 +162,3 @@ def test_runs_that_no_seed_repeats_are_not_made_again_by_another_worker(processe
     killing(processes)
     with pytest.raises(MechanismCrashed, match="no seed repeats"):
         last(looks)
-
-
-@pytest.mark.campaign
-def test_a_worker_of_the_local_cluster_that_hangs_at_the_deadline_is_started_anew():
-    here = os.getpid()
-
-    def hanging(rng, data):
-        if os.getpid() != here and rng.random() < 1e-3:
-            time.sleep(3600)
-        return data[0] + rng.laplace()
-
-    mechanism, quick = python(hanging), python(elsewhere.noisy)
-    with pytest.raises(MechanismTimeout):
-        last(there(mechanism, "local", deadline=Deadline(time.monotonic() + 20)).confirm(PAIR, EVENTS, 100_000))
-    again = there(quick, "local", deadline=Deadline(time.monotonic() + 60))
-    assert last(again.confirm(PAIR, EVENTS, 2_000)) == last(runner(quick).confirm(PAIR, EVENTS, 2_000))

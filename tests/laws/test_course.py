@@ -1,7 +1,6 @@
 """How a result came about: what was tried, how the evidence grew, both output distributions; and files from before."""
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from scipy.stats import binom, laplace
 import dpwitness as dpw
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
-from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE
+from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside
+from dpwitness.events.encoding import FALSE, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.witness import Witness
@@ -127,28 +126,6 @@ def test_outcomes_of_any_length_are_counted_as_wholes():
 
 
 HALF = Interval(coordinate=0, low=0.5)
-ONE_OR_TWO = rows(*[[0, 1]] * 60, *[[1]] * 40)
-
-
-def each(*values):
-    return np.repeat(values, 50)[:, None]
-
-
-@pytest.mark.parametrize(
-    ("told", "event", "x", "values"),
-    [
-        (Told(flags=True), OutcomeSet([[1]]), ONE_OR_TWO, ("⊥⊤", "⊤")),
-        (Told(single=True), HALF, each(FALSE, TRUE, 2.0, -0.5, NEGATIVE_ZERO), ("−0.5", "−0", "⊥", "⊤", "2")),
-        (Told(single=True), HALF, each(0.1 + 0.2, 1 / 3, 2.0, -math.inf), ("−∞", "0.3", "0.3333", "2")),
-        (Told(single=True), HALF, each(1 / 3, 0.33333), ("0.33333", "0.3333333333333333")),
-        (Told(), ScoreThreshold([0], [[0.0]], [[-1.0, 1.0, 0.0]], -1.0), each(-0.5, 0.5), ("−1", "1")),
-    ],
-)
-def test_values_are_said_so_that_they_can_be_told_apart(told, event, x, values):
-    shown = outputs_of(told, event, x, x)
-    assert shown.values == values
-    held = [np.count_nonzero(event.contains(x)), sum(np.array(shown.on_data)[list(shown.inside)])]
-    assert held[0] == held[1]
 
 
 def test_histograms_have_edges_where_the_event_ends_and_say_nothing_of_tails():

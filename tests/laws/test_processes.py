@@ -34,14 +34,7 @@ from dpwitness.mechanisms.memory import is_installed
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner, executors
-from dpwitness.runs.elsewhere import (
-    WORKER_LOSSES,
-    CannotSend,
-    Dispatcher,
-    FirstRuns,
-    dumped,
-    execute,
-)
+from dpwitness.runs.elsewhere import WORKER_LOSSES, CannotSend, Dispatcher, FirstRuns, dumped, execute
 from dpwitness.runs.executors import Processes, ordered
 from elsewhere import Elsewhere, away, finished
 from running import interpreted, last, runner, sampled, soon
@@ -387,20 +380,6 @@ def test_a_killed_process_costs_no_counts(place):
         assert np.array_equal(a, b)
     assert killed not in place._loky._processes
     assert there.notes == ()
-
-
-@pytest.mark.campaign
-def test_a_mechanism_that_kills_its_process_is_named(place):
-    here = os.getpid()
-
-    def deadly(rng, data):
-        if rng.random() < 0.01 and os.getpid() != here:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return data[0] + rng.random()
-
-    mechanism = python(deadly)
-    with pytest.raises(MechanismCrashed, match=r"deadly .*terminated.* runs"):
-        counted(away(mechanism, place), 5_000)
 
 
 @pytest.mark.campaign

@@ -16,21 +16,14 @@ from scipy import stats
 import dpwitness
 from dpwitness.candidate import Tally
 from dpwitness.errors import MechanismRaised, MechanismTimeout
-from dpwitness.events import (
-    Interval,
-    OutcomeSet,
-)
+from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
+from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator
-from dpwitness.runs.shards import BLOCK_NUMBERS, OutcomeRows, tally_of_rows
-from dpwitness.search.cuts import cuts_around
-from dpwitness.search.samples import sample_of
+from dpwitness.runs.shards import OutcomeRows
 from running import confirm, last, ordered, runner, sample
 from truth import target_probability
 
@@ -146,53 +139,6 @@ def test_a_check_in_epochs_draws_no_stream_twice(asked):
     assert len({key[2] for key in evidence if key[1] is Role.EPOCH}) > 3  # pairs: one raised, and some are variations
 
 
-class Recorded(Mechanism):
-    """Says which runs it was asked for, in which blocks."""
-
-    shard = 100_000
-    threads = True
-
-    def __init__(self, width):
-        super().__init__(Signature.of(lambda data: 0, {}))
-        self.width = width
-        self.blocks = []
-
-    outcomes, pair_rows = CompiledMechanism.outcomes, CompiledMechanism.pair_rows
-
-    def fill_pair(self, runs, rng, rows):
-        self.blocks.append((runs.start, rows.shape[1]))
-        rows[:] = 1.0
-        return self.width
-
-
-class Widening(Recorded):
-    """Returns one number a run, and three from the run `late` on, whatever its width was thought to be."""
-
-    def __init__(self, width, shard, late=0):
-        super().__init__(width)
-        self.shard, self.late = shard, late
-
-    def fill_pair(self, runs, rng, rows):
-        self.blocks.append((runs.start, rows.shape[2]))
-        length = 1 if runs.start < self.late else 3
-        drawn = rng.random((2, rows.shape[1], 3))
-        drawn[:, :, length:] = math.nan
-        rows[:] = drawn[:, :, : rows.shape[2]]
-        return length
-
-
-@pytest.mark.parametrize(("runs", "late"), [(1_000, 0), (BLOCK_NUMBERS + 2, 0), (2 * BLOCK_NUMBERS + 1, BLOCK_NUMBERS)])
-def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws(runs, late):
-    """Of one block, of the first of two, and of the last of three."""
-    narrow, wide = Widening(1, runs, late), Widening(3, runs, late)
-    events = [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
-    (halves, none), other = (last(confirm(made, PAIR, events, seed=1, runs=runs)) for made in (narrow, wide))
-    assert len(narrow.blocks) == len({start for start, _ in narrow.blocks}) + 1  # one is made twice
-    assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
-    assert none == Counts(n00=runs)
-    assert len(wide.blocks) > 1 or other == (halves, none)
-
-
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_samples_and_tallies_hold_every_shard(shards):
     mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
@@ -269,18 +215,6 @@ def test_the_run_that_raises_is_the_one_whose_draws_do(side):
     message = rf"fragile_at raised ValueError \(too far out\) on run {first}, on the input \[4\.\]"
     with pytest.raises(MechanismRaised, match=message):
         last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, runs=mechanism.shard))
-
-
-def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
-    mechanism, free = Recorded(1), threading.Event()
-    mechanism.fill_pair = lambda *_, **__: free.wait(30)
-    try:
-        with pytest.raises(MechanismTimeout, match="first 50 runs"):
-            last(confirm(mechanism, PAIR, EVENTS, seed=1, runs=50, deadline=time.monotonic() + 0.1))
-        with pytest.raises(MechanismTimeout, match="search"):
-            runner(mechanism, deadline=time.monotonic() + 0.1).tallies(PAIR, EVENTS[:1], 50, Role.SEARCH)
-    finally:
-        free.set()
 
 
 def one_by_one(rng, data):
@@ -390,14 +324,3 @@ def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
     )
     for shard in (0, 1, 7):
         np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
-
-
-def test_tallies_and_tables_of_cells_have_d_first():
-    x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
-    tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
-    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)
-    cells = cuts_around(Interval(coordinate=0, low=1.0), sample_of(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])))
-    cells = replace(cells, edges=np.array([1.0, 2.0]))
-    tally = tally_of_rows(cells, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
-    assert np.reshape(tally.cells, (4, 4)).tolist() == [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
-    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (1, 1, 0, 0)

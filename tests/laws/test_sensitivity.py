@@ -1,4 +1,4 @@
-"""The order of pairs by measured sensitivity: shifts in scales of noise, the pairs that come first, unchanged state."""
+"""Pairs by measured sensitivity: unchanged state, and the violation of one pair of many."""
 
 import time
 
@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.search.sensitivity import (
-    LEADING_PAIRS,
-    REFERENCE_RUNS,
-    by_sensitivity,
-    measured_sensitivities,
-)
+from dpwitness.search.sensitivity import LEADING_PAIRS, measured_sensitivities
 from running import prepare
-
-#: NOISE is Laplace noise of scale 1, shape (runs, entries).
-NOISE = np.random.default_rng(0).laplace(size=(REFERENCE_RUNS, 3))
 
 
 def weighted(rng, data):
@@ -25,44 +17,15 @@ def weighted(rng, data):
     return [sum(3.0 if value == 9 else 1.0 for value in data) + rng.laplace(), rng.laplace(scale=5.0)]
 
 
-def pairs_of(*values):
-    return [([0], [0, value]) for value in values]
-
-
-def runner_of(mechanism, pairs, outcome=list):
-    problem, runner = prepare(mechanism, epsilon=1.0, neighbours=dpw.pairs(*pairs), outcome=outcome, workers=1, seed=3)
-    return list(problem.candidates()), runner
-
-
 def test_sensitivities_are_measured_and_change_no_state():
-    pairs, runner = runner_of(weighted, pairs_of(1, 9, -1, 2))
+    given = dpw.pairs(*(([0], [0, value]) for value in (1, 9, -1, 2)))
+    problem, runner = prepare(weighted, epsilon=1.0, neighbours=given, outcome=list, workers=1, seed=3)
     before = runner.mechanism.run_count, runner.mechanism.columns, runner.mechanism.width
-    one, nine, negative, two = measured_sensitivities(pairs, runner, 10.0)
+    one, nine, negative, two = measured_sensitivities(list(problem.candidates()), runner, 10.0)
     assert (runner.mechanism.run_count, runner.mechanism.columns, runner.mechanism.width) == before
     assert nine == pytest.approx(3 * one)
     assert two == one
     assert np.isnan(negative)
-
-
-def test_pairs_of_larger_sensitivity_come_first_and_half_of_the_places_stay_as_given():
-    values = [1] * 30 + [9] + [2] * 5
-    pairs, runner = runner_of(weighted, [([0] * k, [*[0] * k, value]) for k, value in enumerate(values, 1)])
-    ordered = by_sensitivity(iter(pairs), runner, 8, 4)
-    assert ordered.leading == 2
-    assert ordered.pairs == [pairs[30], *pairs[:7]]
-    assert by_sensitivity(iter(pairs), runner, 8, 4) == ordered
-
-
-def test_measuring_ends_in_time_and_leaves_the_order():
-    def slow(rng, data):
-        if 9 in data:
-            time.sleep(1.5)
-        return sum(data) + rng.laplace()
-
-    pairs, runner = runner_of(slow, pairs_of(1, 30, 9, 3), outcome=float)
-    began = time.monotonic()
-    assert len(measured_sensitivities(pairs, runner, 0.7)) == 2
-    assert time.monotonic() - began < 1.4  # without the run that takes 1.5 s
 
 
 def costly(rng, data):

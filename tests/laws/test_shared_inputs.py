@@ -11,8 +11,6 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dpwitness import Violation, check, pairs
@@ -194,27 +192,6 @@ def test_an_input_that_stays_is_shared_and_a_change_that_a_run_takes_back_is_non
     np.testing.assert_array_equal(rows, made(mechanism, TURNED, copies=True)[0])
 
 
-def test_turned_round_at_random():
-    """Looks at an even number of changes see none; they are frequent while an input is new.
-
-    Of changes at three runs in ten, looks after 1, 2, 3, 6, … runs see none with probability 0.0034, so that more than
-    three of 60 batches differ from those of copies with probability 10^-4.
-    """
-
-    def mechanism(data, rng):
-        seen = data[0]
-        if rng.random() < 0.3:
-            data.reverse()
-        return seen
-
-    differ = 0
-    for seed in range(60):
-        shared = PythonMechanism(Signature.of(mechanism, {}))
-        runs = PairedRuns.d_first(TURNED, 2 * COMPARISON_RUNS + 44, coupled=True)
-        differ += bool(np.any(shared.pair_outcomes(runs, stream(seed)) != 1))
-    assert differ <= 3
-
-
 @pytest.mark.parametrize("role", [Role.SEARCH, Role.COMPARISON, Role.EPOCH, Role.CONFIRM], ids=lambda role: role.name)
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_late_change_in_runs_that_are_evidence(role, seeded):
@@ -265,47 +242,6 @@ def test_a_run_that_hangs_keeps_its_input():
         behind.join()
     np.testing.assert_array_equal(rows[:, :, 0], [[1.0] * 5, [2.0] * 5])
     assert not shared.copies
-
-
-ATOMS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("ab", max_size=2)
-NESTED = st.recursive(
-    ATOMS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.text("abc", max_size=1), inner, max_size=3)
-        | st.builds(lambda n: np.arange(float(n)), st.integers(0, 3))
-    ),
-    max_leaves=8,
-)
-
-
-def changes(data):
-    """All that a function could change in place: where, and what."""
-    if type(data) is list:
-        yield lambda: data.append(None)
-        if data:
-            yield data.pop
-            yield lambda: data.__setitem__(0, [data[0]])
-    elif type(data) is dict:
-        yield lambda: data.__setitem__("new", 1)
-        if len(data) > 1:
-            yield lambda: data.update({(first := next(iter(data))): data.pop(first)})
-    elif type(data) is np.ndarray and data.size:
-        yield lambda: data.__setitem__(0, -data[0] - 1)
-    for item in data.values() if type(data) is dict else data if type(data) in (list, tuple) else ():
-        yield from changes(item)
-
-
-@settings(max_examples=150, deadline=None)
-@given(NESTED, st.data())
-def test_every_change_is_seen(data, drawn):
-    shared = shared_input(copier(data)())
-    assert not shared.changed
-    possible = list(changes(shared.value))
-    if possible:
-        drawn.draw(st.sampled_from(possible))()
-        assert shared.changed
 
 
 def test_what_cannot_be_seen_is_not_shared():
