@@ -70,12 +70,6 @@ def noisy(rng, data):
     return [data[0] + rng.laplace(), "yes" if rng.random() < 0.5 else "no"]
 
 
-def writing(rng, data):
-    if rng.random() < 0.002:
-        data.append(0.0)
-    return data[0] + rng.laplace()
-
-
 def counting(rng, data):
     COUNT["runs"] += 1
     return data[0] + rng.laplace()
@@ -129,8 +123,3 @@ def fragile(rng, data):
     if rng.random() < 0.002:
         raise ValueError("too far out")
     return 1.0
-
-
-def changing(rng, data):
-    """Mostly a number, rarely a list of that number alone."""
-    return [1.0] if rng.random() < 0.002 else 1.0

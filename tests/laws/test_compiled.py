@@ -114,25 +114,6 @@ def test_edited_code_is_compiled_anew_in_this_process_and_in_the_next(tmp_path, 
     assert there == [f"CompiledMechanism {value}" for value in here]
 
 
-@pytest.mark.campaign
-def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
-    config = types.ModuleType("config")
-
-    @numba.njit
-    def helper(x):
-        return x + config.SCALE
-
-    def mechanism(rng, data):
-        return helper(data[0]) + config.SCALE
-
-    answers = []
-    for scale in (1.0, 3.0):
-        config.SCALE = scale
-        answers.append(value_of(compiled(mechanism, Pair(np.zeros(1), np.zeros(1))), 0.0))
-        assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
-    assert answers == [2, 6]
-
-
 def test_an_array_that_is_changed_in_place_is_another_function():
     scales = np.array([0.5, 1.5])
     mechanism = lambda rng, data: data[0] + scales[0]  # noqa: E731

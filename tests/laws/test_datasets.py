@@ -232,32 +232,23 @@ def test_records_are_drawn_from_a_hypothesis_strategy_the_same_ones_every_time()
 #: By what is named of it.
 SENSELESS = {
     "low must be below": lambda: numbers(1, 0), "high=inf": lambda: numbers(0, math.inf),
-    "low='0'": lambda: numbers("0", 1), "missing=1": lambda: numbers(0, 1, missing=1),
-    "64 bits": lambda: integers(0, 2**63), "low=0.5": lambda: integers(0.5, 2),
-    r"categories\('a'\)": lambda: records(categories("a")),
-    "at least two values": lambda: records({"x": categories("a"), "y": categories(3)}),
+    "64 bits": lambda: integers(0, 2**63), "at least two values": lambda: records({"x": categories("a")}),
     "all of one type": lambda: categories("a", 1), "must differ": lambda: categories("a", "a"),
     "max_length=0": lambda: text(0), "no value": lambda: like([]), "infinite": lambda: like([1.0, math.inf]),
-    "needs a domain": lambda: records(), "domain 3": lambda: records(3), "from 1 to": lambda: records(()),
-    "'a', 1. of a": lambda: records({("a", 1): flags()}),
+    "needs a domain": lambda: records(), "from 1 to": lambda: records(()),
     "frame.set_axis": lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=TWO_LEVELS)),
     "are called 'a'": lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])),
     "data.filled": lambda: like(MASKED), "masked array": lambda: pairs((MASKED, np.zeros(2))),
     "form='polars'": lambda: records({1: flags()}, form="polars"),
     "adjacency='replace'": lambda: records(flags(), adjacency="replace"),
     "at least 1": lambda: records(flags(), size=0), "size=.3, 2.": lambda: records(flags(), size=(3, 2)),
-    "size=True": lambda: records(flags(), size=True), "form='array'": lambda: records(text(3), form="array"),
-    "form='frame'": lambda: records(flags(), form="frame"),
-    "name of a form": lambda: records(flags(), form=np.array(["list"])),
+    "form='array'": lambda: records(text(3), form="array"),
     "form='dataframe'": lambda: records((flags(), flags()), form="dataframe"),
     "adjacency='replace-one' and size=1": lambda: records(integers(0, 9), form="record"),
     r"record 2, 3\.0": lambda: records(numbers(0, 1), base=[0.5, 3.0]),
     r"record 2, where x is 9\.0": lambda: records({"x": numbers(0, 1)}, base=pd.DataFrame({"x": [0.0, 9.0]})),
-    r"record 1, where 1 is 2\.0": lambda: records((numbers(0, 1),) * 2, base=np.array([[0.0, 2.0]])),
-    "^base='people.csv'": lambda: records(numbers(0, 1), base="people.csv"),
-    "^base='a.csv'": lambda: records(base="a.csv"), "^examples='a.csv'": lambda: like("a.csv"),
-    "^data='a.csv'": lambda: records(numbers(0, 1)).take("a.csv"), "hypothesis": lambda: records(st.nothing()),
-    "two records": lambda: records(st.just(1)),
+    "^base='people.csv'": lambda: records(numbers(0, 1), base="people.csv"), "^examples='a.csv'": lambda: like("a.csv"),
+    "^data='a.csv'": lambda: records(numbers(0, 1)).take("a.csv"), "two records": lambda: records(st.just(1)),
 }  # fmt: skip
 
 
@@ -309,10 +300,6 @@ def range_of(*ends, clipped=False, kind="numbers", **more):
     return {kind: list(ends), "clipped": clipped, "missing": False, **more}
 
 
-def values_of(values):
-    return {"categories": values, "other": False, "missing": False}
-
-
 def nested_tuples(depth):
     domain = range_of(0.0, 1.0)
     for _ in range(depth):
@@ -324,15 +311,11 @@ def nested_tuples(depth):
     ("domain", "named"),
     [
         (nested_tuples(100), "nested too deep"),
-        (None, "domain None"), ({"numbers": [0.0]}, "one of tuple"), (range_of(0.0), "numbers="),
         (range_of(0.0, "1"), "numbers='1'"), (range_of(0.0, 1e999), "finite"),
         (range_of(0.0, 1.0, clipped=0), "clipped=0"), (range_of(1.0, 0.0), "low must be below high"),
-        (range_of(0.0, 1.0, x=1), "one of tuple"), (range_of(0, 1.0, kind="integers"), "integers=1.0"),
         (range_of(0, 2**63, kind="integers"), "whole number"), (range_of(False, 1, kind="integers"), "integers=False"),
-        (values_of({}), "categories={}"), (values_of([]), "one type"), (values_of([[], 1]), "one type"),
         ({"text": 0, "missing": False}, "max_length=0"), ({"text": "3", "missing": False}, "text='3'"),
         ({"dict": {}}, "from 1 to"), ({"dict": [range_of(0.0, 1.0)] * 2, "names": [1, 1]}, "one of tuple"),
-        ({"dict": [range_of(0.0, 1.0)], "names": [1.5]}, "one of tuple"),
     ],
 )  # fmt: skip
 def test_a_domain_in_a_file_is_checked(domain, named):

@@ -377,10 +377,8 @@ THREE = queries(3).to_json()
         ({"kind": "queries"}, "length"), (THREE | {"length": 0}, "length=0"), (THREE | {"length": 3.0}, "length=3.0"),
         (THREE | {"sensitivity": "1"}, "sensitivity='1'"), (THREE | {"sensitivity": 1e999}, "sensitivity=inf"),
         (THREE | {"may_move": []}, "may_move="), (THREE | {"direction": None}, "direction=None"),
-        (THREE | {"any_length": 1}, "any_length=1"), (THREE | {"noun": 3}, "noun=3"), (THREE | {"more": 3}, "length"),
-        (histogram(3).to_json() | {"any_length": None}, "any_length=None"),
+        (THREE | {"any_length": 1}, "any_length=1"), (THREE | {"more": 3}, "length"),
         (bits(3).to_json() | {"length": 10**16}, "length=1000.* is too large for .* of memory"),
-        (bits(3).to_json() | {"length": 10**400}, "length=1000"),
         *(({"kind": "pairs", "noun": "value", "given": given}, named) for given, named in (
             ({}, "given={}"), ([[1, 2], 3], "given=3"), ([[[1], ["2"]]], "numbers only"), ([], "no pair"),
             ([[1, {"bytes": "?"}]], "bytes"))),
@@ -413,16 +411,12 @@ def test_the_largest_whole_numbers_are_kept():
 
 #: By what is named of it.
 SENSELESS = {
-    "length=0": lambda: queries(0), "length=-1": lambda: histogram(-1), "length=True": lambda: histogram(True),
-    "length=1.5": lambda: bits(1.5), "sensitivity=0.0": lambda: queries(3, 0.0),
-    "sensitivity=1000": lambda: queries(3, 10**400), "sensitivity=True": lambda: queries(3, True),
+    "length=0": lambda: queries(0), "length=-1": lambda: histogram(-1), "sensitivity=0.0": lambda: queries(3, 0.0),
     "may_move='some'": lambda: queries(3, may_move="some"), "direction='down'": lambda: queries(3, direction="down"),
     "any_length='no'": lambda: queries(3, any_length="no"), "no pair": lambda: pairs(),
-    "inputs, not 5": lambda: pairs(5), "inputs, not 'ab'": lambda: pairs("ab"),
-    "inputs, not None": lambda: pairs(None), "inputs, not {'a': 1}": lambda: pairs({"a": 1}),
+    "inputs, not 'ab'": lambda: pairs("ab"), "inputs, not {'a': 1}": lambda: pairs({"a": 1}),
     "inputs, not 3": lambda: pairs(([1], [2], [3])), "cannot be copied": lambda: pairs((iter([1]), (x for x in [1]))),
-    "the same": lambda: pairs((["a", None], ["a", None])), "are the same": lambda: pairs(([1], np.array([1]))),
-    "inputs are the same": lambda: pairs((np.array([1]), np.array([1.0]))),
+    "are the same": lambda: pairs(([1], np.array([1]))),
     "numbers only": lambda: queries().take([1, "a"]), "of one depth": lambda: queries().take([1, [2]]),
     "not 1.5": lambda: list(histogram().candidates(np.array([1.5]))),
     "not -1": lambda: list(histogram().candidates(np.array([-1]))),

@@ -453,32 +453,6 @@ def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path,
         place.stop()
 
 
-INTERRUPTED = """
-import os, signal, time
-import loky.process_executor
-from dpwitness.runs import local_processes
-
-start = loky.process_executor._ExecutorManagerThread.start
-
-def interrupted(thread):
-    start(thread)
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)
-
-loky.process_executor._ExecutorManagerThread.start = interrupted
-try:
-    local_processes(1).submit(int)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-@pytest.mark.campaign
-def test_python_ends_after_an_interrupt_while_processes_begin():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "interrupted\n"
-
-
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], 2))
