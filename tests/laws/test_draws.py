@@ -1,6 +1,5 @@
 """Plain Python is coupled: both sides of a run draw the same, runs do not; so do functions of the global generators."""
 
-import math
 import random
 import secrets
 import time
@@ -9,10 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-import dpwitness as dpw
-from dpwitness.claims import HalfPlane
 from dpwitness.errors import SlowMechanism
-from dpwitness.evidence import growth_rate
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -105,16 +101,3 @@ def test_where_seeding_is_not_enough_nothing_is_seeded(function):
         mechanism = as_mechanism(slow(function), PAIR.data, neighbour=PAIR.neighbour)
     assert not mechanism.reproducible
     assert not mechanism.draws_globally
-
-
-@pytest.mark.campaign
-def test_coupling_shows_a_small_difference_in_far_fewer_runs():
-    """Noise of scale 20, a claim of .01, and a difference of 1: ε is .05."""
-
-    def shifted(rng, data):
-        return data[0] + rng.laplace(scale=20.0)
-
-    independent = math.log(1e6) / float(growth_rate(0.5, 0.5 * math.exp(-0.05), HalfPlane(math.exp(0.01))))
-    runs = int(independent / 4)
-    settings = {"neighbours": [(PAIR.data, PAIR.neighbour)], "seed": 1, "search_runs": 20_000, "runs": runs}
-    assert isinstance(dpw.check(shifted, claim=0.01, outcome=float, **settings), dpw.Violation)

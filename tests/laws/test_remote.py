@@ -29,7 +29,6 @@ from dpwitness.errors import (
     InvalidParameter,
     MechanismCrashed,
     MechanismRaised,
-    MechanismTimeout,
     UnknownTarget,
 )
 from dpwitness.events.encoding import exception_code
@@ -240,25 +239,6 @@ def test_a_function_that_ends_its_interpreter_is_named(at):
             rows_of(at("leaves"), errors=errors)
     with pytest.raises(MechanismCrashed, match=r"^dies .*exit code 3 \(the last word\)"):
         rows_of(at("dies"))
-
-
-def test_what_takes_too_long_is_ended(at):
-    function = at("hangs")
-    function.max_time = 0.2  # of a run: a busy machine takes longer to start an interpreter
-    with pytest.raises(MechanismTimeout, match=r"^hangs .*within 0\.4 s"):
-        rows_of(function)
-    function.max_time = 60.0
-    assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
-
-
-def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
-    function = at("hangs")
-    mechanism = as_mechanism(function, np.array([0]))
-    with function.child() as child:
-        pass
-    with pytest.raises(MechanismTimeout, match="in time"):
-        dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
-    assert not child.running
 
 
 def test_a_new_process_is_a_new_interpreter(at):

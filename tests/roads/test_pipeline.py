@@ -28,25 +28,18 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
-from running import confirm, sampled
-
-#: A seed and its search runs: a short search in the suite; those that `check` chooses itself with the campaigns.
-SEARCHES = [(0, 100_000), *(pytest.param(seed, None, marks=pytest.mark.campaign) for seed in range(3))]
+from running import confirm, soon
 
 
-def crossed(names, soon):
-    """Each with each: `soon`, and others at ε = 0.7, with a short search in the suite; all with the campaigns."""
-    others = [(name, 0.7) for name in names if name not in dict(soon)]
-    short = [(*case, *SEARCHES[0]) for case in [*others, *soon]]
+def cases(*names):
+    """Each at ε = 0.7 with a short search in the suite; in the campaign others, with the search that is usual."""
+    short = [(name, 0.7, 0, 100_000) for name in names]
     usual = [(name, epsilon, seed, None) for name in names for epsilon in (0.2, 0.7, 1.5) for seed in range(3)]
-    return [*short, *(pytest.param(*case, marks=pytest.mark.campaign) for case in sampled(usual, 9))]
+    return soon([*short, *usual], len(short))
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("name", "epsilon", "seed", "search_runs"),
-    crossed(["laplace_mechanism", "histogram", "svt"], [("svt", 0.2), ("histogram", 1.5)]),
-)
+@pytest.mark.parametrize(("name", "epsilon", "seed", "search_runs"), cases("laplace_mechanism", "histogram", "svt"))
 def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon, seed, search_runs):
     verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs, runs=1_000_000)
     assert isinstance(verdict, dpw.NotRefuted)
@@ -54,14 +47,7 @@ def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon, seed, se
     assert verdict.epsilon_lower_bound <= epsilon
 
 
-@pytest.mark.parametrize(
-    ("name", "epsilon", "seed", "search_runs"),
-    [
-        *crossed(["isvt1", "isvt3", "isvt4"], []),
-        *crossed(["isvt2"], [("isvt2", 1.5)])[1:],
-        pytest.param("isvt2", 1.5, *SEARCHES[0], marks=pytest.mark.campaign),
-    ],
-)
+@pytest.mark.parametrize(("name", "epsilon", "seed", "search_runs"), cases("isvt1", "isvt2", "isvt3", "isvt4"))
 def test_broken_mechanisms_are_refuted(name, epsilon, seed, search_runs):
     verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs)
     assert isinstance(verdict, dpw.Violation)
