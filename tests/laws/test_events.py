@@ -14,17 +14,13 @@ from dpwitness.events import (
     FeatureEvent,
     Interval,
     OutcomeSet,
-    cells_of,
     event_from_json,
-    of_one_width,
     statistic_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.encoding import FALSE, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.problem import Problem
-from dpwitness.runs.shards import tally_of_rows
-from dpwitness.search.cuts import CutCells
 from drawn import EVENTS, intervals, real_rows, rows, scores
 from reference import in_set
 
@@ -182,14 +178,6 @@ def test_half_lines_of_a_statistic_hold_the_outcomes_below_an_end_and_from_it_on
     for t in (end, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
         assert np.array_equal(statistic.between(t, np.inf).contains(rows), values >= t)
         assert np.array_equal(statistic.between(-np.inf, t).contains(rows), values < t)
-
-
-@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.sets(st.floats(-3, 3), min_size=1, max_size=4))
-def test_one_table_counts_all_half_lines_of_a_statistic(event, rows, edges):
-    x, y = of_one_width(rows, rows[::-1], event.width)
-    cuts = CutCells(event, statistic_of(event), np.array(sorted(edges)))
-    expected = cells_of(cuts.half_lines(), x, y)
-    assert np.array_equal(cuts.four_cells(tally_of_rows(cuts, x, y)), expected.T)
 
 
 @given(st.lists(st.one_of(intervals, EVENTS["outside"]), min_size=1), real_rows)

@@ -15,11 +15,10 @@ from dpwitness.errors import InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.events import widen
 from dpwitness.events.encoding import NONE
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Pair, as_finite_numbers
+from dpwitness.neighbours import as_finite_numbers
 from running import stream
 
 DATA = as_finite_numbers([1.0, 2.0])
@@ -190,39 +189,18 @@ def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
     assert mechanism.outcomes(np.array([1.0]), np.random.default_rng(0), 1)[0, 0] == 3.0
 
 
-@pytest.mark.parametrize("vectorised", [False, True])
-def test_what_a_run_sets_for_numpy_ends_with_the_runs(vectorised):
-    """A run that had overflows raise ended the check, in the search, as an unexpected error of this package."""
-
-    def one(data, rng):
-        np.seterr(all="raise")
-        return rng.random()
-
-    def many(data, rng, size):
-        return np.full(size, one(data, rng))
-
-    mechanism = (VectorisedMechanism if vectorised else PythonMechanism)(Signature.of(many if vectorised else one, {}))
-    before = np.geterr()
-    pair = Pair(data=np.array([0.0]), neighbour=np.array([1.0]))
-    try:
-        mechanism.outcomes(pair.data, np.random.default_rng(1), 2)
-        mechanism.pair_outcomes(PairedRuns.d_first(pair, 2, coupled=False), np.random.default_rng(1))
-        assert np.geterr() == before
-    finally:
-        np.seterr(**before)
-
-
-@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-def test_what_a_recorded_run_sets_for_numpy_ends_with_it():
-    """An explanation is made before the lower bound, in which numbers underflow."""
+def test_what_a_run_sets_for_numpy_ends_with_it():
+    """A run that had overflows raise ended the check, in the search, as an unexpected error of this package."""
 
     def strict(data, rng):
         np.seterr(all="raise")
         return data[0] + rng.laplace(0, 0.3)
 
+    before = np.geterr()
     verdict = dpw.check(strict, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), workers=1, seed=1)
     assert isinstance(verdict, dpw.Violation)
+    assert np.geterr() == before
 
 
 def test_a_recursion_limit_that_a_run_lowers_is_raised_again():

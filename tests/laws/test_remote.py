@@ -62,7 +62,6 @@ given = lambda data, which=None: data
 paths = lambda data: sys.path
 unknown = lambda data: object()
 fit = lambda data: Model()
-frame = lambda data: data.assign(b=1)
 
 def noisy(rng, data, epsilon, scale=1.0, kept=len):
     """Laplace noise, with or without NumPy."""

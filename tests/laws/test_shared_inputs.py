@@ -175,23 +175,6 @@ def test_runs_are_those_of_copies(kind, when):
     assert len(np.unique(rows[0, :, 0])) == 1
 
 
-TURNED = Pair(data=[1, 2], neighbour=[1, 2, 3])
-
-
-def test_an_input_that_stays_is_shared_and_a_change_that_a_run_takes_back_is_none():
-    seen = set()
-
-    def mechanism(data, rng):
-        seen.add(id(data))
-        data.append(1)
-        return len(data) + rng.random() + data.pop()
-
-    rows, shared = made(mechanism, TURNED)
-    assert not shared.copies
-    assert len(seen) == 2
-    np.testing.assert_array_equal(rows, made(mechanism, TURNED, copies=True)[0])
-
-
 @pytest.mark.parametrize("role", [Role.SEARCH, Role.COMPARISON, Role.EPOCH, Role.CONFIRM], ids=lambda role: role.name)
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_late_change_in_runs_that_are_evidence(role, seeded):
