@@ -11,8 +11,7 @@ from scipy.stats import binom, laplace
 import dpwitness as dpw
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside
-from dpwitness.events.encoding import FALSE, TRUE
+from dpwitness.events import Box, Interval, Outside
 from dpwitness.events.event import Noun
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.witness import Witness
@@ -112,33 +111,7 @@ def rows(*lists):
     return np.array([[*one, *[np.nan] * (width - len(one))] for one in lists])
 
 
-def test_outcomes_of_any_length_are_counted_as_wholes():
-    x = rows(*[[FALSE, TRUE]] * 60, *[[TRUE]] * 40)
-    y = rows(*[[FALSE, TRUE]] * 30, *[[TRUE]] * 50, *[[FALSE, FALSE]] * 20)
-    shown = outputs_of(Told(), OutcomeSet([[FALSE, TRUE]]), x, y)
-    assert shown.values == ("⊥⊥", "⊥⊤", "⊤")
-    assert (shown.on_data, shown.on_neighbour) == ((0, 60, 40), (20, 30, 50))
-    assert shown.inside == (False, True, False)
-    x = np.repeat([0.0, 1.0, 2.0, np.nan], 25)[:, None], np.repeat([0.0, 1.0, 2.0, 3.0], 25)[:, None]
-    shown = outputs_of(Told(single=True), Outside(interval=Interval(coordinate=0, low=1.0, high=3.0)), *x)
-    assert (shown.values, shown.inside) == (("0", "1", "2", "3"), (True, False, False, True))
-    assert (sum(shown.on_data), sum(shown.on_neighbour)) == (75, 100)  # absent ones are left out
-
-
 HALF = Interval(coordinate=0, low=0.5)
-
-
-def test_histograms_have_edges_where_the_event_ends_and_say_nothing_of_tails():
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(2, 1_000, 2))
-    x[0] = 1e300
-    difference = Feature(name="difference", columns=(0, 1))
-    event = FeatureEvent(feature=difference, within=Interval(coordinate=0, low=-1.0, high=1.001))
-    shown = outputs_of(Told(), event, x, y)
-    assert {-1.0, 1.001} <= set(shown.edges)
-    assert shown.edges[-1] < 10
-    held = sum(n for n, inside in zip(shown.on_data, shown.inside, strict=True) if inside)
-    assert held == np.count_nonzero(event.contains(x))
 
 
 def test_numbers_near_the_largest_one_and_infinite_ones_are_no_error():

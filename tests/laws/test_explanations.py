@@ -121,7 +121,6 @@ def mean(rng, data, epsilon):
         (broken.draw_for_each_record, [1.0, 2.0, 3.0], [1.0, 2.0], "D draws 3 times, D′ 2 times"),
         (broken.sensitivity_forgotten, [1.0, 2.0], [1.0, 9.0],
          "Laplace noise of scale 1 on both sides; without it the output differs by 7: that is ε = 7"),
-
         (shown_if_large, [1.0, 2.0], [1.0, 4.0], "D returns -1 in every run, D′ another value in each"),
         (clipped_and_too_little, [1.0, 20.0], [1.0, 8.0], "differs by 2"),
         (odd, [1.0], [2.0], "entry 2 differs by 1"),

@@ -212,23 +212,6 @@ def test_a_wider_outcome_among_the_first_ones_ends_no_check(seed):
     assert isinstance(verdict, dpw.NotRefuted)
 
 
-def test_columns_do_not_depend_on_how_fast_a_machine_is():
-    """The clock says how many runs are timed, and how many a health check makes."""
-
-    def many_words(rng, data):
-        return {f"word {word}": 1.0 for word in rng.integers(0, 1000, 3).tolist()}
-
-    columns = []
-    for seconds, runs in [(0.0, 2), (0.01, 9)]:
-        mechanism = PythonMechanism(Signature.of(many_words, {}))
-        mechanism.timed_seconds = seconds
-        mechanism.measure(PAIR)
-        mechanism.outcomes(PAIR.data, np.random.default_rng(1), runs)
-        runner(mechanism, 1).sample(PAIR, 32, Role.SEARCH, size=32)
-        columns.append(mechanism.columns)
-    assert columns[0] == columns[1]
-
-
 @pytest.mark.campaign
 def test_counts_and_rows_are_those_of_one_process():
     """Each process sees other keys first."""

@@ -196,16 +196,13 @@ def test_relations_that_differ_are_not_the_same():
     ("relation", "data", "pair", "expected"),
     [
         (queries(3), [10.0, 2.0], ([10.0, 2.0], [11.0, 2.0]), True),  # the length is that of the data
-        (queries(3), [10.0, 2.0], ([11.0, 2.0], [10.0, 2.0]), True),
         (queries(3), [10.0, 2.0], ([9.0, 2.0], [8.0, 2.0]), False),
         (queries(3), [10, 2], ([10.0, 2.0], [11.0, 2.0]), False),  # integers are no floats
         (queries(3, 0.5), [10, 2], ([10.0, 2.0], [10.5, 2.0]), True),  # half a step from whole numbers
         (queries(1, any_length=True), [10.0, 2.0], ([10.0], [11.0]), False),
         (histogram(2), [10.0, 10.0, 0.0], ([10, 10, 0], [10, 10, 1]), True),
         (histogram(2), [10.5, 10.0, 0.0], ([10, 10, 0], [10, 10, 1]), False),
-        (histogram(2), [10, 10, 0], ([9, 10, 0], [9, 10, 1]), False),
         (bits(2), [1, 1, 1], ([1, 1, 1], [0, 1, 1]), True),
-        (bits(2), [1, 1, 1], ([1, 1], [0, 1]), False),
         (bits(2), [1, 2], ([1, 1], [0, 1]), False),
         (pairs(([1, 2], [1, 3])), [1, 3], ([1, 2], [1, 3]), True),
         (pairs(([1, 2], [1, 3])), [1, 4], ([1, 2], [1, 3]), False),

@@ -388,13 +388,10 @@ ANSWERS = [
     "so", "[" * 500 + "]" * 500, '{"other": 1}',
     '{"outcomes": [[], []], "raises": []}',
     '{"outcomes": [[1], [2], [3]], "raises": []}',
-
     '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
-
     '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
     '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
     '{"raised": [0, 7, "KeyError", "", ""]}',
-
 ]  # fmt: skip
 
 

@@ -100,17 +100,12 @@ def test_what_a_run_does_to_a_table_stays_with_that_run(form):
     if form == "polars":
         first[0, "age"] = 99
         first.drop_in_place("sex")
-        first.insert_column(0, pl.Series("new", [1, 2, 3]))
-        first.extend(first.clone())
-        first.columns = [*"abcd"]
         column = hand()["age"]
         column[0] = 98
         assert not hand()["age"].to_numpy().flags.writeable
-    if form != "arrow":
+    if form != "arrow":  # in which nothing can be set
         first.note = "kept"
         assert not hasattr(hand(), "note")
-    else:
-        assert hand() is first  # nothing in it can be set
     assert shown(hand()) == before
 
 

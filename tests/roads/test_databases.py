@@ -211,14 +211,3 @@ def test_postgresql_refuses_what_would_commit(postgresql):
         with pytest.raises(psycopg.errors.DivisionByZero):
             mechanism([{"person_id": 1, "age": 2}])
         assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
-
-
-def test_a_connection_that_postgresql_ends_is_no_outcome(postgresql):
-    def ended(connection):
-        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-    for errors in ("raise", "outcome"):
-        mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, ended, table="people"), {}), errors=errors)
-        with pytest.raises(dpw.MechanismError, match=r"AdminShutdown|the rollback failed") as caught:
-            mechanism.outcomes(OTHERS, np.random.default_rng(1), 2)
-        assert "\n" not in str(caught.value)

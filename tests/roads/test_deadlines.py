@@ -1,6 +1,5 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
-import math
 import re
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from dpwitness.neighbours import Pair, Relation, pairs
 from dpwitness.search.objectives import GrowthAt
 from running import ordered, search
 
-PAIR = pairs((0.0, 1.0)).given[0]
 PAIRS = pairs(([0.0], [1.0]))
 LAST = 3600.0  # so long that nothing here waits for it
 
@@ -72,30 +70,6 @@ def free():
     event = threading.Event()
     yield event
     event.set()
-
-
-def hanging(free, runs):
-    """A plain Python mechanism that returns so many runs at once, and the others once it is set free."""
-    left = [math.inf]
-
-    def mechanism(rng, value):
-        left[0] -= 1
-        if left[0] < 0:
-            free.wait(LAST)
-        return value + rng.random()
-
-    ready = as_mechanism(mechanism, PAIR.data, outcome=float)  # which tries it out
-    ready.shard, left[0] = 2, runs
-    return ready
-
-
-@pytest.mark.parametrize("given", [1, 3])
-def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(free, given):
-    ready, relation = hanging(free, 40), pairs(*((0.0, float(k)) for k in range(1, given + 1)))
-    objective, end = GrowthAt(claim=ApproxDP(1.0)), time.monotonic() + 0.5
-    found, spent = search(ready, relation, objective, seed=1, budget=200, deadline=end)
-    assert spent == 20  # of the only pair, or of the first: 40 runs
-    assert found[0].sample.training_runs + found[0].sample.test_runs > 0
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,11 @@ from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.evidence import Estimate, runs_to_detect
-from dpwitness.evidence.counts import CountsTable
+from dpwitness.evidence import runs_to_detect
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
-from dpwitness.search.epochs import PairWealth
 from running import prepare, soon
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -301,19 +299,6 @@ def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
     epochs.bet(64)
     assert epochs.varied
     assert len(epochs.courses) <= epochs.places
-
-
-def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
-    pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
-    seen = CountsTable(np.array([[7], [5], [3], [2]]))
-    course = PairWealth(pair=pair, index=0, numbers={event: 0}, seen=seen)
-    estimate = Estimate(p=0.5, q=0.2, both=0.1)
-    along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
-    against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))
-    assert (along.n10, along.n11, along.n01, along.n00) == (7, 5, 3, 2)
-    assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
-    other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
-    assert other.runs == 0
 
 
 @pytest.mark.campaign

@@ -17,7 +17,6 @@ from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
-from dpwitness.runs import Runner
 from running import confirm, soon
 
 #: Each smaller witness is a refutation of its own.
@@ -104,11 +103,9 @@ def refuted(pair, relation, data=None, mechanism=leaks_the_sum):
         [
             (([1, 1, 1], [0, 1, 1]), bits(3), ([0, 0, 0], [1, 0, 0])),
             (([1, 1, 1], [0, 1, 1]), bits(3, any_length=True), ([0], [1])),
-            (([10, 10, 0], [10, 10, 1]), histogram(3), ([0, 0, 0], [0, 0, 1])),
             (([10, 10, 1], [10, 10, 0]), histogram(3, any_length=True), ([0], [1])),
             (([7, 7], [8, 7]), queries(2), ([0, 0], [1, 0])),
             (([7.0, 7.5], [8.0, 8.5]), queries(2), ([0.0, 0.0], [0.0, 1.0])),
-            (([7.0, 7.5], [8.0, 7.5]), queries(2, may_move="one"), ([0.0, 0.0], [1.0, 0.0])),
             (([7.0, 7.5], [8.0, 8.5]), queries(2, direction="up", any_length=True), ([0.0], [1.0])),
             (([7, 7], [8, 7]), pairs(([7, 7], [8, 7])), ([7, 7], [8, 7])),
             (([7, 7], [8, 7]), None, ([7, 7], [8, 7])),
@@ -206,17 +203,9 @@ def _raised(first):
 
 
 @pytest.mark.campaign
-def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
-    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+def test_an_interrupt_while_shrinking_is_no_verdict():
     with pytest.raises(KeyboardInterrupt):
-        shrink(first, Breaks(KeyboardInterrupt(), 1))
-
-    def interrupted(*arguments, **settings):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Runner, "confirm", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        shrink(first, leaks_the_sum)
+        shrink(refuted(([7.0, 7.5], [8.0, 8.5]), queries(2)), Breaks(KeyboardInterrupt(), 1))
 
 
 @pytest.mark.campaign
