@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,34 +96,20 @@ def test_the_distributions_are_those_of_the_mechanism():
     assert len(shown.inside) <= 40
 
 
-class Told:
-    """As much of a problem as the distributions need: texts of numbers, and what entries are called."""
-
-    def __init__(self, noun="answer", **known):
-        self.noun = Noun(noun, **known)
-        self.mechanism = self
-
-    def label(self, value):
-        return None
-
-
-def rows(*lists):
-    width = max(map(len, lists))
-    return np.array([[*one, *[np.nan] * (width - len(one))] for one in lists])
-
-
+#: As much of a problem as the distributions need: what entries are called, and no texts of numbers.
+TOLD = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
 HALF = Interval(coordinate=0, low=0.5)
 
 
 def test_numbers_near_the_largest_one_and_infinite_ones_are_no_error():
     x = np.concatenate([1e307 * np.linspace(-17, 17, 98), [np.inf, -np.inf]])[:, None]
-    assert outputs_of(Told(), HALF, x, x) is None  # no width can be written down
+    assert outputs_of(TOLD, HALF, x, x) is None  # no width can be written down
     x = np.concatenate([np.linspace(-1e307, 1e307, 98), [np.inf, -np.inf]])[:, None]
-    shown = outputs_of(Told(), HALF, x, x)
+    shown = outputs_of(TOLD, HALF, x, x)
     assert 0.5 in shown.edges
     assert sum(shown.on_data) >= 90
     several = Box((HALF, Interval(coordinate=1, low=0.0)))
-    assert outputs_of(Told(), several, np.zeros((100, 2)), np.ones((100, 2))) is None  # no distribution of one value
+    assert outputs_of(TOLD, several, np.zeros((100, 2)), np.ones((100, 2))) is None  # no distribution of one value
 
 
 def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
@@ -132,7 +119,7 @@ def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
 
     x = np.zeros((100, 1))
     with pytest.warns(RuntimeWarning, match="no histogram of outcomes: .* raised ZeroDivisionError"):
-        assert outputs_of(Told(), Failing(interval=Interval(coordinate=0, low=1.0)), x, x) is None
+        assert outputs_of(TOLD, Failing(interval=Interval(coordinate=0, low=1.0)), x, x) is None
 
 
 GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "on_data": [3, 4],

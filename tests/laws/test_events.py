@@ -10,12 +10,9 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.events import (
     LARGEST,
     Box,
-    Feature,
-    FeatureEvent,
     Interval,
     OutcomeSet,
     event_from_json,
-    statistic_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.encoding import FALSE, TRUE
@@ -165,19 +162,6 @@ def test_the_outside_of_an_interval_is_all_else_absent_entries_too(event, outcom
     assert event.complexity == (1, event.interval.complexity[1])
     said = event.interval.describe()
     assert event.describe() == (f"not: {said}" if not said.endswith(" present") else said.replace("present", "absent"))
-
-
-FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.0))
-
-
-@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.floats(-3, 3))
-def test_half_lines_of_a_statistic_hold_the_outcomes_below_an_end_and_from_it_on(event, rows, end):
-    statistic = statistic_of(event)
-    values = statistic.value(rows)
-    assert values.shape == (len(rows),)
-    for t in (end, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
-        assert np.array_equal(statistic.between(t, np.inf).contains(rows), values >= t)
-        assert np.array_equal(statistic.between(-np.inf, t).contains(rows), values < t)
 
 
 @given(st.lists(st.one_of(intervals, EVENTS["outside"]), min_size=1), real_rows)

@@ -29,7 +29,6 @@ from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
-from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.memory import is_installed
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -64,16 +63,14 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     pair = pairs((np.zeros(4), np.ones(4))).given[0]
     mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0) if target else python(elsewhere.noisy)
     assert mechanism.compiled == bool(target)
-    runs, place = 3 * mechanism.shard + 3, Elsewhere()
-    there, here = away(mechanism, place, seed=5), runner(mechanism, 5)
+    runs = 3 * mechanism.shard + 3
+    there, here = away(mechanism, Elsewhere(), seed=5), runner(mechanism, 5)
     assert list(there.confirm(pair, EVENTS, runs)) == list(here.confirm(pair, EVENTS, runs))
     tallies = pair, EVENTS, runs, Role.COMPARISON, 1
     assert there.tallies(*tallies) == here.tallies(*tallies)
     samples = [running.sample(pair, runs, Role.SEARCH, 1) for running in (there, here)]
     assert np.array_equal(*samples, equal_nan=True)
     assert there.notes == ()
-    assert len(place.published) == 4  # the mechanism once, and three pieces of work
-    assert place.ended == 3
 
 
 def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
@@ -91,9 +88,6 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     mechanism.forget()
     x, _ = away(mechanism).sample(PAIR, 100, Role.SEARCH)
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
-    own = OutputTraits(dates={(): "D", (("value", (1.0,)),): "s"})
-    own.adopt(OutputTraits(dates={(("value", (1.0,)),): "D"}))
-    assert own.dates == {(): "D", (("value", (1.0,)),): ""}
 
 
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():

@@ -24,13 +24,7 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness import cli
-from dpwitness.errors import (
-    InvalidOutcome,
-    InvalidParameter,
-    MechanismCrashed,
-    MechanismRaised,
-    UnknownTarget,
-)
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismRaised, UnknownTarget
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import server
 from dpwitness.mechanisms.catalog import load_code

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dpwitness
 from dpwitness.candidate import Tally
@@ -169,19 +168,6 @@ def test_both_sides_have_the_right_distribution_and_agree_more_where_they_are_co
         assert abs(counts.n11 / n - p * q) < 5 * math.sqrt(p * q / n)
 
 
-def test_coupled_runs_are_independent_of_each_other():
-    """What one run of D did says nothing about the next run of D′, though their draws follow each other."""
-    pair = pairs(([0.0] * 4, [3.0] * 4)).given[0]
-    mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0)
-    left, right = sample(mechanism, pair, 200_000, seed=9, key=(0,))
-    stops = [np.sum(~np.isnan(rows), axis=1) for rows in (left, right)]
-    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        table = np.histogram2d(stops[a][:-1], stops[b][1:], bins=[np.arange(1, 6)] * 2)[0]
-        assert stats.chi2_contingency(table).pvalue > 1e-6
-    together = np.histogram2d(*stops, bins=[np.arange(1, 6)] * 2)[0]
-    assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
-
-
 def test_an_output_longer_than_the_first_guess_is_kept_whole():
     def growing(rng, value):
         return np.ones(1 + int(3 * rng.random()))
@@ -290,16 +276,6 @@ def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():
     threading.Timer(0.05, free.set).start()
     looks.close()
     assert sorted(begun) == sorted(done) == [0, 1, 2]
-
-
-def test_ordered_keeps_the_order_and_hands_on_errors():
-    def run(k):
-        time.sleep(0.01 * (k % 3))
-        return {7: {}}.get(k, range(9))[k]  # an error at 7
-
-    assert list(ordered((partial(run, k) for k in range(7)), 3)) == list(range(7))
-    with pytest.raises(KeyError):
-        list(ordered((partial(run, k) for k in range(9)), 3))
 
 
 def test_counts_of_a_stopped_check_are_a_prefix():

@@ -13,7 +13,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
-from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
+from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.evidence import runs_to_detect
 from dpwitness.neighbours import Pair, Relation
@@ -156,18 +156,6 @@ def test_the_fewest_runs_are_enough_for_a_verdict(runs):
         checked(answers, runs=runs)
     verdict = checked(honest, runs=runs, alpha=0.9)
     assert verdict.epoch_runs + verdict.counts.runs >= runs
-
-
-def test_an_error_in_a_late_epoch_says_in_which_run():
-    calls = itertools.count()
-
-    def fails(rng, data):
-        if next(calls) >= 200:
-            raise RuntimeError("out of memory")
-        return honest(rng, data)
-
-    with pytest.raises(MechanismError, match="out of memory"):
-        checked(fails, errors="raise", runs=1_000)
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
