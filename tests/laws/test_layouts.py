@@ -411,13 +411,6 @@ def test_datasets_like_an_example_differ_in_their_records_alone(part, every, req
         assert not different, (domain, size)
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
-def test_arrays_keep_their_order_in_memory(name):
-    for example, size in product(arrays(name, fortran=True), SIZES[2:-1]):
-        pairs = pairs_of(dpw.like(example), size, most=2)
-        assert all(order(copier(side)()) == order(example) for _, pair in pairs for side in pair.sides)
-
-
 @pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
 def test_given_tables_stand_in_every_pair_and_are_copied_sent_and_saved_as_they_are(name, library, lazy):
     """Of an Enum without rows, Polars reads a Categorical back from its own files."""

@@ -128,7 +128,6 @@ def test_the_pair_that_earlier_tools_miss_is_among_the_first():
         (queries(10), lambda answers: answers[0] > answers[1:].max() + 5),
         (queries(10), lambda answers: np.all(answers == answers[0]) and answers[0] > 20),
         (queries(10), lambda answers: np.flatnonzero(answers == answers.max()).tolist() == [3]),
-        (histogram(5), lambda counts: counts[0] >= 500), (histogram(5), lambda counts: counts[0] == 99),
         (histogram(5), lambda counts: counts[3] == 1 and counts.sum() == 1),
         (bits(10), lambda answers: answers[2] == 1 and answers.sum() == 1),
     ],

@@ -235,6 +235,14 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
     assert not any(thread.is_alive() for thread in THREADS)
 
 
+def test_no_run_begins_in_the_last_quarter_of_the_time_in_which_more_is_bet(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    betting = Runner(mechanism=svt(), seed=1, max_time=100.0).restarted().betting(0.25)
+    assert (betting.deadline.left, betting.deadline.closed) == (100.0, False)
+    monkeypatch.setattr(time, "monotonic", lambda: 85.0)
+    assert (betting.deadline.left, betting.deadline.closed) == (20.0, True)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     """Else a run of D′ that takes long, and tells against a bet, is left out, and what was won before is bet again."""

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import itertools
 import math
 import pickle
 import threading
@@ -173,6 +174,21 @@ def test_runs_are_those_of_copies(kind, when):
     rows, _ = made(mechanism, pair, runs=runs, coupled=coupled)
     np.testing.assert_array_equal(rows, expected)
     assert len(np.unique(rows[0, :, 0])) == 1
+
+
+def test_turned_round_twice_in_a_batch():
+    """Between the two the input is another one: a look at the end of the batch alone would not see it."""
+    calls, turned = itertools.count(1), Pair(data=[1, 2], neighbour=[1, 2, 3])
+
+    def mechanism(data):
+        seen = data[0]
+        if len(data) == 2 and next(calls) in (3, 3 + 2 * COMPARISON_RUNS):
+            data.reverse()
+        return seen
+
+    rows, shared = made(mechanism, turned, runs=4 * COMPARISON_RUNS, batches=1)
+    assert shared.copies
+    np.testing.assert_array_equal(rows, 1)
 
 
 @pytest.mark.parametrize("role", [Role.SEARCH, Role.COMPARISON, Role.EPOCH, Role.CONFIRM], ids=lambda role: role.name)

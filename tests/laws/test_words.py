@@ -55,7 +55,6 @@ def feature(name, *columns, **ends):
         (OutcomeSet([[0, 0, 1]]), FLAGS, "answers ⊥⊥ then ⊤"),
         # Dates.
         (interval(low=19_752.5, high=19_754.0), DATES, "first answer from 2024-01-31 to below 2024-02-01"),
-        (OutcomeSet([[19_753, 19_753]]), DATES, "answers (2024-01-31, 19753)"),
         (OutcomeSet([[7, 19_753]]), DATED_KEY, "exactly key 'a' 7, key 'b' 2024-01-31"),
         # Values of two entries.
         (only(DAY, 1), TWO_ENTRIES, "output 2024-01-31"),
