@@ -26,13 +26,9 @@ def noisy_sum(rng, data, epsilon):
     return data.sum() + rng.laplace(0, 0.5 / epsilon)  # the defect: the scale should be 1 / epsilon
 
 
-def violation():
-    return dpw.check(noisy_sum, epsilon=1.0, **EFFORT)
-
-
 @pytest.fixture(scope="module")
 def found():
-    return violation()
+    return dpw.check(noisy_sum, epsilon=1.0, **EFFORT)
 
 
 def rounded(value):

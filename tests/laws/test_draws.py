@@ -20,11 +20,6 @@ from running import stream
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
 
-def both_sides(function, n=2_000):
-    runs = PairedRuns.d_first(PAIR, n, coupled=True)
-    return PythonMechanism(Signature.of(function, {})).pair_outcomes(runs, stream())[:, :, 0]
-
-
 def draws_more_on_one_side(rng, data):
     """Draws of 32 bits and of 64, and more of them on D′."""
     for _ in range(3 * int(data[0])):
@@ -42,7 +37,8 @@ def test_children_of_the_generator_are_others_in_every_batch():
 
 
 def test_draws_are_uniform_and_runs_independent_where_one_side_draws_more():
-    x, y = both_sides(draws_more_on_one_side)
+    mechanism = PythonMechanism(Signature.of(draws_more_on_one_side, {}))
+    x, y = mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 2_000, coupled=True), stream())[:, :, 0]
     for side in (x, y):
         assert len(set(side.tolist())) == len(side)
         assert kstest(side, "uniform").pvalue > 1e-6

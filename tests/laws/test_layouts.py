@@ -269,20 +269,6 @@ def arrays(name, fortran=False):
     yield collections.OrderedDict(a=column)
 
 
-def comes_back(relation, writable=True):
-    """Whether a relation and its first pair come back from a file, if one can hold the pair at all."""
-    pair = next(iter(relation.candidates()))
-    if not writable:
-        assert all("object" in input_to_json(side) for side in pair.sides)
-        return
-    for again, side in zip(pair_through_a_file(pair).sides, pair.sides, strict=True):
-        assert besides(again) == besides(side)
-        assert again.equals(side) if isinstance(side, pd.DataFrame) else content(again) == content(side)
-    described = relation_to_json(relation)
-    if described is not None:
-        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
-
-
 @pytest.mark.parametrize("name", BEYOND_DATETIME)
 def test_times_that_datetime_cannot_hold_are_refused_as_records_and_given_pairs_keep_them(name):
     table = BEYOND_DATETIME[name]
@@ -424,7 +410,14 @@ def test_given_tables_stand_in_every_pair_and_are_copied_sent_and_saved_as_they_
     for side in next(iter(dpw.records(dpw.like(example), size=(0, 1)).candidates())).sides:
         for again in (pickle.loads(cloudpickle.dumps(side)), copy.deepcopy(side)):
             assert (besides(again), content(again)) == (besides(side), content(side))
-    comes_back(dpw.records(dpw.like(example)), name not in ("List", "Struct", "list", "struct"))
+    relation = dpw.records(dpw.like(example))
+    pair = next(iter(relation.candidates()))
+    if name in ("List", "Struct", "list", "struct"):  # which no file holds
+        assert all("object" in input_to_json(side) for side in pair.sides)
+        return
+    for again, side in zip(pair_through_a_file(pair).sides, pair.sides, strict=True):
+        assert (besides(again), content(again)) == (besides(side), content(side))
+    assert relation_from_json(json.loads(json.dumps(relation_to_json(relation)))).layout == relation.layout
 
 
 def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():

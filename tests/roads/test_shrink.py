@@ -13,7 +13,7 @@ from dpwitness.algorithms.sparse_vector import isvt2
 from dpwitness.api import replay as shrinking
 from dpwitness.api.replay import replay, shrink
 from dpwitness.api.verdict import confirm_candidate
-from dpwitness.errors import InvalidNeighbours, MechanismRaised
+from dpwitness.errors import InvalidNeighbours
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
@@ -41,19 +41,12 @@ def isvt2_shrunk():
     return shrink(isvt2_refuted(), isvt2)
 
 
-def refutes(found):
-    witness = found.witness
-    assert log_e_value(witness.counts, witness.claim, witness.estimate) >= math.log(1 / ALPHA)
-    assert found.log_e_value == log_e_value(witness.counts, witness.claim, witness.estimate)
-    return True
-
-
 @pytest.mark.parametrize("epsilon", soon([1.0, 0.1, 0.7], 1))
 def test_ten_queries_become_four_at_most(epsilon):
     """One query of isvt2 is ε₀/2-DP and no better (its two noises have scale 2/ε₀ each), so one is enough at 0.2·ε₀."""
     first = violation(isvt2, epsilon=epsilon, claim=0.2 * epsilon)
     small = shrink(first, isvt2)
-    assert refutes(small)
+    assert small.log_e_value == log_e_value(small.counts, small.claim, small.witness.estimate) >= math.log(1 / ALPHA)
     assert small.claim == first.claim
     assert small.seed != first.seed  # else its runs would be those by which it was chosen
     assert (small.search_runs - first.search_runs - first.counts.runs) % shrinking.COMPILED_STEP_RUNS == 0
@@ -192,14 +185,8 @@ def test_a_violation_outlives_a_mechanism_that_fails_while_it_is_shrunk():
     assert after == replace(first, notes=after.notes)
     (note,) = after.notes
     assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
-    trial = shrink(first, Breaks(OSError("disk gone"), 0))
-    assert trial.notes == ("it could not be made smaller: " + str(_raised(first)),)
-
-
-def _raised(first):
-    with pytest.raises(MechanismRaised) as caught:
-        check(Breaks(OSError("disk gone"), 0), claim=1.0, neighbours=pairs((first.witness.pair.data, [8.0, 8.5])))
-    return caught.value
+    (note,) = shrink(first, Breaks(OSError("disk gone"), 0)).notes
+    assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
 
 
 @pytest.mark.campaign
