@@ -251,7 +251,7 @@ def silent(first=None, *more, **others):
     ids=lambda given: next(iter(given)),
 )
 def test_an_exception_without_a_text_is_told_by_its_class_alone(given):
-    checked = {"mechanism": lambda rng, data: data[0] + rng.normal(), "claim": 1.0} | given
+    checked = {"mechanism": lambda rng, data: data[0] + rng.normal(), "claim": 1.0, "outcome": float} | given
     with pytest.raises(dpw.DPWitnessError, match=r"raised ValueError") as caught:
         dpw.check(neighbours=[([0.0], [1.0])], runs=100, search_runs=64, **checked)
     assert not re.search(r"\(\)|: *$|: :", str(caught.value)), caught.value
