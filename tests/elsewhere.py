@@ -28,11 +28,8 @@ class Elsewhere(Pool):
         self.workers = workers
         self.dies = set(dies)
         self.portions = []
-        self.published = []
-        self.ended = 0
 
     def publish(self, content):
-        self.published.append(content)
         return content
 
     def submit(self, task):
@@ -42,7 +39,7 @@ class Elsewhere(Pool):
         return finished(task())
 
     def end(self, futures, patience):
-        self.ended += 1
+        pass
 
 
 def away(mechanism, place=None, *, seed=1, deadline=None):
@@ -68,12 +65,6 @@ def tokens(rng, data):
 
 def noisy(rng, data):
     return [data[0] + rng.laplace(), "yes" if rng.random() < 0.5 else "no"]
-
-
-def writing(rng, data):
-    if rng.random() < 0.002:
-        data.append(0.0)
-    return data[0] + rng.laplace()
 
 
 def counting(rng, data):
@@ -129,8 +120,3 @@ def fragile(rng, data):
     if rng.random() < 0.002:
         raise ValueError("too far out")
     return 1.0
-
-
-def changing(rng, data):
-    """Mostly a number, rarely a list of that number alone."""
-    return [1.0] if rng.random() < 0.002 else 1.0

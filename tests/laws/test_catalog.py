@@ -36,12 +36,10 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        *((name, "must be path/file") for name in (":f", "mod:", ":", "mine.py:", "a:b:", "mine.py::f")),
+        *((name, "must be path/file") for name in (":f", "mod:", "mine.py:", "a:b:", "mine.py::f")),
         *((name, "not the name of a module") for name in ("..:f", ".relative:f", "a..b:f")),
         ("a\0b:f", "cannot be loaded"),
-        ("a\0b.py:f", "there is no file|cannot read"),
         (f"{'n' * 300}.py:f", "File name too long"),
-        (".py:f", "there is no file"),
         ("os:path..join", "has no"),
         ("os:sep", "os:sep is a str"),
     ],

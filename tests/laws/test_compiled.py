@@ -4,12 +4,10 @@ import enum
 import importlib
 import math
 import os
-import re
 import subprocess
 import sys
 import types
 from collections import namedtuple
-from contextlib import nullcontext
 from itertools import count
 
 import numba
@@ -17,31 +15,22 @@ import numpy as np
 import pytest
 from numba import objmode
 
-from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, noise, pairs, profile, replay
-from dpwitness.api.loop import require_agreement, work_on
+from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, profile, replay
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised, SlowMechanism
 from dpwitness.events import Interval
-from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, TRUE
-from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
-from dpwitness.jit import kernel
 from dpwitness.machine import cache_folder, is_user_owned, private_folder
-from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
 from dpwitness.mechanisms.compiled.compare import Agreement, difference_in_event, difference_in_many, differing
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, rebuilt
-from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import FlatRow, FlatShape
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.noise import laplace
-from dpwitness.problem import Effort, Statement
-from dpwitness.runs import Role, Runner, generator, order
+from dpwitness.runs import Role, generator, order
 from running import sample, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
@@ -88,30 +77,6 @@ def test_an_exactly_private_sampler_is_not_accused(sampler, seed):
     assert isinstance(check(sampler, claim=0.5, neighbours=pairs(([0], [1])), **limits), NotRefuted)
 
 
-@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1)])
-def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
-    counts = np.array(draws)
-
-    def drawing(rng, data):
-        total = 0
-        for _ in range(data[0]):
-            total += rng.integers(0, 1 << 31)
-        return total
-
-    rng = generator(9, Role.SEARCH)
-    state = sfc64_state(rng)
-    start = int(state[3])
-    runs = PairedRuns.d_first(Pair(counts[:1], counts[1:]), 1, coupled=True)
-    as_mechanism(drawing, counts[:1]).fill_pair(runs, rng, np.empty((2, 1, 2)))
-    # A word serves two draws of 31 bits.
-    assert int(state[3]) == start + (max(draws) + 1) // 2
-    assert int(state[4]) == 0
-    # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
-    fresh = generator(9, Role.SEARCH)
-    fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
-    assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
-
-
 # The code tested is the code given.
 
 
@@ -149,41 +114,14 @@ def test_edited_code_is_compiled_anew_in_this_process_and_in_the_next(tmp_path, 
     assert there == [f"CompiledMechanism {value}" for value in here]
 
 
-@pytest.mark.campaign
-def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
-    config = types.ModuleType("config")
-
-    @numba.njit
-    def helper(x):
-        return x + config.SCALE
-
-    def mechanism(rng, data):
-        return helper(data[0]) + config.SCALE
-
-    answers = []
-    for scale in (1.0, 3.0):
-        config.SCALE = scale
-        answers.append(value_of(compiled(mechanism, Pair(np.zeros(1), np.zeros(1))), 0.0))
-        assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
-    assert answers == [2, 6]
-
-
-NOISE = np.array([0.5, 1.5])
-
-
-def adds_from_an_array(rng, data):
-    return data[0] + NOISE[int(rng.random() < 0.5)]
-
-
-def test_an_array_that_is_changed_in_place_is_another_function(monkeypatch):
-    monkeypatch.setattr(f"{__name__}.NOISE", NOISE.copy())
-    (first, complete), before = digest(adds_from_an_array), constants(adds_from_an_array)
+def test_an_array_that_is_changed_in_place_is_another_function():
+    scales = np.array([0.5, 1.5])
+    mechanism = lambda rng, data: data[0] + scales[0]  # noqa: E731
+    (first, complete), before = digest(mechanism), constants(mechanism)
     assert complete
-    NOISE[1] = 2.5  # the copy
-    assert digest(adds_from_an_array)[0] != first
-    assert constants(adds_from_an_array) != before
-    monkeypatch.setattr(f"{__name__}.NOISE", np.array([0.5, 1.5], np.float32))
-    assert digest(adds_from_an_array)[0] != first
+    scales[1] = 2.5
+    assert digest(mechanism)[0] != first
+    assert constants(mechanism) != before
 
 
 def executed(text, **names):
@@ -203,11 +141,6 @@ def with_scale(scale, **more):
 def of_constant(scale):
     consts = with_scale(scale)
     return lambda rng, data: data[0] + consts.SCALE
-
-
-def of_a_package_with_a_version(scale):
-    package = with_scale(scale, __version__="1.0")
-    return lambda rng, data: data[0] + package.SCALE
 
 
 def of_the_constant_of_a_helper(scale):
@@ -254,7 +187,7 @@ REFUSED = "    except Exception:\n        return -1.0\n"
     ("make", "one", "other"),
     [
         (of_constant, 1, 2),
-        (of_a_package_with_a_version, 1, 2),
+        (of_constant, np.zeros(1), np.zeros(1, np.float32)),
         (of_the_constant_of_a_helper, 1, 2),
         (of_a_plain_helper, 1, 2),
         (of_enumeration, 1, 2),
@@ -274,37 +207,7 @@ def test_functions_that_differ_in_one_thing_are_told_apart(make, one, other, mon
     assert second[1]
 
 
-def twice(rng, scale):
-    return 2 * laplace(rng, scale)
-
-
-def with_helpers(rng, data):
-    return data[0] + twice(rng, 0.5) + noise.exponential(rng, 2.0)
-
-
 SCALE = 1.0
-
-
-def test_what_can_be_told_is_kept():
-    class Refusal(ValueError):
-        """Numba knows an exception by its name."""
-
-    def raising(rng, data):
-        if data[0] < 0:
-            raise Refusal
-        return data[0]
-
-    def known(rng, data):
-        return math.exp(np.float64(data[0])) + len(data)
-
-    lazy = numba.njit(lambda value: value * SCALE)
-    # A script may have a generator of the name of a local variable, which a comprehension reads.
-    space = executed("def noisy(rng, data): return [x + rng.random() for x in data]", rng=np.random.default_rng(1))
-    for function in (raising, known, with_helpers, lambda rng, data: lazy(data[0]), space["noisy"]):
-        assert digest(function)[1]
-        assert digest(function) == digest(function)
-    compiled(with_helpers)  # compared with the function as it was given
-    assert isinstance(twice, types.FunctionType)
 
 
 def recursive(rng, n):
@@ -325,38 +228,15 @@ def test_what_cannot_be_told_is_not_kept(own_cache):
     settings, whole = Settings(), types.ModuleType("whole")
     # With signatures given it is compiled at once, and does not see that SCALE changes.
     released = numba.njit("float64(float64)")(lambda value: value * SCALE)
-    generator_of_a_script = executed("def noisy(data): return [x + rng.random() for x in data]", rng=stream(0))["noisy"]
-    # `x` is a variable of `make` and, for `inner`, a global one.
-    make = executed(
-        "def make(x):\n"
-        "    def both(data):\n"
-        "        def inner():\n"
-        "            global x\n"
-        "            return x\n"
-        "        return x + inner()\n"
-        "    return both, lambda data: x\n",
-        x=1.0,
-    )["make"]
-    both, one = make(0.5)
-    assert digest(one)[1]
     for function in (
         lambda rng, data: settings.scale,
-        lambda rng, data: Settings,
         lambda rng, data: whole,
         lambda rng, data: released(data[0]),
-        generator_of_a_script,
-        both,
         calls_a_recursive_function,  # numba's cache crashes a second process that loads it (numba 0.68)
     ):
         assert not digest(function)[1]
     compiled(calls_a_recursive_function)
     assert not [*own_cache.rglob("*.nbc")]
-
-
-def through_objmode(rng, data):
-    with numba.objmode(noise="f8"):
-        noise = rng.random()
-    return data[0] + noise
 
 
 @numba.njit
@@ -378,7 +258,7 @@ def calling_compiled(rng, data):
     return data[0] + compiled_through_objmode(rng)
 
 
-@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode, calling_compiled])
+@pytest.mark.parametrize("function", [calling_through_objmode, calling_compiled])
 def test_what_python_would_draw_in_objmode_is_left_to_python(function):
     with pytest.warns(SlowMechanism, match="objmode"):
         mechanism = as_mechanism(function, np.array([0.0]))
@@ -408,15 +288,6 @@ def test_the_interpreted_copy_calls_no_compiled_code():
 # Lists in outcomes: entries have names, and an outcome of other lengths is no row of the same entries.
 
 
-def two_lists(rng, data):
-    x = data[0] + rng.random()
-    return [[1.0, 1.0], [x, x]]
-
-
-def number_and_array(rng, data):
-    return 1.0, np.full(2, data[0] + rng.random())
-
-
 def at_times_longer(rng, data):
     x = data[0] + rng.random()
     return [np.ones(2), np.full(3 if x < 0.001 else 2, x)]
@@ -426,29 +297,6 @@ def always_other_lengths(rng, data):
     return [np.ones(2), np.full(2 + int(8 * rng.random()), data[0] + 0.5)]
 
 
-BY_POSITION = {"requirements": Requirements(by_position=True)}
-
-
-def test_entries_of_compiled_outcomes_have_the_names_that_they_have_in_python():
-    names = {0: "value 1", 1: "value 2", 2: "value 2, value 1", 3: "value 2, value 2"}
-    assert compiled(number_and_array).places == names
-
-
-@pytest.mark.parametrize(
-    "other", [[[1.0], [1.0, 2.0, 3.0]], [[1.0, 1.0], [2.0]], [[1.0, 1.0], [2.0] * 3], [[1.0, 1.0]], [[1.0, 1.0]] * 3]
-)
-def test_an_outcome_of_other_lengths_is_no_row_of_the_same_entries(other):
-    def rows(*outcomes):
-        written = [FlatRow(OutputTraits()).write(outcome) for outcome in outcomes]
-        width = max(map(len, written))
-        return np.array([[[*row, *[np.nan] * (width - len(row))] for row in written]] * 2)
-
-    first = [[1.0, 1.0], [2.0, 2.0]]
-    shape = FlatShape.of(first)
-    assert shape.fits(rows(first, [[3.0, 4.0], [5.0, 6.0]]))
-    assert not shape.fits(rows(first, other))
-
-
 @pytest.mark.campaign
 def test_lists_of_other_lengths_run_as_python_or_by_their_places():
     with pytest.warns(CompiledDiffers, match="always_other_lengths"):
@@ -456,17 +304,16 @@ def test_lists_of_other_lengths_run_as_python_or_by_their_places():
     mechanism, runs = compiled(at_times_longer), PairedRuns.d_first(PAIR, 16_384, coupled=False)
     with pytest.raises(CompiledDisagrees, match="at_times_longer"):
         mechanism.pair_outcomes(runs, stream(1))
-    with pytest.raises(CompiledDisagrees, match="at_times_longer"):  # where rows are no wider than events ask
-        mechanism.fill_pair(runs, stream(1), np.empty((2, len(runs), 6)))
+
     for function, width in ((always_other_lengths, 13), (at_times_longer, 7)):
-        by_file = compiled(function, **BY_POSITION)
+        by_file = compiled(function, requirements=Requirements(by_position=True))
         assert by_file.pair_outcomes(runs, stream(1)).shape == (2, 16_384, width)
         assert by_file.places[4] == "entry 5 of the flat outcome"
 
 
 @pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
-@pytest.mark.parametrize("function", [two_lists, always_other_lengths, at_times_longer])
+@pytest.mark.parametrize("function", [always_other_lengths, at_times_longer])
 def test_a_witness_of_lists_is_replayed_in_the_same_words(function, tmp_path):
     verdict = check(function, claim=0.5, neighbours=pairs(([0.0], [1.0])), seed=1, workers=1, runs=20_000)
     assert isinstance(verdict, Violation)
@@ -524,25 +371,6 @@ def test_what_numba_changes_runs_as_python_with_one_warning(function, data, neig
         mechanism = as_mechanism(function, data, neighbour=neighbour, epsilon=1.0)
     assert isinstance(mechanism, PythonMechanism)
     assert mechanism.reproducible is (function is not draws_itself)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "same"),
-    [
-        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
-        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
-        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
-        ([TRUE], [1.0], False),
-        ([FALSE], [0.0], False),
-        ([NEGATIVE_ZERO], [0.0], False),
-        ([np.nan], [NOT_A_NUMBER], False),
-        ([np.nan, np.inf], [np.nan, np.inf], True),
-        ([np.inf], [1e300], False),
-    ],
-)
-def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
-    a, b = np.array([a]), np.array([b])
-    assert differing(a, b, a).tolist() == differing(b, a, b).tolist() == [not same]
 
 
 def test_numbers_that_differ_by_rounding_are_one_outcome_where_noise_is_wider():
@@ -631,45 +459,6 @@ def test_no_run_of_compiled_code_can_leave_anything_in_a_parameter(parameters):
         check(remembers_in_a_parameter, claim=1.0, neighbours=pairs(([0], [1])), parameters=parameters, seed=1)
 
 
-def rarely_wrong(rng, data):
-    """Numba's whole numbers wrap; Python's do not. In one run of 500."""
-    u = rng.random()
-    if u < 0.002:
-        x = int(data[0]) << 62
-        return x + x + x + x + 0.0
-    return u
-
-
-def higher(rng, data):
-    return 1 + rng.random()
-
-
-NEVER = Interval(coordinate=0, low=5.0, high=6.0)
-
-
-def unchecked():
-    """Machine code that is wrong in few runs, which no first runs have shown."""
-    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
-    value_of(mechanism, 0)
-    mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
-    return mechanism
-
-
-@pytest.mark.parametrize(("counts", "compared"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])
-def test_an_event_is_compared_with_python_where_it_happened_on_either_input(counts, compared):
-    seen = Counts(n10=counts[0], n01=counts[1], n00=15)
-    with pytest.raises(CompiledDisagrees, match="no run with the event was found") if compared else nullcontext():
-        require_agreement(Runner(mechanism=unchecked(), seed=1), PAIR, NEVER, seen)
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_a_pass_of_compiled_code_is_compared_with_python(same):
-    mechanism = unchecked()
-    mechanism.plain = mechanism if same else PythonMechanism(Signature.of(higher, {}))
-    with nullcontext() if same else pytest.raises(CompiledDisagrees, match=r"run 0 on the input \[.\] gave"):
-        refutation.require_same_in_python(Runner(mechanism=mechanism, seed=1), PAIR)
-
-
 def numbered(wrong):
     """Returns one of four numbers, and one of four others on D′; one of the eight is wrong."""
 
@@ -700,22 +489,6 @@ def leaks_in_python_alone(rng, data, epsilon):
     if int(rng.integers(0, 2_000)) * (1 << 53) > 1.8e19:
         return data[0]
     return data[0] + rng.laplace(0, 1 / epsilon)
-
-
-def raises_in_python_alone(rng, data):
-    """In one run of 2,000 log 0, −∞ for numba."""
-    return max(math.log(rng.integers(0, 2_000)), 0.0) + data[0]
-
-
-@pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore:divide by zero encountered")
-@pytest.mark.parametrize(
-    ("function", "in_python"), [(leaks_in_python_alone, r"\(0\)"), (raises_in_python_alone, ".*domain error")]
-)
-def test_many_runs_are_compared_for_what_python_alone_does_in_few_of_them(function, in_python):
-    made = compiled(function, epsilon=1.0)
-    found = difference_in_many(made, made.plain, PAIR, stream(1), seconds=30.0)
-    assert re.search(rf"run \d{{2,}} on the input \[.*\] gave .*, in Python: {in_python}", found)
 
 
 @pytest.mark.campaign
@@ -749,21 +522,6 @@ def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters"):
         verdict = check(wrong_where_it_matters, claim=0.5, neighbours=pairs(([0], [1])), **limits)
     assert isinstance(verdict, NotRefuted)
-
-
-def test_a_given_mechanism_runs_as_python_where_its_code_disagrees():
-    tried = []
-
-    def work(problem, runner):
-        tried.append(problem.mechanism)
-        if problem.mechanism.compiled:
-            raise CompiledDisagrees("higher runs as plain Python")
-
-    given = compiled(higher)
-    with pytest.warns(CompiledDiffers):
-        work_on(Statement(mechanism=given, claim=1.0, neighbours=pairs(([0.0], [1.0]))), Effort(workers=1), work)
-    assert tried == [given, given.plain]
-    assert given.plain.cost.seconds_per_run > 0
 
 
 # Nobody else's code is executed.
@@ -819,17 +577,8 @@ def own_cache(tmp_path, monkeypatch):
 def test_machine_code_is_kept_in_our_folder_alone(own_cache, tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir(mode=0o777)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "shared"))
-
-    def mechanism(rng, data):
-        return data[0] + 17.0
-
-    def half_more(x):
-        return x + 0.5
-
-    compiled(mechanism)
+    compiled(lambda rng, data: data[0] + 17.0)
     assert [*own_cache.rglob("*.nbc")]
-    assert kernel(half_more)(1) == 1.5
-    assert [*own_cache.rglob("test_compiled*half_more*.nbc")]
     assert not [*(tmp_path / "shared").iterdir()]
 
 
@@ -853,14 +602,6 @@ def test_a_damaged_or_planted_file_of_the_cache_is_written_anew(own_cache, monke
     assert damage not in [file.read_bytes() for file in kept()]
 
 
-def test_the_private_folder_is_removed_at_the_end(tmp_path):
-    code = "from dpwitness.machine import private_folder; print(private_folder())"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert run.stdout.startswith(str(tmp_path))
-    assert not list(tmp_path.glob("dpwitness-*"))
-
-
 @pytest.mark.campaign
 def test_a_cache_that_cannot_be_written_is_done_without(own_cache):
     """A folder that vanishes behind our back, as one that is cleaned while a check runs."""
@@ -876,13 +617,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(own_cache):
     assert value_of(made) == 20
 
 
-def list_or_nothing(rng, data):
-    value = data[0] + rng.laplace(0.0, 1.0)
-    if value < 0:
-        return None
-    return [value, 1.0]
-
-
 def array_or_nothing(rng, data):
     value = data[0] + rng.laplace(0.0, 1.0)
     if value < 0:
@@ -892,9 +626,8 @@ def array_or_nothing(rng, data):
     return both
 
 
-@pytest.mark.parametrize("function", [pytest.param(list_or_nothing, marks=pytest.mark.campaign), array_or_nothing])
-def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
-    mechanism = compiled(function)
+def test_memory_of_an_outcome_that_may_be_missing_is_freed_once():
+    mechanism = compiled(array_or_nothing)
     numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
     numba.core.runtime.nrt._nrt.memsys_enable_stats()
     for seed in range(50):

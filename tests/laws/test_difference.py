@@ -9,19 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwitness.neighbours import pairs
 from dpwitness.neighbours.difference import both, difference
-from dpwitness.neighbours.inputs import shown
 from dpwitness.values import value_to_json
 
 PEOPLE = [{"age": 30 + k % 7, "name": "x"} for k in range(100)]
 XY = np.arange(600.0).reshape(300, 2), np.array([0, 1] * 150)
-GAP, GAPS = np.arange(200.0), np.arange(200.0)
-GAP[3], GAPS[[3, 7]] = np.nan, np.nan
 FRAME = pd.DataFrame({"age": range(40), "name": "x"})
 LABELLED = FRAME.set_axis([f"c{k}" for k in range(40)])
-
-
 CATEGORIES = pd.Series(pd.Categorical(["x", "y"], ["x", "y"]))
 
 
@@ -39,21 +33,15 @@ def without(items, place):
     ("data", "neighbour", "said"),
     [
         (PEOPLE, without(PEOPLE, 56), "99 records: D without record 57: {'age': 30, 'name': 'x'}"),
-        (PEOPLE, [*PEOPLE[:9], PEOPLE[0], *PEOPLE[10:]],
-         "100 records: D but for record 10: {'age': 32, 'name': 'x'} → {'age': 30, 'name': 'x'}"),
         (PEOPLE, [*PEOPLE[:2], *PEOPLE[5:50], *PEOPLE[51:]], "96 records: D without records 3 to 5: "
          "{'age': 32, 'name': 'x'}, {'age': 33, 'name': 'x'}, {'age': 34, 'name': 'x'}; "
          "without record 51: {'age': 31, 'name': 'x'}"),
         (np.zeros(100), np.zeros(99), "99 values: D without value 100: 0.0"),
         (np.arange(200), np.arange(200.0), "200 values, type float64, where D has type int64"),
         (np.arange(99.0), np.r_[-0.0, np.arange(1.0, 99)], "the same but for entry 1: 0.0 → -0.0"),
-        (GAP, GAPS, "the same but for entry 8: 7.0 → nan"),
-        ([None] * 99, [None] * 98 + [math.nan], "99 values: D but for value 99: None → nan"),
         (FRAME, FRAME.astype({"age": float}), "40 rows, the type of column 'age' float64, "
              "where D has the type of column 'age' int64"),
         (LABELLED, LABELLED.drop("c3"), "39 rows: D without row 4: {'c3': {'age': 3, 'name': 'x'}}"),
-        (XY, (XY[0], np.r_[XY[1][:5], 0, XY[1][6:]]), "300 records: D but for record 6: "
-         "{'features': [10.0, 11.0], 'label': 1} → {'features': [10.0, 11.0], 'label': 0}"),
         ({"x": np.zeros(99), "y": ["a"] * 99}, {"x": np.zeros(98), "y": ["a"] * 98},
          "98 records: D without record 99: {'x': 0.0, 'y': 'a'}"),
         ({"a": "x" * 200, "b": 1}, {"a": "x" * 200, "b": 2}, "D but for line 2: 'b': 1} → 'b': 2}"),
@@ -65,29 +53,18 @@ def test_what_differs_is_said(data, neighbour, said):
     assert first != said
 
 
-def test_of_long_records_the_part_that_differs_is_shown():
-    record, other = [0] * 999, [0] * 990 + [7] + [0] * 8
-    _, text = both([record, record], [record, other])
-    assert text.startswith("2 records: D but for record 2: …, 0, 0, ")
-    assert text.endswith("0, 7, 0, 0, 0, 0, 0, 0, 0, 0]")
-    assert len(text) < 400
-
-
 @pytest.mark.parametrize(
     ("data", "neighbour"),
     [
-        (1, 1.0), (1, True), (0.0, -0.0), (None, math.nan), ((1, 2), [1, 2]), ([1, 2], np.array([1, 2])),
-        (np.array([0, 1]), np.array([False, True])), (np.zeros(3, np.float32), np.zeros(3)), ({1: 2}, {1.0: 2}),
+        (1, 1.0), (0.0, -0.0), (None, math.nan), ((1, 2), [1, 2]), ([1, 2], np.array([1, 2])), ({1: 2}, {1.0: 2}),
         ({1, 2}, {1, 2, 3}), (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)), (object(), object()),
         (pd.Series([1, 2]), pd.Series([1.0, 2.0])), (pd.Series([1, 2]), pd.Series([1, 2], index=[0, 5])),
         (pd.Series(["a"], dtype="category"), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"]))),
         (CATEGORIES, CATEGORIES.cat.set_categories(["y", "x"])), (FRAME, with_attributes(FRAME, n=1)),
         (CATEGORIES.to_frame(), CATEGORIES.cat.set_categories(["y", "x"]).to_frame()),
         (FRAME[:2].set_axis(CATEGORIES), FRAME[:2].set_axis(CATEGORIES.cat.set_categories(["y", "x"]))),
-        (XY, (XY[0].astype(int), XY[1])), (XY, (XY[0], XY[1].tolist())), (XY, (XY[0], XY[1].astype(np.int32))),
-        (FRAME, FRAME[["name", "age"]]), (FRAME[:1], FRAME[:0]), (np.zeros((4, 5)), np.zeros((5, 4))),
-        ({"a": [1] * 50}, {"a": [1] * 51}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (b"x" * 80, b"x" * 79),
-        (np.array([1, "a"], object), np.array([1.0, "a"], object)),
+        (XY, (XY[0].astype(int), XY[1])), (XY, (XY[0], XY[1].tolist())), (FRAME, FRAME[["name", "age"]]),
+        (np.zeros((4, 5)), np.zeros((5, 4))), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (b"x" * 80, b"x" * 79),
     ],
 )  # fmt: skip
 def test_inputs_that_differ_look_different(data, neighbour):
@@ -130,8 +107,3 @@ def test_a_record_less_is_found(items, data):
     first, second = both(items, without(items, place))
     assert f"{len(items)} " in first or f"({len(items)} items)" in first
     assert second.startswith(f"{len(items) - 1} values: D without value ")
-
-
-def test_a_pair_in_a_message_never_looks_alike():
-    pair = pairs((np.zeros(100), np.zeros(99))).given[0]
-    assert shown(pair.data) != shown(pair.neighbour) or "D without value 100" in str(pair)

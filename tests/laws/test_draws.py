@@ -1,6 +1,5 @@
 """Plain Python is coupled: both sides of a run draw the same, runs do not; so do functions of the global generators."""
 
-import math
 import random
 import secrets
 import time
@@ -9,11 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-import dpwitness as dpw
-from dpwitness.claims import HalfPlane
 from dpwitness.errors import SlowMechanism
-from dpwitness.evidence import growth_rate
-from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -23,11 +18,6 @@ from dpwitness.neighbours.pair import Pair
 from running import stream
 
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
-
-
-def both_sides(function, n=2_000):
-    runs = PairedRuns.d_first(PAIR, n, coupled=True)
-    return PythonMechanism(Signature.of(function, {})).pair_outcomes(runs, stream())[:, :, 0]
 
 
 def draws_more_on_one_side(rng, data):
@@ -47,19 +37,13 @@ def test_children_of_the_generator_are_others_in_every_batch():
 
 
 def test_draws_are_uniform_and_runs_independent_where_one_side_draws_more():
-    x, y = both_sides(draws_more_on_one_side)
+    mechanism = PythonMechanism(Signature.of(draws_more_on_one_side, {}))
+    x, y = mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 2_000, coupled=True), stream())[:, :, 0]
     for side in (x, y):
         assert len(set(side.tolist())) == len(side)
         assert kstest(side, "uniform").pvalue > 1e-6
         assert abs(np.corrcoef(side[:-1], side[1:])[0, 1]) < 4 / np.sqrt(len(side))
     assert not set(x[1:].tolist()) & set(y[:-1].tolist())
-
-
-def test_a_coupled_run_begins_from_bits_of_its_own_whatever_the_run_before_it_left():
-    draws = Draws(stream(), 3, own_streams=True, global_too=False)
-    first = [draws.of_run(run).random() for run in range(3)]
-    draws.of_run(0).integers(0, 7, dtype=np.uint32)  # half a word stays behind
-    assert [draws.of_run(run).random() for run in range(3)] == first
 
 
 def slow(function):
@@ -113,16 +97,3 @@ def test_where_seeding_is_not_enough_nothing_is_seeded(function):
         mechanism = as_mechanism(slow(function), PAIR.data, neighbour=PAIR.neighbour)
     assert not mechanism.reproducible
     assert not mechanism.draws_globally
-
-
-@pytest.mark.campaign
-def test_coupling_shows_a_small_difference_in_far_fewer_runs():
-    """Noise of scale 20, a claim of .01, and a difference of 1: ε is .05."""
-
-    def shifted(rng, data):
-        return data[0] + rng.laplace(scale=20.0)
-
-    independent = math.log(1e6) / float(growth_rate(0.5, 0.5 * math.exp(-0.05), HalfPlane(math.exp(0.01))))
-    runs = int(independent / 4)
-    settings = {"neighbours": [(PAIR.data, PAIR.neighbour)], "seed": 1, "search_runs": 20_000, "runs": runs}
-    assert isinstance(dpw.check(shifted, claim=0.01, outcome=float, **settings), dpw.Violation)

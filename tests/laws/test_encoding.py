@@ -21,14 +21,10 @@ from dpwitness.events.encoding import (
     entries,
     entry_from_json,
     entry_to_json,
-    symbol,
     text_code,
 )
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.outcomes import FlatRow
-from dpwitness.mechanisms.python import VectorisedMechanism
-from dpwitness.mechanisms.signature import Signature
-from running import stream
 
 
 def infinite_response(rng, data):
@@ -84,34 +80,6 @@ def test_arrays_have_the_rows_of_their_entries(values):
         assert made.tolist() == one_by_one
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (2**53 - 1, [2**53 - 1]), (1 - 2**53, [1 - 2**53]), (2**53, [2**53, 0]), (-(2**53), [-(2**53), 0]),
-        (2**53 + 2**11 + 3, [2**53 + 2**11, 3]), (-(2**53) - 1, [-(2**53) - 2**11, 2**11 - 1]),
-        (-(2**63), [-(2**63), 0]), (2**64 - 1, [2**64 - 2**11, 2**11 - 1]),
-        (2**64, [2**64, symbol("whole number", "0x10000000000000000")]),
-        (-(2**63) - 1, [-(2**63), symbol("whole number", "-0x8000000000000001")]),
-        (16**256, [math.inf, symbol("whole number", "0x1" + 256 * "0")]),
-        (-(16**5000), [-math.inf, symbol("whole number", "-0x1" + 5000 * "0")]),
-    ],
-    ids=lambda value: f"{value.bit_length()} bits" if isinstance(value, int) else "",
-)  # fmt: skip
-def test_large_whole_numbers_are_split_as_compiled_code_splits_them(value, expected):
-    """The last 11 bits apart: v = high + low, 0 <= low < 2^11, high a multiple of 2^11; beyond 64 bits a hash."""
-    assert entries(value) == expected
-
-
-def test_arrays_hold_whole_numbers_of_every_width_up_to_2_to_the_53():
-    for dtype in ("u1", "i1", "u4", "u8", "i8"):
-        assert array_rows(np.array([[0, 1], [2, 3]], dtype)).tolist() == [[0, 1], [2, 3]]
-        assert array_rows(np.empty((0, 2), dtype)).tolist() == []
-    for limit in (2**53, -(2**53)):
-        towards_zero = limit - int(math.copysign(1, limit))
-        assert array_rows(np.array([[towards_zero]])).tolist() == [[towards_zero]]
-        assert array_rows(np.array([[limit]])) is None
-
-
 @given(st.one_of(st.sampled_from([TRUE, FALSE, NONE, NOT_A_NUMBER, NEGATIVE_ZERO, math.inf, -math.inf]), st.floats()))
 def test_an_entry_survives_json(entry):
     again = entry_from_json(json.loads(json.dumps(entry_to_json(entry), allow_nan=False)))
@@ -119,15 +87,6 @@ def test_an_entry_survives_json(entry):
     for value in ("infinity", "yes", [], {}, math.nan, math.inf):
         with pytest.raises(ValueError, match="must be"):
             entry_from_json(value)
-
-
-def test_vectorised_rows_are_those_of_single_outcomes():
-    def vectorised(rng, data, size):
-        return np.tile([-0.0, np.nan, np.inf], (size, 1))
-
-    rows = VectorisedMechanism(Signature.of(vectorised, {})).outcomes(np.array([0]), stream(0), 5)
-    assert rows.shape == (5, 3)
-    assert rows[0].tolist() == [NEGATIVE_ZERO, NOT_A_NUMBER, math.inf]
 
 
 def test_texts_have_one_number_in_every_process():

@@ -10,22 +10,14 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.events import (
     LARGEST,
     Box,
-    Feature,
-    FeatureEvent,
     Interval,
     OutcomeSet,
-    Outside,
-    cells_of,
     event_from_json,
-    of_one_width,
-    statistic_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.encoding import FALSE, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.problem import Problem
-from dpwitness.runs.shards import tally_of_rows
-from dpwitness.search.cuts import CutCells
 from drawn import EVENTS, intervals, real_rows, rows, scores
 from reference import in_set
 
@@ -170,40 +162,6 @@ def test_the_outside_of_an_interval_is_all_else_absent_entries_too(event, outcom
     assert event.complexity == (1, event.interval.complexity[1])
     said = event.interval.describe()
     assert event.describe() == (f"not: {said}" if not said.endswith(" present") else said.replace("present", "absent"))
-
-
-def test_what_lies_outside_is_simpler_on_one_side_and_rounder_outside_rounded_ends():
-    event = Outside(interval=Interval(coordinate=2, low=-1.234, high=5.678))
-    assert event.simpler() == [Interval(coordinate=2, high=-1.234), Interval(coordinate=2, low=5.678)]
-    assert [(e.interval.low, e.interval.high) for e in event.rounded()] == [(-1, 6), (-1.2, 5.7), (-1.23, 5.68)]
-    assert Outside(interval=Interval(coordinate=0)).simpler() == []  # absent: neither below nor above
-
-
-FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.0))
-
-
-@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.floats(-3, 3))
-def test_half_lines_of_a_statistic_hold_the_outcomes_below_an_end_and_from_it_on(event, rows, end):
-    statistic = statistic_of(event)
-    values = statistic.value(rows)
-    assert values.shape == (len(rows),)
-    for t in (end, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
-        assert np.array_equal(statistic.between(t, np.inf).contains(rows), values >= t)
-        assert np.array_equal(statistic.between(-np.inf, t).contains(rows), values < t)
-
-
-@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.sets(st.floats(-3, 3), min_size=1, max_size=4))
-def test_one_table_counts_all_half_lines_of_a_statistic(event, rows, edges):
-    x, y = of_one_width(rows, rows[::-1], event.width)
-    cuts = CutCells(event, statistic_of(event), np.array(sorted(edges)))
-    expected = cells_of(cuts.half_lines(), x, y)
-    assert np.array_equal(cuts.four_cells(tally_of_rows(cuts, x, y)), expected.T)
-
-
-def test_lists_of_values_are_no_ranges_of_a_statistic():
-    assert statistic_of(OutcomeSet(np.ones((1, 1)))) is None
-    listed = FeatureEvent(feature=FEATURE.feature, within=OutcomeSet(np.ones((1, 1))))
-    assert statistic_of(listed).between is None
 
 
 @given(st.lists(st.one_of(intervals, EVENTS["outside"]), min_size=1), real_rows)

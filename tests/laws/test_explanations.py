@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import warnings
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -23,13 +22,12 @@ from dpwitness.api import verdict as verdict_module
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import Comparison, entries_of, explain
+from dpwitness.health.explanation import Comparison, explain
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.command import OutsideMechanism
-from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
+from dpwitness.mechanisms.recording import Draw, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
-from dpwitness.report.page import Entry, page
 from dpwitness.report.sarif import log
 from dpwitness.results.witness import Explanation, Witness
 from running import interpreted, prepare, runner
@@ -90,12 +88,6 @@ def test_the_line_of_the_fault_is_found(function, first, second):
         assert found.line in marked(function), found
 
 
-def sum_and_mean(rng, data, epsilon):
-    """Two entries of one noise and one difference."""
-    total = sum(data) + rng.laplace(0, 0.1)  # the defect
-    return total, total / 10
-
-
 def shown_if_large(rng, data, epsilon):
     """A value without noise on one side of a conditional expression."""
     noisy = sum(data) + rng.laplace(0, 5)
@@ -129,9 +121,6 @@ def mean(rng, data, epsilon):
         (broken.draw_for_each_record, [1.0, 2.0, 3.0], [1.0, 2.0], "D draws 3 times, D′ 2 times"),
         (broken.sensitivity_forgotten, [1.0, 2.0], [1.0, 9.0],
          "Laplace noise of scale 1 on both sides; without it the output differs by 7: that is ε = 7"),
-        (broken.scale_multiplied, [1.0, 1.0], [1.0, 3.0], "scale 1 on D, scale 3 on D′"),
-        (broken.inverse_of_uniform, [1.0, 2.0], [1.0, 3.0], "Laplace noise of scale 0.1"),
-        (sum_and_mean, [1.0, 2.0], [1.0, 4.0], "differs by 2: that is ε = 20"),
         (shown_if_large, [1.0, 2.0], [1.0, 4.0], "D returns -1 in every run, D′ another value in each"),
         (clipped_and_too_little, [1.0, 20.0], [1.0, 8.0], "differs by 2"),
         (odd, [1.0], [2.0], "entry 2 differs by 1"),
@@ -146,27 +135,17 @@ def test_what_is_said(function, first, second, said):
     assert said in found.text
 
 
-def price_and_sum(rng, data, epsilon):
-    """A price by randomised response of ε = 4 is private, and the same in twenty runs in one case of two."""
-    keep = math.exp(4.0) / (1 + math.exp(4.0))
-    price = (9.99, 19.99)[int((data[0] > 0) == (rng.random() < keep))]
-    return [price, sum(data) + rng.laplace(0, 0.02)]  # the defect
-
-
 def bound_and_count(rng, data, epsilon):
-    """So is a bound, and the scale of the noise that follows from it."""
+    """A bound by randomised response of ε = 4 is private, and the same in twenty runs in one case of two."""
     keep = math.exp(4.0) / (1 + math.exp(4.0))
     bound = 10.0 if (max(data) > 5) == (rng.random() < keep) else 5.0
     return [sum(min(x, bound) for x in data) + rng.laplace(0, bound), len(data) + rng.laplace(0, 0.02)]  # the defect
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("function", "first", "second"), [(price_and_sum, [1.0, 1.0], [0.0, 1.0]), (bound_and_count, [1.0, 9.0], [1.0])]
-)
-def test_what_is_alike_by_chance_in_the_recorded_runs_is_no_fault(function, first, second):
+def test_what_is_alike_by_chance_in_the_recorded_runs_is_no_fault():
     """In half of the cases it is alike in all of them."""
-    found = [explanation(function, first, second, ApproxDP(7.0), seed) for seed in range(6)]
+    found = [explanation(bound_and_count, [1.0, 9.0], [1.0], ApproxDP(7.0), seed) for seed in range(6)]
     assert {one.text for one in found} == {
         "Laplace noise of scale 0.02 on both sides; without it entry 1 differs by 1: that is ε = 50"
     }
@@ -177,9 +156,7 @@ def test_a_compiled_target_is_followed_as_python():
     problem, running = prepare(function, epsilon=1.0)
     assert running.mechanism.compiled
     found = explain(running, function, problem.claim, Pair(np.array([1.0]), np.array([-1.0])))
-    lines, first = inspect.getsourcelines(function)
-    assert "the defect" in lines[found.line - first]
-    assert found.file.endswith("slips.py")
+    assert found.line in marked(function)
 
 
 @pytest.fixture
@@ -279,17 +256,6 @@ def remembering(data, epsilon, calls=[]):  # noqa: B006  # a seed does not repea
     return float(len(calls))
 
 
-def clipped_and_rounded(rng, data, epsilon):
-    """No draw decides its branch."""
-    total = 0.0
-    for value in data:
-        if value > 10:
-            value = 10.0
-        total += value
-    noise = rng.laplace(0, 0.2)
-    return round(total + noise)
-
-
 @pytest.mark.parametrize(
     ("function", "first", "second", "claim"),
     [
@@ -303,7 +269,6 @@ def clipped_and_rounded(rng, data, epsilon):
         (lambda rng, data, epsilon: round(sum(data) + rng.laplace(0, 1 / epsilon), 3), [1.0, 2.0], [1.0, 2.9], ONE),
         (sampled, [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ONE),
         (clipped, [0.5, 0.5], [0.5, 7.0], ONE),
-        (clipped_and_rounded, [1.0, 20.0], [1.0, 8.0], ONE),
         (remembering, [1.0], [2.0], ONE),
     ],
 )
@@ -364,8 +329,7 @@ def collect_garbage(rng):
 
 @pytest.mark.parametrize(
     "how",
-    [SystemExit(3), ZeroDivisionError(), Panic(), pytest.fail.Exception("Timeout (>30s)"), KeyboardInterrupt(),
-     draw_for_ever, run_for_ever, swallow],
+    [SystemExit(3), Panic(), pytest.fail.Exception("Timeout (>30s)"), KeyboardInterrupt(), run_for_ever, swallow],
     ids=lambda how: getattr(how, "__name__", type(how).__name__),
 )  # fmt: skip
 def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
@@ -448,15 +412,6 @@ def test_remote_mechanisms_and_slow_ones_are_left_alone():
         assert (found is not None) == ((seconds, in_process) == (0.0, True))
 
 
-def test_entries_of_outputs_of_any_kind():
-    assert entries_of({"a": [1, (2.5, None)], "b": np.array([[1], [2]])}) == ("a", 1, 2.5, None, "b", 1, 2)
-    holds_itself = []
-    holds_itself += [holds_itself, holds_itself]
-    for output in (holds_itself, object(), np.zeros(10_000), list(range(10_000))):
-        with pytest.raises(CannotRecord):
-            entries_of(output)
-
-
 # In results.
 
 
@@ -510,16 +465,12 @@ def test_a_saved_witness_keeps_it(verdict, tmp_path):
         assert Witness.load(tmp_path / "witness.json").explanation == explained
         assert ("explanation" in json.loads((tmp_path / "witness.json").read_text())) == (explained is not None)
     written = replace(verdict.witness, explanation=FOUND).to_json()
-    for key, value in (("line", 0), ("line", "14"), ("line", 1 << 40), ("cause", "magic"), ("text", 3), ("pairs", -1)):
+    for key, value in (("line", 0), ("cause", "magic"), ("text", 3), ("pairs", -1)):
         with pytest.raises(InvalidWitness, match=key):
             Witness.from_json({**written, "explanation": {**written["explanation"], key: value}})
 
 
-def test_pages_and_code_scanning_show_it(verdict):
-    hostile = replace(FOUND, text="<script>alert(1)</script>", file="a<b>.py")
-    text = page([Entry(name="mean", result=replace(verdict, witness=replace(verdict.witness, explanation=hostile)))])
-    assert "&lt;script&gt;alert(1)" in text
-    assert "<script>" not in text
+def test_code_scanning_shows_it_in_the_file_of_the_mechanism(verdict):
     found = {"verdict": "violated", "mechanism": "mean", "text": "refuted"}
     found["witness"] = replace(verdict.witness, explanation=FOUND).to_json()
     here, elsewhere = (
@@ -530,30 +481,3 @@ def test_pages_and_code_scanning_show_it(verdict):
     assert place["physicalLocation"]["region"] == {"startLine": 14}
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "src/mean.py"
     assert "relatedLocations" not in elsewhere
-
-
-def test_a_recorded_run_lets_its_input_go():
-    class Given(list):
-        pass
-
-    def counted(rng, data):
-        return len(data) + rng.laplace()
-
-    def recorded():
-        data = Given([1])
-        Recorder(counted, root=None, deadline=math.inf).record(lambda rng: counted(rng, data), np.random.SFC64(0))
-        return weakref.ref(data)
-
-    gc.disable()
-    try:
-        assert recorded()() is None
-    finally:
-        gc.enable()
-
-
-def test_only_one_thread_records_at_a_time():
-    from dpwitness.mechanisms import recording
-
-    with recording._LOCK:
-        assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is None
-    assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is not None

@@ -1,9 +1,6 @@
 """Inputs of any kind: handed over as they were given, told apart, written down and read back."""
 
 import json
-import re
-import subprocess
-import sys
 from datetime import date
 from decimal import Decimal
 
@@ -98,29 +95,6 @@ def test_a_list_of_numbers_is_the_same_as_the_array_and_so_is_nan():
     assert input_key(as_input([float("nan"), -0.0])) == input_key(np.array([-np.nan, 0.0]))
 
 
-#: Inputs of records, and in each row those that are the same.
-RECORDS_ALIKE = [
-    [[{"a": 0.0, "b": "x"}], [{"a": -0.0, "b": "x"}]],
-    [[{"a": 0, "b": "x"}]],
-    [[{"a": False, "b": "x"}]],
-    [[{"a": None, "b": "x"}]],
-    [[{"b": "x", "a": 0.0}]],  # a mechanism sees the order
-    [[{-0.0: "-0.0"}], [{0.0: "-0.0"}]],
-    [[{0.0: "0.0"}]],
-    [[(0.0, "x")], [(-0.0, "x")]],
-    [((0.0, "x"),), ((-0.0, "x"),)],
-    [[{"a": np.float64(0.0), "b": "x"}]],
-    [[(0.0, float("nan"))], [(0.0, -float("nan"))]],
-    [[(0.0, "nan")]],
-]
-
-
-def test_records_have_one_key_where_they_differ_by_signs_of_zeros_alone():
-    keys = [{input_key(data) for data in alike} for alike in RECORDS_ALIKE]
-    assert all(len(own) == 1 for own in keys)
-    assert len(set().union(*keys)) == len(keys)
-
-
 def column(kind="int64", values=(1,), **more):
     """A table of one column as a file has it."""
     return {"dataframe": [["a", kind, list(values)]], "index": [0], **more}
@@ -156,14 +130,12 @@ SCALARS = {
         {"list": 3}, {"set": [1], "list": [2]}, array(["a"], ">U4"),
         {"dataframe": [[array([]), "float64", [1.0]]], **counted(0, 1, 1)},
         *({"scalar": scalar, "dtype": dtype} for dtype, scalars in SCALARS.items() for scalar in scalars),
-        {"dataframe": [["a", "int64"]], "index": [0]}, {"dataframe": [], "index": [0], "more": 1},
-        {"dataframe": [], **counted(0, 2, 0)}, {"dataframe": [], **counted(0, 2**70, 1)},
+        {"dataframe": [], "index": [0], "more": 1}, {"dataframe": [], **counted(0, 2**70, 1)},
         column(values=[1, "x"], index=[0, 1]), column("datetime64[D]"), column("datetime64[ns]", [1.5]),
-        column("datetime64[ns, Nowhere/At_All]"), column("datetime64[ns, ../../etc/passwd]"),
+        column("datetime64[ns, ../../etc/passwd]"),
         column(**counted(0, 2, 1)), column(categories("a"), [1]), column(categories("a", "a"), [0]),
         column({"categories": ["a"]}, [0]), column(**labelled("a", "b")), column(**labelled(["a"], dtype="object")),
-        column(attrs=[1]), column(index=[{"dict": {"a": 1}}]), array([1.0], order="X"), array([None], "int64"),
-        array([1e99], "int64"), array([10**400]), array([{"dict": {}}]), array([1], "><i8"),
+        column(attrs=[1]), array([1.0], order="X"), array([1e99], "int64"), array([10**400]), array([1], "><i8"),
         *(array([], "int64", shape=shape) for shape in ([2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"])),
     ],
 )  # fmt: skip
@@ -213,15 +185,6 @@ def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
     assert outcome(interpreted(kind_of, data), data) == f"{type(data).__name__} {data!r}"
 
 
-def test_machine_code_is_not_used_where_it_gives_another_answer_than_python_on_what_was_given():
-    def doubled(rng, data):
-        return len(data * 2)  # a list is repeated, an array is not
-
-    with pytest.warns(dpw.CompiledDiffers):
-        mechanism = as_mechanism(doubled, as_input([1.0, 2.0]))
-    assert outcome(mechanism, [1.0, 2.0]) == 4
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -267,17 +230,6 @@ def test_a_list_is_a_list_where_the_function_takes_it(errors):
     assert interpreted(dtype_of, [1], errors=errors).conversion.lists_as_arrays
 
 
-@pytest.mark.parametrize(
-    "data",
-    [np.zeros((0, 2)), np.zeros((3, 0), np.int64), np.zeros(0, np.int64), np.zeros(0), np.array(3, np.int16),
-     np.array([[1.5, np.inf], [np.nan, -0.0]]), np.array([1, 2], "<i4"), np.array([True])],
-    ids=repr,
-)  # fmt: skip
-def test_arrays_keep_shape_and_dtype_in_files(data):
-    again = value_from_json(json.loads(json.dumps(value_to_json(data), allow_nan=False)))
-    assert (again.shape, again.dtype, repr(again)) == (data.shape, data.dtype, repr(data))
-
-
 @pytest.mark.parametrize("data", [np.ones((3, 2)), np.arange(6).reshape(3, 2), np.ones((3, 2), "f4")])
 def test_arrays_keep_their_order_in_memory(data):
     for given_as in (data, np.asfortranarray(data)):
@@ -285,16 +237,6 @@ def test_arrays_keep_their_order_in_memory(data):
         for found in (held, copier(held)(), copier([held])()[0], copier({"a": held})()["a"]):
             assert found.flags.f_contiguous == given_as.flags.f_contiguous
             assert found.dtype == given_as.dtype
-
-
-@pytest.mark.parametrize("length", [0, 1, 8_191, 8_192, 8_193, 100_000])
-def test_arrays_of_any_length_can_be_written_to_and_are_new_each_time(length):
-    for value in (np.zeros(length), np.zeros(length, "f4"), np.array(["ab"] * length, "U2")):
-        hand_out = copier(as_input(value))
-        handed = hand_out()
-        assert handed.flags.writeable
-        handed[...] = 1
-        assert np.array_equal(hand_out(), value)
 
 
 def test_what_earlier_files_hold_is_read():
@@ -305,85 +247,21 @@ def test_what_earlier_files_hold_is_read():
     assert (again.dtype, again.flags.f_contiguous, again.tolist()) == (np.dtype(">i4"), True, [[1, 2], [3, 4]])
 
 
-def test_a_mechanism_gets_the_scalars_of_an_input_from_a_file():
-    first, second = copier(input_from_json(json.loads(json.dumps(input_to_json([np.int8(127), np.int8(1)])))))()
-    with np.errstate(over="ignore"):
-        assert first + second == -128
-
-
-HOSTILE = r"""
-import sys
-
-import numpy as np
-
-import dpwitness as dpw
-from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Pair, input_from_json
-from dpwitness.reconstruction.transcript import read_records
-from dpwitness.results.fields import read_json
-from dpwitness.values import value_from_json, value_to_json
-
-sys.setrecursionlimit(10**6)
-itself, mixed, array = [1], [], np.empty(1, object)
-itself.append(itself)
-mixed.append({"key": (mixed,)})
-array[0] = array
-lists, sets = [], frozenset()
-for _ in range(30_000):
-    lists, sets = [lists], frozenset([sets])
-held = itself
-
-
-def check(**said):
-    limits = {"claim": 1.0, "seed": 1, "workers": 1, "runs": 100, "search_runs": 100}
-    return dpw.check(lambda rng, data, x=0: rng.normal(), **{"neighbours": [([0.0], [1.0])], **limits, **said})
-
-
-def written(output):
-    mechanism = PythonMechanism(Signature.of(lambda rng, data: output, {}))
-    mechanism.outcomes(np.ones(1), np.random.default_rng(0), 1)
-
-
-DOORS = [
-    lambda: dpw.pairs((held, [1])), lambda: Pair(held, [1]), lambda: check(neighbours=[([held], [1])]),
-    lambda: check(neighbours=dpw.records(dpw.integers(0, 1)), data=held),
-    lambda: check(neighbours=dpw.queries(2), data=held), lambda: dpw.like([held]), lambda: dpw.records(held),
-    lambda: check(parameters={"x": held}), lambda: written({"a": held}), lambda: written([0.0, held]),
-    lambda: written(held), lambda: value_from_json(held), lambda: input_from_json({"list": [held]}),
-]
-FILES = {
-    "lines.jsonl": (read_records, '{"id": 1, "answer": %s}'),
-    "table.csv": (read_records, "id,answer\n1,%s"),
-    "witness.json": (read_json, "%s"),
-}
-
-
-def tried(door):
-    try:
-        door()
-    except (dpw.DPWitnessError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}")
-
-
-for held in (itself, mixed, array, lists, sets):
-    for door in DOORS:
-        tried(door)
-    value_to_json(held)
-for file, (read, text) in FILES.items():
-    for brackets in ("[" * 30_000 + "]" * 30_000, '{"a":' * 30_000 + "0" + "}" * 30_000):
-        with open(file, "w") as stream:
-            stream.write(text % brackets)
-        tried(lambda: read(file))
-"""
-
-
-@pytest.mark.campaign
-def test_what_holds_itself_or_is_nested_deep_is_refused_whatever_the_recursion_limit(tmp_path):
-    """In a process of its own: where the stack ends before the limit does, the process ends."""
-    ran = subprocess.run([sys.executable, "-c", HOSTILE], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
-    lines = ran.stdout.splitlines()
-    assert len(lines) == 5 * 13 + 2 * 2, ran.stdout  # a cell of a table that is no JSON is a text
-    told = r"holds itself|nested (too deep|deeper)|must be numbers\(low, high\)|of one depth|numbers only"
-    assert not [line for line in lines if not re.search(told, line)]
+@pytest.mark.parametrize("depth", [0, 30_000])
+def test_what_holds_itself_or_is_nested_deep_is_refused(depth):
+    held = [1]
+    held.append(held)
+    if depth:
+        held = []
+        for _ in range(depth):
+            held = [held]
+    few = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "runs": 100, "search_runs": 100}
+    for refused in (
+        lambda: dpw.pairs((held, [1])), lambda: dpw.like([held]), lambda: dpw.records(held),
+        lambda: dpw.queries(2).take(held), lambda: input_from_json({"list": [held]}),
+        lambda: dpw.check(kind_of, parameters={"x": held}, **few), lambda: dpw.check(lambda rng, data: held, **few),
+    ):  # fmt: skip
+        with pytest.raises(dpw.DPWitnessError) as caught:
+            refused()
+        assert "\n" not in str(caught.value)
+    assert unreadable_in(value_from_json(value_to_json(held)))

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from dpwitness.events import Interval, OutcomeSet
-from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
 from dpwitness.runs import Role
-from running import runner, stream
+from running import runner
 
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
@@ -46,16 +45,3 @@ def test_no_run_that_counts_is_made_twice_for_longer_outcomes(kind, errors):
     *_, (any_value, _) = runner(mechanism).confirm(PAIR, events, 64)
     assert len(calls) == before + 2 * 64
     assert any_value.runs == any_value.n11 == 64
-
-
-@pytest.mark.parametrize("kind", [PythonMechanism, VectorisedMechanism])
-def test_health_checks_make_no_run_twice_either(kind):
-    rng = stream(0)
-    mechanism, calls = made(kind)
-    rows = mechanism.outcomes(PAIR.data, rng, 64)
-    assert len(calls) == 64
-    drawn = np.random.default_rng(3).random(64)
-    assert np.isin(drawn, rows).all()  # in rows that were too narrow they stay what they were
-    mechanism, calls = made(kind)
-    mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 64, coupled=False), rng)
-    assert len(calls) == 2 * 64

@@ -3,14 +3,12 @@
 import datetime
 import math
 import re
-import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
-from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
@@ -46,50 +44,7 @@ def returning(outcomes, **more):
 DAY = datetime.date(2024, 1, 31)
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "dates"),
-    [
-        ([DAY, datetime.datetime(2024, 1, 31, 12)], {"": "s"}),
-        ([np.datetime64("2024-01-31"), np.datetime64("2024-02-01")], {"": "D"}),
-        ([np.datetime64(0, "25s"), np.datetime64("2024-01-31", "ns")], {"": ""}),
-        ([datetime.timedelta(1), np.timedelta64(1, "D")], {}),
-        ([{"n": 5, "at": DAY}, {"at": DAY, "by": pd.Timestamp(0)}], {"key 'at'": "s", "key 'by'": "s"}),
-        ([[7.0, DAY], [DAY, 7.0]], {"value 1": "s", "value 2": "s"}),
-        ([pd.DataFrame({"n": [5], "when": [pd.Timestamp(0)]})] * 2, {"column 'when', row 1": "s"}),
-    ],
-)  # fmt: skip
-def test_it_is_known_where_dates_stand(outcomes, dates):
-    mechanism = returning(outcomes)
-    seen(mechanism, outcomes)
-    assert {mechanism.places.get(c, ""): unit for c, unit in mechanism.dates.items()} == dates
-
-
 NOON = datetime.datetime(2024, 1, 31, 12)
-TOLD = {
-    "date": (DAY, "[2024-01-31]"), "datetime": (NOON, "[2024-01-31 12:00:00]"),
-    "zone": (NOON.replace(tzinfo=datetime.UTC), "[2024-01-31 12:00:00+00:00]"),
-    "Timestamp with zone": (pd.Timestamp("2024-01-31", tz="Europe/Berlin"), "[2024-01-31 00:00:00+01:00]"),
-    "days of NumPy": (np.datetime64("2024-01-31"), "[2024-01-31]"),
-    "nanoseconds of NumPy": (np.datetime64("2024-01-31T12:00:00.000000001"), "[2024-01-31 12:00:00.000000001]"),
-    "before 1970": (np.datetime64("1969-12-31T12", "ns"), "[1969-12-31 12:00:00]"),
-    "length of time": (datetime.timedelta(1), "[1 day, 0:00:00]"),
-    "days of time of NumPy": (np.timedelta64(5, "D"), "[5 timedelta64[D]]"),
-    "Decimal": (Decimal("0.10"), "[Decimal('0.10')]"), "Fraction": (Fraction(1, 2), "[Fraction(1, 2)]"),
-    "seconds of NumPy": (np.datetime64("2024-01-31T12", "s"), "[2024-01-31 12:00:00]"), "number": (5.0, "[5]"),
-    "numbers": ((5.0, 7.0), "[5, 7]"), "list of dates": ([DAY, NOON], "[a list, 2, 2024-01-31, 2024-01-31 12:00:00]"),
-    "dict": ({"at": DAY, "n": 5}, "[a dict, 2024-01-31, 5, 'at', 'n']"),
-    "column": (pd.DataFrame({"when": [pd.Timestamp(DAY, tz="UTC")]}), "2024-01-31 00:00:00+00:00"),
-    "Polars": (pl.DataFrame({"when": [DAY]}), "2024-01-31"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", TOLD)
-def test_each_value_of_an_outcome_is_told_once(kind):
-    outcome, text = TOLD[kind]
-    mechanism = returning([])
-    seen(mechanism, [outcome])
-    told = mechanism.outcome_text(laid(mechanism, [outcome])[0].tolist())
-    assert told == text if text.startswith("[") else told.count("2024") == told.count(text) == 1
 
 
 @pytest.mark.parametrize("inside", [lambda value: value, lambda value: {"a": value}], ids=["alone", "in a dict"])
@@ -238,20 +193,6 @@ def test_the_words_of_an_event_are_true_of_just_the_outcomes_in_it(kind, data):
                 assert event.contains(rows).tolist() == told, said
 
 
-@settings(max_examples=25)
-@given(st.lists(st.dictionaries(names, held, max_size=4), min_size=1, max_size=6), st.randoms())
-def test_a_row_follows_from_the_outcome_and_the_columns_alone(outcomes, random):
-    """Whatever was seen before, and whatever the columns lack."""
-    mechanism, other = returning([]), returning([])
-    seen(mechanism, outcomes[:2])
-    other.begin(mechanism.columns, by_position=False)
-    shuffled = [*outcomes]
-    random.shuffle(shuffled)
-    rows = {repr(outcome): row for outcome, row in zip(outcomes, laid(mechanism, outcomes), strict=True)}
-    for outcome, row in zip(shuffled, laid(other, shuffled), strict=True):
-        assert np.array_equal(rows[repr(outcome)], row, equal_nan=True)
-
-
 def test_a_row_follows_from_the_outcome_alone_where_nothing_has_columns_yet():
     """The first outcomes hold nothing, so that they say of no entry where it stands."""
     mechanism = returning([[], [{"a": 1.0}], [0.5], [0.5], [{"a": 1.0}], []])
@@ -269,45 +210,6 @@ def test_a_wider_outcome_among_the_first_ones_ends_no_check(seed):
     limits = {"runs": 100, "search_runs": 64, "workers": 1, "seed": seed, "outcome": same}
     verdict = dpw.check(rarely_a_token, claim=1, neighbours=dpw.pairs(([0], [1])), **limits)
     assert isinstance(verdict, dpw.NotRefuted)
-
-
-def test_columns_do_not_depend_on_how_fast_a_machine_is():
-    """The clock says how many runs are timed, and how many a health check makes."""
-
-    def many_words(rng, data):
-        return {f"word {word}": 1.0 for word in rng.integers(0, 1000, 3).tolist()}
-
-    columns = []
-    for seconds, runs in [(0.0, 2), (0.01, 9)]:
-        mechanism = PythonMechanism(Signature.of(many_words, {}))
-        mechanism.timed_seconds = seconds
-        mechanism.measure(PAIR)
-        mechanism.outcomes(PAIR.data, np.random.default_rng(1), runs)
-        runner(mechanism, 1).sample(PAIR, 32, Role.SEARCH, size=32)
-        columns.append(mechanism.columns)
-    assert columns[0] == columns[1]
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("key", [lambda k: f"key {k}", lambda k: (k, float("nan"))], ids=["text", "NaN"])
-def test_orders_of_keys_fill_no_memory(key):
-    def shuffled(rng, data):
-        return dict.fromkeys(map(key, rng.permutation(8).tolist()), 1.0)
-
-    mechanism, rng = PythonMechanism(Signature.of(shuffled, {})), np.random.default_rng(0)
-
-    def memory(runs):
-        mechanism.pair_rows(PairedRuns.d_first(PAIR, runs, coupled=False, columns=mechanism.columns), rng, 1)
-        return tracemalloc.get_traced_memory()[0]
-
-    tracemalloc.start()
-    try:
-        memory(1)
-        mechanism.grow()
-        held = [memory(6_000)] + [memory(1_000) for _ in range(3)]  # texts behind the first orders are kept for people
-        assert min(np.diff(held)) < 25_000  # bytes: a table grows now and then, orders that are kept add in each part
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.campaign
@@ -369,15 +271,6 @@ def test_a_damaged_layout_is_refused(refuted):
             dpw.Witness.from_json({**refuted.witness.to_json(), "entries": entries})
 
 
-def test_outcomes_of_two_kinds_have_columns_of_their_own():
-    for kinds in (([1.0, 2.0], {"a": 1.0}), (1.0, [1.0]), (None, [1.0, 2.0]), (DAY, (5.0, 7.0))):
-        mechanism = returning([])
-        seen(mechanism, kinds)
-        one, other = laid(mechanism, kinds)
-        assert not any(~np.isnan(one) & ~np.isnan(other))
-        assert mechanism.layout is not None
-
-
 def test_runs_that_count_give_no_columns():
     """A row by columns that the first of these runs gave would depend on that run: here all runs before were empty."""
     mechanism = returning([[]] * 8 + [[5.0], 5.0] * 40)
@@ -388,12 +281,3 @@ def test_runs_that_count_give_no_columns():
     x, y = runner(mechanism).sample(PAIR, 8, Role.SEARCH)  # after which there are columns
     assert {entry.name for entry in mechanism.columns.entries} == {"outcome", "value 1"}
     assert x.shape[1] == y.shape[1] == 2
-
-
-def test_columns_grow_and_never_move_an_entry():
-    many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST_COLUMNS)]
-    grown = Columns(many[:1]).extended(many[:3])
-    assert (grown.entries, grown.full) == (tuple(many[:3]), False)
-    full = grown.extended(many)
-    assert (full.entries, full.full) == (tuple(many[:MOST_COLUMNS]), True)
-    assert not grown.extended(many, longest=MOST_COLUMNS).full  # twice as many as the largest outcome has

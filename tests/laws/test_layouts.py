@@ -14,8 +14,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import dpwitness as dpw
@@ -271,36 +269,6 @@ def arrays(name, fortran=False):
     yield collections.OrderedDict(a=column)
 
 
-@st.composite
-def frames(draw):
-    names = draw(st.lists(st.sampled_from([*COLUMNS, *LISTS, *PANDAS]), min_size=1, max_size=4, unique=True))
-    return frame(*names, index=draw(st.sampled_from(list(INDEXES))), kind=draw(st.sampled_from([pd.DataFrame, Table])))
-
-
-@pytest.mark.campaign
-@settings(max_examples=25, deadline=None)
-@given(frames(), st.sampled_from(SIZES[:-1]))
-def test_frames_like_an_example_differ_in_their_records_alone_and_come_back_from_files(example, size):
-    assert differences(dpw.like(example), size, expected=expected_of(example))[1] == 0
-    example.attrs.clear()  # which files leave out
-    unwritable = type(example) is Table or example.index.nlevels > 1 or {"period", "interval"} & {*example}
-    comes_back(dpw.records(dpw.like(example)), not unwritable and not isinstance(example.index, pd.PeriodIndex))
-
-
-def comes_back(relation, writable=True):
-    """Whether a relation and its first pair come back from a file, if one can hold the pair at all."""
-    pair = next(iter(relation.candidates()))
-    if not writable:
-        assert all("object" in input_to_json(side) for side in pair.sides)
-        return
-    for again, side in zip(pair_through_a_file(pair).sides, pair.sides, strict=True):
-        assert besides(again) == besides(side)
-        assert again.equals(side) if isinstance(side, pd.DataFrame) else content(again) == content(side)
-    described = relation_to_json(relation)
-    if described is not None:
-        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
-
-
 @pytest.mark.parametrize("name", BEYOND_DATETIME)
 def test_times_that_datetime_cannot_hold_are_refused_as_records_and_given_pairs_keep_them(name):
     table = BEYOND_DATETIME[name]
@@ -429,13 +397,6 @@ def test_datasets_like_an_example_differ_in_their_records_alone(part, every, req
         assert not different, (domain, size)
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
-def test_arrays_keep_their_order_in_memory(name):
-    for example, size in product(arrays(name, fortran=True), SIZES[2:-1]):
-        pairs = pairs_of(dpw.like(example), size, most=2)
-        assert all(order(copier(side)()) == order(example) for _, pair in pairs for side in pair.sides)
-
-
 @pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
 def test_given_tables_stand_in_every_pair_and_are_copied_sent_and_saved_as_they_are(name, library, lazy):
     """Of an Enum without rows, Polars reads a Categorical back from its own files."""
@@ -449,16 +410,16 @@ def test_given_tables_stand_in_every_pair_and_are_copied_sent_and_saved_as_they_
     for side in next(iter(dpw.records(dpw.like(example), size=(0, 1)).candidates())).sides:
         for again in (pickle.loads(cloudpickle.dumps(side)), copy.deepcopy(side)):
             assert (besides(again), content(again)) == (besides(side), content(side))
-    comes_back(dpw.records(dpw.like(example)), name not in ("List", "Struct", "list", "struct"))
-
-
-@pytest.mark.parametrize("name", ["float32", "int8", "float64"])
-def test_arrays_come_back_from_files(name):
-    for example in list(arrays(name))[:3]:
-        relation = dpw.records(dpw.like(example))
-        assert relation_from_json(json.loads(json.dumps(relation_to_json(relation)))) == relation
-        for side in next(iter(relation.candidates())).sides:
-            assert besides(copier(through_a_file(side))()) == besides(copier(side)())
+    relation = dpw.records(dpw.like(example))
+    pair = next(iter(relation.candidates()))
+    if name in ("List", "Struct", "list", "struct"):  # which no file holds
+        assert all("object" in input_to_json(side) for side in pair.sides)
+        return
+    for again, side in zip(pair_through_a_file(pair).sides, pair.sides, strict=True):
+        assert (besides(again), content(again)) == (besides(side), content(side))
+    described = relation_to_json(relation)
+    if described is not None:
+        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
 
 
 def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():
@@ -474,18 +435,6 @@ def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():
         neighbour.set_axis(neighbour.index[::-1]), neighbour.rename_axis(None, axis=1), Table(neighbour),
     ):  # fmt: skip
         assert not relation.contains(Pair(data, changed))
-
-
-def test_a_row_that_is_removed_takes_its_label_with_it_and_one_that_is_replaced_keeps_it():
-    example = frame("int8", "float64", index="days")
-    for adjacency in ("add-remove", "replace-one"):
-        relation = dpw.records(base=example, adjacency=adjacency)
-        found = [pair for pair in relation.candidates(example) if pair.label.startswith("record 1 of the base")]
-        for pair in found:
-            longer, shorter = sorted(pair.sides, key=len, reverse=True)
-            assert list(longer.index) == list(example.index)
-            assert list(shorter.index) == list(example.index[1:] if adjacency == "add-remove" else example.index)
-        assert found
 
 
 @pytest.mark.parametrize("index", [name for name in INDEXES if name not in ("repeated", "category", "levels", "mixed")])
@@ -560,20 +509,6 @@ def test_what_a_file_calls_a_dataset_without_records_is_checked():
             relation_from_json({**described, "empty": damaged})
 
 
-@pytest.mark.parametrize("name", INDEXES)
-def test_labels_of_a_copy_are_its_own_and_stay_what_they_are(name):
-    given = pd.DataFrame({"x": range(4)}, index=INDEXES[name])
-    for data, axis in ((given, "index"), (given.T, "columns"), (given["x"], "index")):
-        handed = copier(data)()
-        assert handed.equals(data)
-        own, label = getattr(handed, axis), getattr(data, axis)
-        assert own.identical(label)
-        assert type(own) is type(label)
-        assert getattr(own, "freq", None) == getattr(label, "freq", None)
-        assert not np.shares_memory(own.to_numpy(), label.to_numpy())
-    assert copier(given.index)().identical(given.index)
-
-
 PEOPLE = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=30)})
 
 
@@ -590,16 +525,6 @@ def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors)
 
     relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
     assert isinstance(checked(recent, relation, errors=errors), dpw.NotRefuted)
-
-
-@pytest.mark.campaign
-def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
-    def clips_in_place(rng, data):
-        data.clip(0, 1, out=data)
-        return float(data.sum()) + rng.laplace(0, 1)
-
-    relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
-    assert isinstance(checked(clips_in_place, relation, errors="outcome"), dpw.NotRefuted)
 
 
 X = pd.DataFrame({"x": [1, 2]})

@@ -102,24 +102,3 @@ def test_one_made_for_each_run_is_checked_replayed_and_made_small():
 def test_what_cannot_be_made_is_told(given, told):
     with pytest.raises(dpw.BadInput, match=told):
         Statement(**given)
-
-
-def test_assert_private_takes_it(pytester):
-    pytester.makepyfile("""
-        import dpwitness as dpw
-
-        class Once:
-            epsilon, sensitivity = 1.0, 1.0
-            used = False
-
-            def randomise(self, value):
-                import numpy as np
-                assert not self.used
-                self.used = True
-                return value + np.random.laplace(0, 1.1)
-
-        def test_it(assert_private):
-            assert_private(make=Once, runs=2000, search_runs=2000)
-        """)
-    result = pytester.runpytest_inprocess("--dp-seed=7", "--dp-profile=dev", "-p", "no:hypothesispytest", "-n0")
-    result.assert_outcomes(passed=1)

@@ -35,7 +35,7 @@ from dpwitness import (
 )
 from dpwitness.errors import RunsEnded, SlowMechanism
 from dpwitness.events import event_from_json
-from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
+from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
@@ -46,11 +46,6 @@ from running import same, sampled, stream
 NEIGHBOURS = pairs(([0], [1]))
 
 
-class Colour(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
@@ -58,11 +53,6 @@ class Level(enum.IntEnum):
 
 class Name(enum.StrEnum):
     ANN = "ann"
-
-
-class Right(enum.Flag):
-    READ = 1
-    WRITE = 2
 
 
 Point = collections.namedtuple("Point", "x y")
@@ -106,36 +96,19 @@ def with_attributes(frame, **attributes):
 
 #: Two outcomes that differ in one thing, given noise that both have.
 DIFFERENT = {
-    "dict: a value": lambda r: ({"a": r, "b": 1}, {"a": r, "b": 2}),
     "dict: a missing key": lambda r: ({"a": r, "b": 1}, {"a": r}),
-    "dict: another key": lambda r: ({"a": r}, {"b": r}),
     "dict: the order of keys": lambda r: ({"a": r, "b": 1}, {"b": 1, "a": r}),
     "dict: keys that are no texts": lambda r: ({1: r, (2, "x"): 1}, {1: r, (2, "y"): 1}),
-    "dict: nested": lambda r: ({"a": {"b": [r, {"c": None}]}}, {"a": {"b": [r, {"c": math.nan}]}}),
     "dict and its items": lambda r: ({"a": r}, ["a", r]),
-    "empty containers": lambda r: ({}, set()),
-    "an empty dict and None": lambda r: ({}, None),
-    "set: an element": lambda r: ({1, 2, r}, {1, 3, r}),
-    "set and list": lambda r: ({r}, [r]),
-    "set: the number of elements": lambda r: ({"a", "b"}, {"a"}),
-    "frozenset: nested": lambda r: ([r, frozenset({"a"})], [r, frozenset({"b"})]),
     "set: a flag and a number": lambda r: ({True, "a"}, {1, "a"}),
     "set: the sign of a zero": lambda r: ({-0.0}, {0.0}),
     "set of tuples": lambda r: ({(1, r), (2, r)}, {(1, r), (3, r)}),
     "bytes": lambda r: (b"ab\x00", b"ab"),
-    "bytes and text": lambda r: (b"ab", "ab"),
-    "long bytes": lambda r: (bytes(100), bytes(99) + b"\x01"),
-    "one byte of random bytes": lambda r: (np.float64(r).tobytes() + b"a", np.float64(r).tobytes() + b"b"),
     "complex: the imaginary part": lambda r: (complex(r, 1), complex(r, -1)),
-    "complex and real": lambda r: (complex(1, 0), 1.0),
-    "complex array": lambda r: (np.array([r, 1j]), np.array([r, -1j])),
     "decimal beyond a float": lambda r: (Decimal(1), Decimal(1) + Decimal("1e-30")),
-    "decimal: trailing zeros": lambda r: ([r, Decimal("1.0")], [r, Decimal("1.00")]),
     "decimal and float": lambda r: (Decimal("0.5"), 0.5),
     "decimal: not a number": lambda r: (Decimal("sNaN"), Decimal("NaN")),
     "fraction beyond a float": lambda r: (Fraction(1, 3), Fraction(10**30 + 1, 3 * 10**30)),
-    "huge fraction": lambda r: (Fraction(10**400), Fraction(10**400 + 1)),
-    "date": lambda r: (DAY.date(), DAY.date() + datetime.timedelta(1)),
     "date and time": lambda r: (DAY, DAY + datetime.timedelta(microseconds=1)),
     "midnight and its date": lambda r: (DAY.date(), datetime.datetime(2024, 1, 31)),
     "time zone": lambda r: (DAY.replace(tzinfo=ZONE), DAY),
@@ -146,99 +119,65 @@ DIFFERENT = {
         {DAY.replace(tzinfo=ZONE): r}, {DAY.replace(tzinfo=ZONE).astimezone(datetime.UTC): r},
     ),
     "fields of no records": lambda r: (np.zeros(0, RECORD), np.zeros(0, [("a", "i4"), ("c", "f8")])),
-    "time of day": lambda r: (DAY.time(), datetime.time(12, 31)),
     "duration": lambda r: ([r, datetime.timedelta(1)], [r, datetime.timedelta(2)]),
     "timestamp: nanoseconds": lambda r: (pd.Timestamp(1_000_000_001), pd.Timestamp(1_000_000_002)),
     "NaT and NaN": lambda r: (pd.NaT, math.nan),
-    "NA and None": lambda r: ([r, pd.NA], [r, None]),
     "NA and NaT": lambda r: (pd.NA, pd.NaT),
-    "numpy time": lambda r: (np.datetime64("2024-01-31"), np.datetime64("2024-02-01")),
     "numpy time: unit": lambda r: (np.datetime64(0, "s"), np.datetime64(0, "ms")),
     "numpy time and NaT": lambda r: (np.datetime64(0, "s"), np.datetime64("NaT", "s")),
-    "array of times": lambda r: (np.array([0, 1], "M8[s]"), np.array([0, 2], "M8[s]")),
-    "enum": lambda r: (Colour.RED, Colour.BLUE),
-    "enum of integers and integer": lambda r: (Level.LOW, 1),
-    "enum of texts and text": lambda r: (Name.ANN, "ann"),
-    "flags": lambda r: (Right.READ | Right.WRITE, Right.WRITE),
-    "dataclass: a field": lambda r: (Released(r, "a"), Released(r, "b")),
-    "dataclass: the class": lambda r: (Released(r, "a"), OtherReleased(r, "a")),
-    "named tuple": lambda r: (Point(r, 1), Point(r, 2)),
-    "record": lambda r: (np.array([(1, r)], RECORD), np.array([(2, r)], RECORD)),
-    "one record": lambda r: (np.array([(1, r)], RECORD)[0], np.array([(2, r)], RECORD)[0]),
-    "masked array": lambda r: (np.ma.array([r, 1.0], mask=[0, 1]), np.ma.array([r, 1.0])),
-    "long double": lambda r: (np.longdouble(1), np.longdouble(1) + np.finfo(np.longdouble).eps),
-    "array of texts": lambda r: (np.array(["a", "b"]), np.array(["a", "c"])),
-    "array of objects": lambda r: (np.array([None, {"a": r}]), np.array([None, {"b": r}])),
-    "matrix": lambda r: (np.array([[r, 1], [2, 3]]), np.array([[r, 1, 2, 3]])),
-    "arrays without entries": lambda r: (np.zeros((0, 2)), np.zeros((0, 3))),
-    "nested arrays without entries": lambda r: ({"n": r, "X": np.zeros((0, 2))}, {"n": r, "X": np.zeros((0, 3))}),
+    "time of day": lambda r: (DAY.time(), datetime.time(12, 31)),
+    "enum": lambda r: (Level.LOW, Level.HIGH),
     "deque": lambda r: (collections.deque([r, 1]), collections.deque([r, 2])),
     "range": lambda r: (range(3), range(4)),
+    "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
+    "interval": lambda r: (pd.Interval(0, 1), pd.Interval(0, 2)),
+    "Polars: a series": lambda r: (pl.Series([r, 1.0]), pl.Series([r, 2.0])),
+    "Arrow: an array": lambda r: (pa.array([r, 1.0]), pa.array([r, 2.0])),
+    "enum of integers and integer": lambda r: (Level.LOW, 1),
+    "enum of texts and text": lambda r: (Name.ANN, "ann"),
+    "dataclass: a field": lambda r: (Released(r, "a"), Released(r, "b")),
+    "dataclass: the class": lambda r: (Released(r, "a"), OtherReleased(r, "a")),
+    "record": lambda r: (np.array([(1, r)], RECORD), np.array([(2, r)], RECORD)),
+    "masked array": lambda r: (np.ma.array([r, 1.0], mask=[0, 1]), np.ma.array([r, 1.0])),
+    "long double": lambda r: (np.longdouble(1), np.longdouble(1) + np.finfo(np.longdouble).eps),
+    "array of objects": lambda r: (np.array([None, {"a": r}]), np.array([None, {"b": r}])),
+    "matrix": lambda r: (np.array([[r, 1], [2, 3]]), np.array([[r, 1, 2, 3]])),
+    "nested arrays without entries": lambda r: ({"n": r, "X": np.zeros((0, 2))}, {"n": r, "X": np.zeros((0, 3))}),
     "frame: a value": lambda r: (table([r, 1], b="x"), table([r, 2], b="x")),
     "frame: a column": lambda r: (table([r]), table([r]).rename(columns={"a": "b"})),
-    "frame: a row more": lambda r: (table([r, 1]), table([r])),
-    "frame: the index": lambda r: (table([r]), table([r], index=["x"])),
     "frame: rows without columns": lambda r: (pd.DataFrame(index=range(2)), pd.DataFrame(index=range(3))),
     "frame: the order of labels": lambda r: (table([r, 1], index=["x", "y"]), table([1, r], index=["y", "x"])),
     "frame: the type of a column": lambda r: (table([1]), table([1.0])),
     "frame: categories that no row has": lambda r: (table(one_of("xy")), table(one_of("xz"))),
-    "frame: the order of categories": lambda r: (table(one_of("xy")), table(one_of("yx"))),
-    "frame: categories of the index": lambda r: tuple(
-        table([r], index=pd.CategoricalIndex(["x"], categories=list(names))) for names in ("xy", "xz")
-    ),
     "frame: levels that no row has": lambda r: tuple(
         table([r, 1], index=pd.MultiIndex.from_tuples([("x", 1), (name, 1)])).iloc[:1] for name in "yz"
     ),
     "frame: the name of the index": lambda r: tuple(table([r]).rename_axis(f"of {k}") for k in (1, 2)),
-    "frame: the name of the columns": lambda r: tuple(table([r]).rename_axis(columns=f"of {k}") for k in (1, 2)),
-    "frame: attributes": lambda r: (with_attributes(table([r]), n=1), table([r])),
     "series: attributes": lambda r: tuple(with_attributes(pd.Series([r]), n=n) for n in (1, 2)),
-    "series: categories that no row has": lambda r: (pd.Series(one_of("xy")), pd.Series(one_of("x"))),
     "categories that no entry has": lambda r: (one_of("xy"), one_of("x")),
     "Arrow: values of a dictionary": lambda r: tuple(
         pa.table({"a": pa.DictionaryArray.from_arrays([0], list(names))}) for names in ("xy", "xz")
     ),
     "Arrow: metadata": lambda r: (pa.table({"a": [r]}).replace_schema_metadata({"n": "1"}), pa.table({"a": [r]})),
     "Polars: a value": lambda r: (pl.DataFrame({"a": [r], "n": [1]}), pl.DataFrame({"a": [r], "n": [2]})),
-    "Polars: a column": lambda r: ({"t": pl.DataFrame({"a": [r]})}, {"t": pl.DataFrame({"b": [r]})}),
-    "Polars: a series": lambda r: (pl.Series([r, 1.0]), pl.Series([r, 2.0])),
     "Arrow: a value": lambda r: (pa.table({"a": [r], "n": [1]}), pa.table({"a": [r], "n": [2]})),
-    "Arrow: chunks": lambda r: (pa.chunked_array([[r], [1.0]]), pa.chunked_array([[r], [2.0]])),
-    "Arrow: an array": lambda r: (pa.array([r, 1.0]), pa.array([r, 2.0])),
     "Arrow: a scalar": lambda r: ([r, pa.scalar(1)], [r, pa.scalar(2)]),
-    "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
-    "series: a label": lambda r: (pd.Series([r], index=["a"]), pd.Series([r], index=["b"])),
-    "series: the order": lambda r: (pd.Series([1, 2], index=["a", "b"]), pd.Series([2, 1], index=["b", "a"])),
     "series: the name": lambda r: (pd.Series([r]), pd.Series([r], name="a")),
-    "categories": lambda r: (pd.Categorical(["a", "b"]), pd.Categorical(["a", "a"])),
     "index": lambda r: (pd.Index([1, 2]), pd.Index([1, 3])),
-    "interval": lambda r: (pd.Interval(0, 1), pd.Interval(0, 2)),
     "period": lambda r: (pd.Period("2024-01"), pd.Period("2024-02")),
-    "text and number": lambda r: ("1", 1),
     "text that is a large whole number's": lambda r: ([1e40, hex(10**40)], [10**40]),
     "a number or a sequence of it": lambda r: (r, [r]),
     "a dict or a sequence of it": lambda r: ({"a": r}, [{"a": r}]),
     "None or a sequence of it": lambda r: (None, [None]),
     "a sequence, and a sequence of it": lambda r: ([r, 1], [[r, 1]]),
-    "None or a sequence": lambda r: (None, [r, 1]),
     "a NaN behind a number": lambda r: ([r], [r, math.nan]),
-    "a None behind a number": lambda r: ([r], [r, None]),
-    "nothing and a NaN": lambda r: ([], [math.nan]),
     "None and NaN": lambda r: ([r, math.nan], [r, None]),
     "a nested list": lambda r: ([r, 1, 1, 2], [r, [1], 2]),
-    "where a nested list ends": lambda r: ([[r], [1, 2]], [[r, 1], [2]]),
-    "the sign of zero": lambda r: ([r, 0.0], [r, -0.0]),
     "the sign of zero alone": lambda r: (0.0, -0.0),
     "True and 1": lambda r: (1, True),
-    "True and 1 behind a number": lambda r: ([r, 1], [r, True]),
-    "False and 0": lambda r: (0, False),
     "whole numbers beyond 2^53": lambda r: (2**53, 2**53 + 1),
-    "the largest whole numbers": lambda r: ([r, 2**64 - 2], [r, 2**64 - 1]),
     "whole numbers beyond 64 bits": lambda r: ([r, 10**40], [r, 10**40 + 1]),
-    "infinity": lambda r: (r, math.inf),
-    "minus infinity": lambda r: (r, -math.inf),
     "the sign of infinity": lambda r: (-math.inf, math.inf),
-    "NaN and a number": lambda r: (r, math.nan),
 }  # fmt: skip
 
 
@@ -307,23 +246,11 @@ def test_randomised_response_is_not(kind):
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_what_differs_has_rows_that_differ_whatever_was_seen_before(kind):
+def test_what_differs_has_rows_that_differ(kind):
     for noise in (0.25, 0.75):
         first, second = map(row, DIFFERENT[kind](noise))
         assert first != second
         assert [first, second] == [row(value) for value in DIFFERENT[kind](noise)]  # of objects of their own
-    outcomes = DIFFERENT[kind](0.25)
-    columns, traits = Columns(), OutputTraits()
-    for outcome in outcomes:
-        Row(columns, traits).write(outcome)
-    entries = columns.extended(traits.entries.values()).entries
-    rows = []
-    for order in (outcomes, outcomes[::-1]):
-        made = Row(Columns(entries), OutputTraits())
-        rows += [made.write(outcome) for outcome in order]
-    assert np.array_equal(rows[0], rows[3], equal_nan=True)
-    assert np.array_equal(rows[1], rows[2], equal_nan=True)
-    assert not np.array_equal(rows[0], rows[1], equal_nan=True)
 
 
 def rows_of(function, n=8, **more):
@@ -375,32 +302,6 @@ def test_rows_are_equal_where_the_outcomes_are_whatever_the_columns(a, b, seen):
         columns = columns.extended(traits.entries.values())
     rows = [[None if x != x else x for x in Row(columns, OutputTraits()).write(outcome)] for outcome in (a, b)]
     assert (rows[0] == rows[1]) == (row([0, a]) == row([0, b])) == (written(a) == written(b))
-
-
-def test_a_set_has_one_row_in_any_order_and_a_dict_another_in_its_order_alone():
-    assert row(dict.fromkeys("abc").keys()) == row({"c": 0, "b": 0, "a": 0}.keys()) == row({"a", "b", "c"})
-    order = pd.Series([4, 6], index=["a", "b"])
-    for pair in (({"a": 1.0, "b": 2.0}, {"b": 2.0, "a": 1.0}), (order, order.sort_values(ascending=False))):
-        first, second = map(row, pair)
-        assert {path[0][0] for path, part in first if first[path, part] != second[path, part]} == {"order of"}
-
-
-def test_codes_lie_apart_from_numbers_and_from_each_other():
-    span = 2.0**48 * 2.0**971
-    assert -1.797e308 < NONE < EXCEPTION - span < EXCEPTION < SYMBOL - span < SYMBOL < TEXT - span
-    assert TEXT < nested(2**30 - 1) < NESTED < -1e308
-    assert TEXT - span < text_code("x") <= TEXT
-    assert SYMBOL - span < symbol("set") <= SYMBOL
-    assert EXCEPTION - span < exception_code("ValueError") <= EXCEPTION
-
-
-def test_of_long_texts_and_keys_the_beginning_is_kept_for_people():
-    long = "x" * 100_000
-    mechanism, rows = rows_of(lambda rng, data: f"{long}{data[0]}")
-    assert rows[0, 0] == text_code(f"{long}0.5")  # all of it tells outcomes apart
-    assert len(mechanism.label(rows[0, 0])) < 1_000
-    mechanism, _ = rows_of(lambda rng, data: {long: 1})
-    assert max(len(entry.name) for entry in mechanism.layout.entries) < 1_000
 
 
 ENDLESS = []
@@ -593,57 +494,12 @@ def test_an_exception_on_one_side_is_reported_as_a_difference(probabilities, sai
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-PLAIN = [
-    st.floats() | st.sampled_from([-0.0, math.inf, math.nan, 1e308]),
-    st.integers(-(2**70), 2**70) | st.sampled_from([2**53 - 1, 2**53, -(2**53), 2**63, 2**64, 10**309, -(10**400)]),
-    st.integers(-5, 5), st.booleans(), st.text(max_size=3), st.none(), st.floats().map(np.float64),
-    st.integers(-(2**63), 2**63 - 1).map(np.int64), st.booleans().map(np.bool_),
-]  # fmt: skip
-
-
-def arrays_of(length):
-    """Arrays of this length, of any type of numbers."""
-    dtypes = st.sampled_from(["?", "i1", "u1", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4"])
-    small = st.lists(st.integers(0, 1), min_size=length, max_size=length)
-    thirds = small.map(lambda numbers: np.array(numbers, "g") / np.array(3, "g"))
-    large = st.integers(2**53 - 1, 2**64 - 1).map(lambda number: np.full(length, number, np.uint64))
-    return st.builds(np.array, small, dtypes) | thirds | large
-
-
-@st.composite
-def batches(draw):
-    """Outcomes as they come out of runs: of one kind or of several, bare, as sequences or as arrays."""
-    value = st.one_of(draw(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=2)))
-    least, most = draw(st.sampled_from([(0, 0), (1, 1), (2, 2), (3, 3), (0, 3)]))
-    tuples = st.lists(value, min_size=least, max_size=most).map(tuple)
-    return draw(st.lists(draw(st.sampled_from([value, tuples, arrays_of(most)])), min_size=1, max_size=6))
-
-
-@pytest.mark.campaign
-@settings(max_examples=200, deadline=None)
-@given(batches())
-def test_rows_of_many_outcomes_are_those_of_each(outcomes):
-    """One array operation, or none: never rows, or texts behind them, that are not those of outcome by outcome."""
-    together, alone = Row(None, OutputTraits()), Row(None, OutputTraits())
-    rows = together.rows(outcomes)
-    if rows is None:
-        return
-    one_by_one = [alone.write(outcome) for outcome in outcomes]
-    assert rows.tolist() == one_by_one
-    assert np.array_equal(np.signbit(rows), np.signbit(one_by_one))
-    assert together.traits == alone.traits
-    assert together.columns == alone.columns
-
-
 HANDED_OUT = {
     "list": ([], lambda out, n: out.__setitem__(slice(None), [float(n), 2.0])),
     "list in a list": ([[0.0]], lambda out, n: out[0].__setitem__(0, float(n))),
     "array": (np.zeros(2), lambda out, n: out.fill(n)),
-    "array of two axes": (np.zeros((2, 2)), lambda out, n: out.fill(n)),
     "dict": ({}, lambda out, n: out.update(a=float(n), b=2)),
-    "list in a dict": ({"a": [0.0]}, lambda out, n: out["a"].__setitem__(0, float(n))),
     "array in a dict": ({"a": np.zeros(2)}, lambda out, n: out["a"].fill(n)),
-    "dict in a list": ([{"a": 0.0}], lambda out, n: out[0].update(a=float(n))),
     "DataFrame": (pd.DataFrame({"a": [0.5, 1.5]}), lambda out, n: out.__setitem__("a", [float(n), 2.0])),
     "Series": (pd.Series([0.5, 1.5]), lambda out, n: out.__setitem__(0, float(n))),
     "set": (set(), lambda out, n: (out.clear(), out.update({n, 1000}))),

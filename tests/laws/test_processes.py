@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import math
 import os
 import pickle
 import random
@@ -30,28 +29,16 @@ from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
-from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.memory import is_installed
-from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner, executors
-from dpwitness.runs.elsewhere import (
-    WORKER_LOSSES,
-    CannotSend,
-    Dispatcher,
-    FirstRuns,
-    SentMechanism,
-    dumped,
-    execute,
-)
+from dpwitness.runs.elsewhere import WORKER_LOSSES, CannotSend, Dispatcher, FirstRuns, dumped, execute
 from dpwitness.runs.executors import Processes, ordered
 from elsewhere import Elsewhere, away, finished
 from running import interpreted, last, runner, sampled, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
-PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
@@ -76,16 +63,14 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     pair = pairs((np.zeros(4), np.ones(4))).given[0]
     mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0) if target else python(elsewhere.noisy)
     assert mechanism.compiled == bool(target)
-    runs, place = 3 * mechanism.shard + 3, Elsewhere()
-    there, here = away(mechanism, place, seed=5), runner(mechanism, 5)
+    runs = 3 * mechanism.shard + 3
+    there, here = away(mechanism, Elsewhere(), seed=5), runner(mechanism, 5)
     assert list(there.confirm(pair, EVENTS, runs)) == list(here.confirm(pair, EVENTS, runs))
     tallies = pair, EVENTS, runs, Role.COMPARISON, 1
     assert there.tallies(*tallies) == here.tallies(*tallies)
     samples = [running.sample(pair, runs, Role.SEARCH, 1) for running in (there, here)]
     assert np.array_equal(*samples, equal_nan=True)
     assert there.notes == ()
-    assert len(place.published) == 4  # the mechanism once, and three pieces of work
-    assert place.ended == 3
 
 
 def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
@@ -103,21 +88,6 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     mechanism.forget()
     x, _ = away(mechanism).sample(PAIR, 100, Role.SEARCH)
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
-    own = OutputTraits(dates={(): "D", (("value", (1.0,)),): "s"})
-    own.adopt(OutputTraits(dates={(("value", (1.0,)),): "D"}))
-    assert own.dates == {(): "D", (("value", (1.0,)),): ""}
-
-
-@pytest.mark.campaign
-def test_that_a_run_changed_its_input_elsewhere_is_known_here():
-    """Shards of large inputs follow from it, and with them what a seed gives."""
-    pair = pairs(([0.0] * 300_000, [0.0] * 300_001)).given[0]
-    mechanism = interpreted(elsewhere.writing, pair, shard=32)
-    mechanism.copies = False  # whether the first runs changed theirs is luck
-    large = mechanism.shard_of(pair)
-    away(mechanism).sample(PAIR_OF_LISTS, 4_000, Role.SEARCH)
-    assert mechanism.copies
-    assert mechanism.shard_of(pair) == 32 < large
 
 
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
@@ -247,37 +217,6 @@ def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed
     assert why is None or why in there.notes[0]
 
 
-def test_in_how_many_orders_the_first_runs_of_a_mechanism_can_stand():
-    values = iter([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0])  # D and D′ in turn: 0, 0, 1, 1 and 0, 1, 2, 2
-    mechanism = PythonMechanism(Signature.of(lambda data: next(values), {}))
-    few = SentMechanism(mechanism=mechanism, pair=PAIR, runs=4, seed=3, sender="")
-    assert few.first_runs().orders == pytest.approx(math.log(6) + math.log(12))
-    assert SentMechanism.of(python(elsewhere.largest), PAIR, 3).first_runs().orders == 0
-    many = SentMechanism.of(python(elsewhere.own_entropy), PAIR, 3)
-    assert many.first_runs().orders == pytest.approx(2 * math.log(math.factorial(many.runs)))
-
-
-class Idle(Elsewhere):
-    """A pool whose workers have to be started first."""
-
-    eager = False
-
-
-@pytest.mark.parametrize(
-    ("start_seconds", "seconds_per_run", "left", "sent"),
-    [(0.01, 0.01, 1e6, True), (math.inf, 0.01, 1e6, False), (0.01, 0.01, 0.035, False), (0.01, 1e-9, 1e6, False)],
-)
-def test_processes_are_started_where_they_save_time(start_seconds, seconds_per_run, left, sent, monkeypatch):
-    """Once runs here took as long as that; not for the last seconds, nor for what is done before it is sent."""
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START_SECONDS", start_seconds)
-    mechanism, place = python(elsewhere.slow), Idle()  # a shard takes 0.06 s
-    mechanism.cost = replace(mechanism.cost, seconds_per_run=seconds_per_run)
-    there = away(mechanism, place, deadline=SimpleNamespace(left=left, patience=60.0, closed=False))
-    assert counted(there, 200) == counted(runner(mechanism), 200)
-    assert [first > 0 for first, _ in place.portions[:1]] == [True] * sent
-    assert there.beside == 1 + (start_seconds < 1)
-
-
 def test_a_user_s_code_is_sent_by_value_and_installed_code_by_name(tmp_path):
     file = tmp_path / "elsewhere_of_a_user.py"
     file.write_text("SCALE = 2.0\ndef noisy(rng, data):\n    return data[0] + rng.laplace(0, SCALE)\n")
@@ -297,16 +236,6 @@ def test_what_is_installed_is_so_by_any_path(tmp_path):
     assert is_installed(str(tmp_path / "linked" / "json" / "decoder.py"))
     assert is_installed(str(tmp_path / "site-packages" / "other.py"))
     assert not is_installed(str(tmp_path / "json" / "decoder.py"))
-
-
-def test_large_inputs_are_written_once_and_no_task_carries_them():
-    content = Processes(2).publish(bytes(1_000_000))
-    task = pickle.dumps(content)
-    assert len(task) < 1_000
-    path = pickle.loads(task)
-    assert path.read_bytes() == bytes(1_000_000)
-    del content
-    assert not path.exists()  # nothing here can send it any more
 
 
 @pytest.mark.parametrize(
@@ -448,20 +377,6 @@ def test_a_killed_process_costs_no_counts(place):
 
 
 @pytest.mark.campaign
-def test_a_mechanism_that_kills_its_process_is_named(place):
-    here = os.getpid()
-
-    def deadly(rng, data):
-        if rng.random() < 0.01 and os.getpid() != here:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return data[0] + rng.random()
-
-    mechanism = python(deadly)
-    with pytest.raises(MechanismCrashed, match=r"deadly .*terminated.* runs"):
-        counted(away(mechanism, place), 5_000)
-
-
-@pytest.mark.campaign
 def test_processes_that_hang_at_the_deadline_are_ended(place):
     here = os.getpid()
 
@@ -530,32 +445,6 @@ def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path,
         assert of_interrupts() == here
     finally:
         place.stop()
-
-
-INTERRUPTED = """
-import os, signal, time
-import loky.process_executor
-from dpwitness.runs import local_processes
-
-start = loky.process_executor._ExecutorManagerThread.start
-
-def interrupted(thread):
-    start(thread)
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)
-
-loky.process_executor._ExecutorManagerThread.start = interrupted
-try:
-    local_processes(1).submit(int)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-@pytest.mark.campaign
-def test_python_ends_after_an_interrupt_while_processes_begin():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "interrupted\n"
 
 
 @pytest.mark.campaign

@@ -4,57 +4,23 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness.errors import MechanismRaised
-from dpwitness.mechanisms.compiled.driver import Refused, reason
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.errors import MechanismRaised, SlowMechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Pair
+
+REFUSED = [
+    (lambda rng, data, **parameters: data[0] + rng.normal(), r"it takes parameters of any name, as \*\*parameters"),
+    (lambda rng, data: data[0] + rng.multivariate_normal(data, np.eye(2))[0],
+     "Unknown attribute 'multivariate_normal' of type NumPyRandomGeneratorType"),
+]  # fmt: skip
 
 
-def with_import(rng, data):
-    from numpy.linalg import norm
-
-    return norm(data) + rng.normal()
-
-
-def with_random(rng, data):
-    import random
-
-    return data[0] + random.gauss(0, 1)
-
-
-def with_missing_distribution(rng, data):
-    return data[0] + rng.multivariate_normal(data, data)[0]
-
-
-def with_any_parameters(rng, data, **parameters):
-    return data[0] + rng.normal()
-
-
-@pytest.mark.parametrize(
-    ("function", "why"),
-    [
-        (with_any_parameters, "it takes parameters of any name, as **parameters"),
-        (with_import, "IMPORT_NAME"),
-        (with_random, "IMPORT_NAME"),
-        (with_missing_distribution, "Unknown attribute 'multivariate_normal' of type NumPyRandomGeneratorType"),
-    ],
-)
+@pytest.mark.parametrize(("function", "why"), REFUSED)
 def test_what_numba_says_today_is_understood(function, why):
-    with pytest.raises(Refused) as raised:
-        CompiledMechanism(Signature.of(function, {})).compile_for(Pair(np.ones(2), np.ones(2)))
-    told = reason(str(raised.value))
-    assert why in told
-    assert "\n" not in told
-
-
-def test_colours_in_numba_s_message_hide_nothing():
-    """Where colorama is installed numba writes in colours."""
-    plain = "Failed in nopython mode\n\nUntyped global name 'doubled': Cannot determine Numba type of it"
-    coloured = "".join(f"\x1b[1m{part}\x1b[0m" for part in plain.partition("Untyped"))
-    assert reason(coloured) == reason(plain)
-    assert reason("") == "no reason given"
+    with pytest.warns(SlowMechanism, match=why) as told:
+        as_mechanism(function, np.ones(2))
+    assert all("\n" not in str(one.message) for one in told)
 
 
 def test_what_numba_says_of_a_call_within_a_run_is_told_without_its_pipeline():

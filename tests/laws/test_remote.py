@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -25,22 +24,15 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness import cli
-from dpwitness.errors import (
-    InvalidOutcome,
-    InvalidParameter,
-    MechanismCrashed,
-    MechanismRaised,
-    MechanismTimeout,
-    UnknownTarget,
-)
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismRaised, UnknownTarget
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import server
 from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
-from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -62,10 +54,8 @@ spawned = lambda rng, data: rng.spawn(1)[0].random()
 kind = lambda rng, data: [type(rng).__name__, type(data).__name__]
 given = lambda data, which=None: data
 paths = lambda data: sys.path
-many = lambda data, size: [data[0] + random.random() for _ in range(size)]
 unknown = lambda data: object()
 fit = lambda data: Model()
-frame = lambda data: data.assign(b=1)
 
 def noisy(rng, data, epsilon, scale=1.0, kept=len):
     """Laplace noise, with or without NumPy."""
@@ -135,11 +125,6 @@ class Model:
     def __repr__(self):
         return "<a model\\n    of two lines>"
 
-HANDED_OUT = [0.0, [1.0]]
-
-def handed_out(data):
-    HANDED_OUT[1][0] = random.random()
-    return HANDED_OUT
 '''
 
 
@@ -167,12 +152,6 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     mechanism = as_mechanism(function, data, **more)
     assert isinstance(mechanism, RemoteMechanism)
     return mechanism.outcomes(data, np.random.default_rng(seed), n)
-
-
-def test_one_object_handed_out_again_and_again(at):
-    """An outcome is what it was when its run ended."""
-    rows = rows_of(at("handed_out"), n=8)
-    assert len(np.unique(rows, axis=0)) == 8
 
 
 def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
@@ -217,34 +196,6 @@ def test_functions_are_called_as_here(at, name, python, data, expected):
     assert np.unique(rows_of(at(name, python), data), axis=0).tolist() == [expected]
 
 
-#: JSON has no form of these.
-VALUES = [[math.nan, -0.0], b"b", {"a": [(1, 2)], 3: frozenset({"x"})}, (), None]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_inputs_parameters_and_outcomes_of_any_type_pass_unchanged(at, value):
-    function = at("given")
-    assert row(function(value)) == row(value)
-    assert type(function(value)) is type(value)
-    assert row(function(0, which=value)) == row(0)
-
-
-@pytest.mark.parametrize("bare", [False, True])
-@pytest.mark.parametrize(
-    "array", [np.arange(6).reshape(2, 3), np.zeros((0, 2)), np.array([True, False]), np.array(2.5)], ids=str
-)
-def test_arrays_pass_with_and_without_numpy(at, array, bare):
-    passed = at("given", None if bare else sys.executable)(array)
-    assert row(passed) == row(array.tolist() if bare else array)
-
-
-@pytest.mark.campaign
-def test_tables_pass(at):
-    table = pd.DataFrame({"a": range(5), "t": list("vwxyz")}, index=list("abcde"))
-    for rows in (table[::2], table[2:], table):
-        assert at("frame", sys.executable)(rows).to_dict() == rows.assign(b=1).to_dict()
-
-
 def test_this_package_is_not_on_the_path_of_the_function(at):
     assert not any("dpwitness" in folder for folder in at("paths", sys.executable)(0))
 
@@ -283,39 +234,6 @@ def test_a_function_that_ends_its_interpreter_is_named(at):
         rows_of(at("dies"))
 
 
-def test_what_takes_too_long_is_ended(at):
-    function = at("hangs")
-    function.max_time = 0.2  # of a run: a busy machine takes longer to start an interpreter
-    with pytest.raises(MechanismTimeout, match=r"^hangs .*within 0\.4 s"):
-        rows_of(function)
-    function.max_time = 60.0
-    assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
-
-
-def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
-    function = at("hangs")
-    mechanism = as_mechanism(function, np.array([0]))
-    with function.child() as child:
-        pass
-    with pytest.raises(MechanismTimeout, match="in time"):
-        dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
-    assert not child.running
-
-
-def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
-    """The time may be over while an interpreter is started."""
-    mechanism = RemoteMechanism(Signature.of(at("drawn"), {}))
-    begun = RemoteFunction.child
-
-    def late(remote):
-        mechanism.release()
-        return begun(remote)
-
-    monkeypatch.setattr(RemoteFunction, "child", late)
-    with pytest.raises(MechanismTimeout):
-        mechanism.outcomes(DATA, np.random.default_rng(0), 1)
-
-
 def test_a_new_process_is_a_new_interpreter(at):
     counts = at("counts")
     assert [counts([0]), counts([0])] == [1, 2]
@@ -333,14 +251,6 @@ def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(
     assert dpw.remote(sys.executable, "there:counts")([0]) == 1
 
 
-def test_many_runs_a_call(at):
-    mechanism = as_mechanism(at("many"), DATA)
-    assert isinstance(mechanism, VectorisedMechanism)
-    rows = mechanism.outcomes(DATA, np.random.default_rng(0), 6)
-    assert ((rows >= 1) & (rows < 2)).all()
-    assert len(np.unique(rows)) == 6
-
-
 def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
     with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
@@ -356,10 +266,8 @@ def test_attributes_are_read_over_there(at):
         ("no-such-python", "there.py:noisy", InvalidParameter, "no-such-python"),
         ("false", "there.py:noisy", InvalidParameter, "exit code 1"),
         (sys.executable, "nowhere.py:noisy", UnknownTarget, "nowhere.py"),
-        (sys.executable, "there.py", UnknownTarget, "target=.there.py"),
         (sys.executable, "there.py:nothing", UnknownTarget, "AttributeError: .*'nothing'"),
         (sys.executable, "broken.py:f", UnknownTarget, "ZeroDivisionError"),
-        (sys.executable, "no_such_module:f", UnknownTarget, "ModuleNotFoundError"),
         (sys.executable, None, UnknownTarget, "target=None"),
     ],
 )
@@ -471,16 +379,13 @@ for line in sys.stdin:
     print({answer!r}, flush=True)
 """
 ANSWERS = [
-    "so", "[1]", "[" * 500 + "]" * 500, '{"other": 1}', '{"raised": 1}',
+    "so", "[" * 500 + "]" * 500, '{"other": 1}',
     '{"outcomes": [[], []], "raises": []}',
     '{"outcomes": [[1], [2], [3]], "raises": []}',
-    '{"outcomes": [1, 2], "raises": []}',
     '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
-    '{"outcomes": [[{"array": ["a"], "dtype": "int8"}], [1]], "raises": []}',
     '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
     '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
     '{"raised": [0, 7, "KeyError", "", ""]}',
-    '{"raised": [0, 0, "a\\u0000", "", ""]}',
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Samples of outcomes: a table says what the rows say, and memory does not grow with the runs."""
+"""Events that are learned from samples: values, infinities and the largest number that give the input away."""
 
 import warnings
 
@@ -6,21 +6,10 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER, text_code
+from dpwitness.events import LARGEST
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.intervals import best_intervals
-from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
-from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
-
-EVENTS = [
-    OutcomeSet([[0, 1], [2]]),
-    Interval(coordinate=0, low=1.0),
-    Interval(coordinate=2, low=-np.inf, high=1.0),
-    Box((Interval(coordinate=0, low=0.0, high=2.0), Interval(coordinate=1, low=1.0))),
-    ScoreThreshold([0, 1], [[1.0], [0.5]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]], 1.5),
-]
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.samples import OutcomeCounter, RowSample
 
 
 def test_tables_and_rows_teach_the_same_event():
@@ -38,61 +27,6 @@ def test_tables_and_rows_teach_the_same_event():
     assert turned.estimate.p == pytest.approx(0.3, abs=0.02)
 
 
-def ranges_of(x, y, shares, paired=True):
-    """The scan of one column, from its values under D and under D′ in the same runs."""
-    return scan_of(np.append(x, y), np.repeat([[1, 0], [0, 1]], len(x), axis=1), shares, paired=paired)
-
-
-def intervals(values, shares):
-    return ranges_of(values, values, shares)
-
-
-@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
-def test_a_continuous_column_has_no_single_values_and_few_values_are_taken_one_by_one(shares):
-    """Few cuts are not few values: the intervals between them were tried as single values, and a lucky one won."""
-    column = intervals(np.random.default_rng(1).normal(size=20_000), shares)
-    assert not np.any(np.isfinite(column.lows) & np.isfinite(column.highs))
-    values = np.append(np.repeat(np.arange(SINGLE_VALUES - 1.0), 500), [99.0, 99.0])  # however rare
-    column = intervals(np.random.default_rng(2).permutation(values), shares)
-    single = np.isfinite(column.lows) & np.isfinite(column.highs)
-    assert column.lows[single].tolist() == list(range(SINGLE_VALUES - 1))  # 99 is what lies above 98
-    column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), shares)
-    assert (0.0, LARGEST) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-
-
-POOLS = {
-    "continuous": np.random.default_rng(0).normal(size=600),
-    "few": np.arange(5.0),
-    "rounded": np.round(np.random.default_rng(0).normal(size=600), 1),
-    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST, -LARGEST, 0.0, NOT_A_NUMBER, NONE, 1.0]),
-}
-
-
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("runs", [1, 2, 40, 300])
-def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(pool, runs):
-    x, y = np.random.default_rng(runs).choice(POOLS[pool], (2, runs))
-    found = ranges_of(x, y, SHARES)
-    events = [Interval(coordinate=0, low=low, high=high) for low, high in zip(found.lows, found.highs, strict=True)]
-    a, b = (np.array([event.contains(side[:, None]) for event in events]).reshape(-1, runs) for side in (x, y))
-    assert np.allclose([found.p, found.q, found.both], [a.mean(1), b.mean(1), (a & b).mean(1)], rtol=0, atol=1e-12)
-    alone = ranges_of(x, y, SHARES, paired=False)
-    assert alone.both is None
-    assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
-    objective = GrowthAt(claim=ApproxDP(0.5))
-    numbers = np.unique([*x, *y])
-    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST)].tolist()
-    every = [Interval(coordinate=0, low=low) for low in numbers] + [Interval(coordinate=0, high=low) for low in numbers]
-    if pool == "few":
-        every += [Interval(coordinate=0, low=low, high=low + 1e-9) for low in numbers]
-    for event in every if len(numbers) <= SINGLE_VALUES else ():
-        p, q = event.contains(x[:, None]), event.contains(y[:, None])
-        both = np.array([(p & q).mean()])
-        for first, second in ((p, q), (q, p)):
-            value = objective(np.array([first.mean()]), np.array([second.mean()]), runs, 1.0, both)
-            assert found.best(objective, 1.0).value >= value - 1e-12
-
-
 @pytest.mark.parametrize("thorough", [False, True])
 def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     """0 is three times as likely under D; of the numbers around it nothing is to be seen."""
@@ -102,34 +36,6 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
     assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
-
-
-@pytest.mark.parametrize("seed", [0, 1, 5, 16])
-def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
-    """In some of these few runs it is not among the two best by one standard error."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.laplace(0, 1, (600, 3)), rng.laplace([1, 0.9, 0.8], 1, (600, 3))
-    found = learn_events(x, y, GrowthAt(claim=ApproxDP(1.0)), most=50)
-    assert len(found) > 3
-    assert max(f.lower_value for f in found) in [f.lower_value for f in found[:2]]
-    assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
-
-
-@pytest.mark.parametrize("size", [2, 300])
-@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
-def test_infinite_entries_are_values_like_others(size, shares):
-    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
-    rng = np.random.default_rng(4)
-    values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
-    values[rng.random(4000) < 0.3] = np.inf
-    values[rng.random(4000) < 0.2] = -np.inf
-    column = intervals(values, shares)
-    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
-    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
-        event = Interval(coordinate=0, low=low, high=high)
-        assert p == q == event.contains(values[:, None]).mean()
-    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-    assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
@@ -152,104 +58,6 @@ def test_the_largest_number_gives_the_input_away_without_a_warning():
         warnings.simplefilter("error")
         found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
     assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    "objective", [GrowthAt(claim=ApproxDP(1.0, 0.1)), BoundAt(planned=10_000, log_threshold=7, delta=0.1)]
-)
-def test_a_rare_column_with_delta_grows_no_box(objective):
-    """Where the entries are there more rarely than δ nothing can be shown: the box of its best interval is none."""
-    rng = np.random.default_rng(6)
-    x, y = (np.where(rng.random((4000, 2)) < 0.001, rng.normal(size=(4000, 2)), np.nan) for _ in range(2))
-    found = learn_events(x, y, objective)[0]
-    assert found.estimate.p < 0.1 or found.estimate.q > 0.9
-
-
-def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_number():
-    """An interval between two texts would mean nothing to a reader; one text alone, or no number at all, does."""
-    texts = [text_code(word) for word in ("yes", "no", "perhaps")]
-    rng = np.random.default_rng(1)
-    x = rng.choice(texts, (4_000, 1), p=[0.6, 0.3, 0.1])
-    y = rng.choice(texts, (4_000, 1), p=[0.2, 0.3, 0.5])
-    for found in best_intervals(RowSample([(x, y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True):
-        assert found.interval.describe(label={texts[0]: "yes", texts[2]: "perhaps"}.get) in (
-            "first value yes",
-            "first value perhaps",
-        )
-    x, y = rng.normal(size=(4_000, 1)), rng.normal(size=(4_000, 1))
-    x[:2_000] = NOT_A_NUMBER
-    x[2_000:3_000] = NONE
-    (found,) = best_intervals(RowSample([(rng.permutation(x), y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
-    assert found.interval.describe() == "first value no number, or −∞"
-    assert not found.swapped
-
-
-def drawn(rng, kind, n, width=3):
-    """Rows that repeat, that never do, that do among many runs alone, and that are of several lengths."""
-    if kind == "continuous":
-        return rng.normal(size=(n, width))
-    rows = rng.integers(0, {"few": 3, "many": 7, "longer": 3}[kind], (n, width)).astype(float)
-    if kind == "longer":
-        rows[rng.random(n) < 0.3, 1:] = np.nan
-    return rows
-
-
-def in_parts(parts, runs):
-    """The sample that counts outcomes as they come; None where they do not repeat."""
-    return counted(iter(parts), parts[0][0].shape[1], runs)
-
-
-def growing(parts, runs):
-    """The sample of outcomes of which more and more are seen; what was seen stays what it was."""
-    seen = SeenOutcomes()
-    for x, y in parts:
-        before, held = seen.rows, [rows.copy() for rows in seen.rows]
-        seen = seen.plus(x, y)
-        for rows, as_it_was in zip(before, held, strict=True):
-            np.testing.assert_array_equal(rows, as_it_was)
-    return seen.sample
-
-
-def at_once(parts, runs):
-    return sample_of(*(np.concatenate([part[side] for part in parts]) for side in range(2)))
-
-
-@pytest.mark.parametrize("kind", ["few", "many", "continuous", "longer"])
-@pytest.mark.parametrize("make", [at_once, in_parts, growing])
-def test_a_sample_says_what_its_rows_say_however_it_was_made(make, kind):
-    rng = np.random.default_rng(1)
-    sizes = (1_000,) * 6 if make is in_parts else (50, 8, 700, 3000, 3002)
-    parts = [[drawn(rng, kind, n), drawn(rng, kind, n)] for n in sizes]
-    sample = make(parts, sum(sizes))
-    x, y = (np.concatenate([part[side] for part in parts]) for side in range(2))
-    if make is in_parts:  # each second part is one to learn from
-        turns = [[np.concatenate([part[side] for part in parts[k::2]]) for side in range(2)] for k in range(2)]
-        plain = RowSample([turns[0], turns[1]])
-    else:
-        plain = RowSample([(x, y)])
-    if kind == "continuous":
-        assert sample is None or not sample.repeats
-    if sample is None:
-        assert (kind, make) == ("continuous", in_parts)
-        return
-    assert (sample.training_runs, sample.test_runs, sample.width) == (plain.training_runs, plain.test_runs, plain.width)
-    for event in EVENTS:
-        assert sample.training_rates(event) == pytest.approx(plain.training_rates(event))
-        assert sample.test_rates(event) == pytest.approx(plain.test_rates(event))
-    for event in (None, EVENTS[1], EVENTS[3]):
-        for columns, others in zip(sample.columns(event), plain.columns(event), strict=True):
-            for side, other in zip(columns, others, strict=True):
-                for cut in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
-                    below = [s.cumulative[np.searchsorted(s.values, cut)] for s in (side, other)]
-                    assert below[0] == below[1]
-
-
-def test_sides_of_different_width_are_made_equal():
-    rng = np.random.default_rng(1)
-    sample = sample_of(drawn(rng, "few", 4_000, 2), drawn(rng, "few", 4_000, 3))
-    assert sample.width == 3
-    assert sample.test_rates(Interval(coordinate=2, low=0.0))[0] == 0.0
-    assert in_parts([(drawn(rng, "few", 100, 2), drawn(rng, "few", 100, 3))] * 2, 200) is None
 
 
 def test_outcomes_are_numbered_by_first_appearance_until_there_are_too_many():

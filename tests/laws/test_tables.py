@@ -100,31 +100,13 @@ def test_what_a_run_does_to_a_table_stays_with_that_run(form):
     if form == "polars":
         first[0, "age"] = 99
         first.drop_in_place("sex")
-        first.insert_column(0, pl.Series("new", [1, 2, 3]))
-        first.extend(first.clone())
-        first.columns = [*"abcd"]
         column = hand()["age"]
         column[0] = 98
         assert not hand()["age"].to_numpy().flags.writeable
-    if form != "arrow":
+    if form != "arrow":  # in which nothing can be set
         first.note = "kept"
         assert not hasattr(hand(), "note")
-    else:
-        assert hand() is first  # nothing in it can be set
     assert shown(hand()) == before
-
-
-@pytest.mark.parametrize("form", TABLES)
-def test_two_tables_differ_in_words_where_they_differ(form):
-    data = ALL[form]
-    assert difference(data, ALL[form]) == "the same as D"
-    assert "D without row 3: {'age': 31" in difference(data, data.slice(0, 2))
-    assert unlike(Pair(data, data.slice(0, 2))) is None
-    wide = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
-    wide = {"polars": wide, "polars-lazy": wide.lazy(), "arrow": wide.to_arrow()}[form]
-    for said in (unlike(Pair(data, wide)), difference(data, wide)):
-        assert "the type of column 'age' " in said
-    assert unlike(Pair(data, pd.DataFrame({"age": [1]}))) is not None
 
 
 def test_a_category_more_is_another_type():
@@ -170,13 +152,9 @@ HOSTILE = [
     of("Int8", 1, table="duckdb"), of("Int8", 1, more=1), of("Int8", 300), of("Int8", "x"),
     {"table": "polars", "columns": [["a", "Int8", [1]], ["b", "Int8", [1, 2]]]},
     {"table": "polars", "columns": [["a", "Int8", [1]], ["a", "Int8", [1]]]},
-    {"table": "polars", "columns": [[1, "Int8", [1]]]}, of("__class__", 1), of("read_csv", 1),
     of({"read_csv": ["/etc/passwd"]}, 1), of({"Datetime": ["us", "../../etc/passwd"]}, 1),
-    of({"Datetime": ["fortnight", None]}, 1), of({"Datetime": ["us"]}, 1), of({"Datetime": ["us", None]}, 0.5),
     of({"Datetime": ["us", None]}, 2**70), of({"Decimal": [1000, 2]}, "1"), of({"Decimal": [10, 2]}, "x"),
-    of({"Decimal": [10, 2]}, [1]), of({"Enum": [["a", "a"]]}, "a"), of({"Enum": [3]}, "a"), of({"Enum": [["a"]]}, "b"),
     of("Date", 2**40), arrow("int8", 300), arrow("month_day_nano_interval", 1),
-    arrow({"timestamp": ["us", "Nowhere/At_All"]}, 1), arrow({"timestamp": [5, 5]}, 1),
     arrow({"decimal128": [99, 2]}, "1"), arrow({"decimal128": [3, 2]}, "99999"), arrow({"not null": ["int8"]}, None),
     arrow(dictionary("string", "string", ["a"], False), "a"), arrow(dictionary("int8", "string", ["a"], False), "b"),
     arrow(dictionary("int8", "string", [1], False), 1), arrow(dictionary("int8", "string", ["a"], False), ["a"]),
@@ -201,7 +179,6 @@ LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "see
     [
         (lambda: dpw.like(pa.table([[1], [2]], names=["a", "a"])), "columns are called 'a'"),
         (lambda: dpw.like(FRAME.lazy().select("absent")), "LazyFrame cannot be collected"),
-        (lambda: dpw.like(pl.DataFrame({"a": [None]})), "column 'a'"),
         (lambda: dpw.like(FRAME["age"]), "DataFrame of pandas or Polars"),
         (lambda: dpw.pairs((OBJECTS, OBJECTS[:1])), "column 'o' of the .* Python objects"),
         *(

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sys
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -56,20 +55,6 @@ def claim_with(**members):
     return type("Own", (TotalVariation,), {"__slots__": (), **members})(0.4)
 
 
-class Half(TotalVariation):
-    """Its parameter is not that of its region."""
-
-    __slots__ = ("given",)
-
-    def __init__(self, given, distance):
-        object.__setattr__(self, "distance", distance / 2)
-        object.__setattr__(self, "given", given)
-
-    @property
-    def parameter(self):
-        return self.given
-
-
 def parallel_inside(claim, p=None, q=None):
     """Right for all estimates outside the region; for those inside the parallel line through the estimate."""
     gap = 0.0 if p is None else np.asarray(p) - q
@@ -91,44 +76,20 @@ def planes(make):
 #: mechanisms that ignore their input, gave bounds that do not hold, or lost a verdict to a traceback.
 WRONG_CLAIMS = {
     "half_plane cuts": (plane(0.5), r"half_plane\(\) is p ≤ 0.5·q \+ 0, .* contain the region"),
-    "half_plane falls": (plane(-1.0, 1.5), r"p ≤ -1·q \+ 1.5, which"),
     "half_plane inside": ({"half_plane": parallel_inside}, r"half_plane\(0, 0\) is p ≤ 1·q \+ 0, .* contain"),
-    "half_plane at 0": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, claim.distance + 0 / (1 if q is None else q))},
-        r"half_plane\(0, 0\) raised ZeroDivisionError",
-    ),
-    "half_plane of arrays": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if p is None or p > q else 0.5)},
-        r"half_plane\(p, q\) of arrays raised ValueError",
-    ),
     "half_plane that never refutes": (plane(1.0, 1.0), r"half_plane\(p, q\) must exclude estimates beyond largest"),
-    "half_plane where a bet uses it": (
-        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if np.size(p) == 1 else 0.0)},
-        r"half_plane\(p, q\) of arrays is p ≤ 1·q \+ 0, which must",
-    ),
     "not convex": (
         {"largest": lambda claim, q: min(1.0, q + 0.5 if q < 0.35 else max(0.85, q + 0.05))} | plane(1.0, 0.05),
         r"largest\(.*: only a convex region",
     ),
-    "largest below the diagonal": ({"largest": lambda claim, q: q / 2}, r"largest\(q\) must not fall in q, and be at"),
     "largest falls": (
         {"largest": lambda claim, q: min(1.0, q + (claim.distance if q < 0.5 else 0.1))},
         r"largest\(q\) must not fall in q",
     ),
-    "half_planes of one": (
-        planes(lambda claim, x: HalfPlane(np.ones_like(x), np.full_like(x, claim.distance))),
-        r"half_planes\(x\) is p ≤ 1·q .* contain",
-    ),
     "half_planes through 0": (planes(lambda _, x: HalfPlane(np.ones_like(x), np.zeros_like(x))), r"≤ 1·q \+ 0, "),
-    "half_planes NaN": (planes(lambda _, x: HalfPlane(np.ones_like(x), math.nan * x)), "intercept of .* nan"),
-    "half_planes too few": (planes(lambda _, x: HalfPlane(np.ones(2), x)), r"slope of half_planes.* numbers of shape"),
     "at": ({"at": lambda claim, x: claim}, r"the parameter of at\(0\) is 0\.4"),
-    "at of less": ({"at": lambda claim, x: Half(x, claim.distance)}, r"at\(x\) must allow more|at\(0\.4\) must allow"),
     "parameter text": ({"parameter": "0.4"}, "parameter is '0.4'"),
-    "parameter negative": ({"parameter": -1.0}, "parameter=-1.0"),
     "smallest too small": ({"smallest": lambda claim, p, x: max(p - 10 * x, 0.0)}, r"smallest\(.* the least q"),
-    "smallest too large": ({"smallest": lambda claim, p, x: max(p - x / 10, 0.0)}, r"smallest\(.* the least q"),
-    "reached of numbers": ({"reached": lambda claim, p, q: max(p - q, 0.0)}, r"reached.* of arrays raised ValueError"),
     "reached too little": (
         {"reached": lambda claim, p, q: np.maximum(np.asarray(p) - q, 0.0) / 2}, r"reached\(.* allows less",
     ),
@@ -136,9 +97,7 @@ WRONG_CLAIMS = {
     "text": ({"__str__": lambda claim: 1 / 0}, r"str\(\) raised ZeroDivisionError"),
     "JSON": ({"to_json": lambda claim: {"kind": "tv", "distance": {0.4}}}, r"to_json raised TypeError"),
     "JSON of another": ({"to_json": lambda claim: {"kind": claim.kind, "distance": 0.3}}, "which must be equal"),
-    "JSON of no kind": ({"to_json": lambda claim: {"kind": "tv", "distance": 0.3}}, "from_json raised .*'tv'"),
     "changes": ({"__eq__": object.__eq__, "__hash__": object.__hash__}, "read back as δ = 0.4, which must be equal"),
-    "no hash": ({"__hash__": None}, "lacks __hash__"),
 }  # fmt: skip
 
 
@@ -213,11 +172,8 @@ def contains(judge):
 WRONG_EVENTS = {
     "first half": (contains(lambda rows: np.arange(len(rows)) < len(rows) // 2), "contains .* row alone"),
     "memory": ({"contains": remembers()}, "contains .* give the same each time"),
-    "numbers": (contains(lambda rows: 2 * (rows[:, 0] > 0)), "contains gave array.* of one bool a row"),
     "too few": (contains(lambda rows: rows[1:, 0] > 0), "contains gave array.* of one bool a row"),
-    "nothing for no row": (contains(lambda rows: np.array([row[0] > 0 for row in rows])), "contains gave .* 0 rows"),
     "changes rows": ({"contains": changes}, "contains raised ValueError: .*read-only"),
-    "raises": (contains(lambda rows: rows["sum"] > 0), "contains raised IndexError"),
     "looks further": (contains(lambda rows: np.nansum(rows, axis=1) % 1 > 0.5), "width=1 is too small"),
     "cells by place": (
         {
@@ -227,16 +183,12 @@ WRONG_EVENTS = {
         },
         "cell_of must look at each row alone",
     ),
-    "width None": ({"width": None}, "width raised TypeError"),
     "width large": ({"width": 10**9}, "width=1000000000"),
-    "complexity number": ({"complexity": 1}, "complexity raised TypeError"),
     "describe None": ({"describe": lambda event, *_: None}, r"describe\(\) is None"),
     "JSON": ({"to_json": lambda event: {"kind": event.kind, "terms": {1}}}, "to_json raised TypeError"),
     "JSON of another": (
         {"to_json": lambda event: {"kind": event.kind, "terms": 1, "threshold": 1.0}}, "read back .* the same rows",
     ),
-    "simpler None": ({"simpler": lambda event: None}, "simpler gave None"),
-    "rounded number": ({"rounded": lambda event: [3]}, "rounded gave 3"),
     "rounded itself": ({"rounded": lambda event: [event]}, "rounded gave .*: it must give other events"),
 }  # fmt: skip
 
@@ -296,26 +248,14 @@ def giving(method, pairs):
     return {method: lambda *given, **settings: pairs}
 
 
-ONCE = iter([Doubled.pair(1)])
 WRONG_RELATIONS = {
     "no candidates": (giving("candidates", ()), "candidates gave no pair"),
-    "candidates once": (giving("candidates", ONCE), "candidates must give the same pairs"),
     "candidates outside": ({"candidates": one_pair([0.0], [30.0])}, r"yes to \[0.\] and \[30.\], of its candidates"),
-    "candidates of a scale": (
-        {"candidates": lambda *given, scale=1.0, **settings: one_pair([0.0], [0.0] * int(1 + scale))(0)},
-        "contains must say yes to .* of its candidates",
-    ),
     "no pairs": (giving("candidates", ([0.0], [1.0])), "candidates gave list"),
-    "variations outside": ({"variations": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its variations"),
     "smaller outside": ({"smaller": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its smaller"),
-    "smaller to itself": ({"smaller": lambda relation, pair: iter([pair])}, r"smaller must end: .* after 1 step"),
     "smaller and larger": (
         {"smaller": lambda relation, pair: iter([relation.pair(1 if len(relation.short(pair)) == 2 else 2)])},
         "smaller must end: it comes to",
-    ),
-    "smaller for ever": (
-        {"smaller": lambda relation, pair: iter([Pair(*(side + 1 for side in pair.sides))])},
-        "smaller must end: .* after 1000",
     ),
     "one direction": (
         {"contains": lambda relation, pair, *data: len(pair.data) < len(pair.neighbour)},
@@ -362,11 +302,7 @@ def drawn():
 
 WRONG_LEARNERS = {
     "None": (proposing(None), "propose gave None"),
-    "event": (proposing([ABOVE.event]), "propose gave Interval.* class Proposal"),
-    "swapped": (proposing([replace(ABOVE, swapped="no")]), "class Proposal"),
     "raises late": (proposing(lambda: (1 / n for n in (0,))), "raised ZeroDivisionError"),
-    "signature": (lambda learner, sample, objective: [], "raised TypeError: .* 'thorough'"),
-    "exits": (proposing(lambda: sys.exit(3)), "propose raised SystemExit: 3"),
     "endless": (proposing(lambda: itertools.repeat(ABOVE)), "propose gave more than 1,000"),
     "at random": (proposing(drawn), "propose must give the same events of the same outcomes"),
     "bad event": (proposing([Proposal(event=event_with(width=None))]), "the event Mine: width raised TypeError"),
@@ -389,8 +325,7 @@ def family(**settings):
 
 
 WRONG_ATTACKS = {
-    "None": (proposing(None), "it gave None"), "pair": (proposing([CANDIDATE.pair]), "it gave Pair"),
-    "raises": (lambda parameters, *given: [parameters["scale"]], "it raised KeyError: 'scale'"),
+    "None": (proposing(None), "it gave None"),
     "equal inputs": (proposing([replace(CANDIDATE, pair=Pair([1.0], [1.0]))]), "the inputs of a pair must differ"),
     "at random": (
         proposing(lambda: [replace(CANDIDATE, pair=Pair([0.0], [DRAWN.random()]))]),
@@ -400,9 +335,7 @@ WRONG_ATTACKS = {
         proposing([replace(CANDIDATE, event=event_with(width=None))]),
         "the event Mine: width raised",
     ),
-    "no function": (3, "3 must be a function"),
     "family without anything": (family(), "it must have a generator or a command"),
-    "family of a wrong default": (family(generators={"one": lambda *_: ()}, default="two"), "default='two'"),
     "family of a generator": (family(generators={"one": lambda *_: None}), "it gave None"),
 }  # fmt: skip
 

@@ -2,9 +2,8 @@ import json
 import math
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,7 @@ from dpwitness.errors import (
     InvalidWitness,
     UnknownTarget,
 )
-from dpwitness.events import Event, Interval
-from dpwitness.evidence.counts import Counts
+from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries, shown
 from dpwitness.problem import _reference
@@ -43,12 +41,6 @@ def test_a_witness_replays_on_fresh_runs(violation, tmp_path, seed):
     assert replayed.search_runs == 0
     assert replayed.seed != violation.seed
     assert replayed.counts != violation.counts
-
-
-def test_a_saved_result_is_a_witness_too(violation, tmp_path):
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(violation.to_json()))
-    assert dpw.Witness.load(path).to_json() == violation.witness.to_json()
 
 
 @pytest.mark.campaign
@@ -136,12 +128,8 @@ COUNTS = {"n10": 1, "n11": 0, "n01": 0, "n00": 0}
         *(({name: LACKS}, f"'{name}'") for name in ("relation", "data", "counts")),
         ({"relation": {"kind": "os:system"}}, "'os:system' is unknown"),
         ({"relation": queries(9).to_json()}, rf"{NOT_ADJACENT}: queries\(9\)"),
-        ({"relation": bits(10).to_json()}, rf"{NOT_ADJACENT}: bits\(10\)"),
-        ({"relation": queries(10, 0.5).to_json()}, f"{NOT_ADJACENT}: queries"),
         ({"data": [5.0] * 10}, f"{NOT_ADJACENT} with the data in the file"),
-        ({"data": "x"}, "with the data in the file"),
         ({"neighbour": [0.0] * 9 + [7.0]}, NOT_ADJACENT),
-        ({"input": [1, 2]}, NOT_ADJACENT),
         ({"input": [2**63] * 10}, r"2\^63"),
         ({"input": ["a"] * 10}, "numbers only"),
         *(({"counts": {**COUNTS, "n10": number}}, f"n10={number}") for number in (2**63, -1, 1.5)),
@@ -154,10 +142,7 @@ COUNTS = {"n10": 1, "n11": 0, "n01": 0, "n00": 0}
         ({"event": []}, "must be an object|damaged"),
         *(({"event": {"kind": kind}}, f"{named}.*dpwitness 0.2 reads") for kind, named in (
             ("trees", "'trees'"), ("weighted", "weighted runs"), ("split", "graded event"))),
-        ({"estimate": {"p": 2, "q": 0}}, "p=2.0"),
-        ({"mechanism": 3}, "mechanism=3"),
         ({"mechanism": "\ud800"}, "surrogates"),
-        ({"versions": []}, "damaged"),
     ],
 )  # fmt: skip
 def test_damaged_files_are_refused_with_one_line(violation, changes, named, tmp_path):
@@ -202,23 +187,6 @@ def through_a_file(witness, tmp_path):
     return dpw.Witness.load(path)
 
 
-@pytest.mark.campaign
-def test_parameters_relation_and_data_are_kept(found, tmp_path):
-    again = through_a_file(found.witness, tmp_path)
-    expected = {"bound": math.inf, "norm": "inf", "shape": (1, 2), "scale": 0.2}
-    assert again.parameters == expected
-    assert isinstance(again.parameters["shape"], tuple)
-    assert again.relation == queries(3)
-    assert again.data.tolist() == [10, 4, 4]
-    assert again.data.dtype == again.pair.data.dtype == np.int64
-    replayed = dpw.replay(again, quiet, seed=3)
-    assert isinstance(replayed, dpw.Violation)
-    assert replayed.witness.to_json()["parameters"] == again.to_json()["parameters"]
-    assert replayed.witness.relation == again.relation
-    assert replayed.witness.data.tolist() == [10, 4, 4]
-    json.dumps(replayed.to_json(), allow_nan=False)
-
-
 class Foreign(Relation):
     """A relation as another package may write it."""
 
@@ -254,12 +222,6 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
     smaller = replace(found.witness, seed=_shrinking_seed(found.seed))
     with pytest.raises(InvalidParameter, match=f"seed={found.seed} made this witness"):
         dpw.replay(smaller, quiet, seed=found.seed)
-
-
-@pytest.mark.parametrize(("runs", "made"), [(10, 100_000), (20_000, 200_000)])
-def test_a_replay_makes_ten_times_the_runs_of_its_witness_or_many(found, runs, made):
-    witness = replace(found.witness, counts=Counts(n00=runs))
-    assert dpw.replay(witness, quiet, parameters={"scale": 50.0}, seed=2).counts.runs == made
 
 
 @pytest.mark.parametrize(
@@ -315,14 +277,6 @@ def test_a_pair_outside_the_relation_is_not_replayed(found, settings, named):
         dpw.replay(found.witness, quiet, **settings)
 
 
-@pytest.mark.campaign
-def test_a_relation_that_contains_the_pair_is_kept(found):
-    pair = found.witness.pair
-    for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
-        replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
-        assert replayed.witness.relation is relation
-
-
 @pytest.mark.parametrize("form", ["list", "columns", "dataframe"])
 def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(found, form, tmp_path):
     def number_of_floats(rng, rows):
@@ -362,12 +316,6 @@ def test_a_replay_without_the_outcome_of_its_witness_says_so(violation):
     assert any("outcome=mine.py:released" in note for note in dpw.replay(witness, seed=2).notes)
 
 
-@pytest.mark.campaign
-def test_a_replay_with_the_outcome_of_its_witness_has_nothing_to_say_of_it(found):
-    witness = replace(found.witness, outcome="mine.py:released")
-    assert not any("outcome=" in note for note in dpw.replay(witness, quiet, outcome=float, runs=1000).notes)
-
-
 def test_a_target_may_be_given_by_its_name(violation):
     assert isinstance(dpw.replay(violation.witness, "svt", seed=99, runs=100_000), dpw.NotRefuted)
 
@@ -404,8 +352,6 @@ def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", main)
     noisy = SimpleNamespace(__module__="__main__", __qualname__="noisy")
     assert _reference(noisy) == "__main__:noisy"  # typed in: of no file
-    main.__file__ = "<stdin>"
-    assert _reference(noisy) == "__main__:noisy"
     script, elsewhere = tmp_path / "script.py", tmp_path / "elsewhere"
     script.touch()
     elsewhere.mkdir()
@@ -413,7 +359,6 @@ def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert _reference(noisy) == "script.py:noisy"
     monkeypatch.chdir(elsewhere)
-    assert _reference(noisy) == f"{script}:noisy"
     elsewhere.rmdir()
     assert _reference(noisy) == f"{script}:noisy"  # the working folder was removed
 
@@ -459,18 +404,6 @@ def test_whatever_a_relation_of_another_package_raises_is_one_line(violation, mo
         dpw.Witness.from_json(written)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unregistered(Event):
-    """A kind of event that no file can be read back with."""
-
-    kind: ClassVar[str] = "unregistered"
-    width: ClassVar[int] = 1
-    complexity: ClassVar[tuple[int, int]] = 0, 0
-
-    def describe(self, noun="value", label=None):
-        return "mine"
-
-
 class Misnamed(Foreign):
     """A relation that writes another one, which does not hold its pairs."""
 
@@ -489,7 +422,6 @@ class Failing(Misnamed):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"event": Unregistered()}, "'unregistered' is unknown"),
         ({"relation": Misnamed()}, NOT_ADJACENT),
         ({"relation": Failing()}, "to_json raised ZeroDivisionError: no luck"),
     ],
@@ -499,8 +431,3 @@ def test_what_could_not_be_read_back_is_not_written(violation, tmp_path, changes
     with pytest.raises(InvalidWitness, match=f"w.json was not written, since it could not be read back: .*{named}"):
         witness.save(tmp_path / "w.json")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_result_stands_without_a_relation_that_cannot_write_itself(violation):
-    found = replace(violation, witness=replace(violation.witness, relation=Failing()))
-    assert found.to_json()["witness"]["relation"] is None

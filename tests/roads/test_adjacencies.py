@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,15 +12,10 @@ import dpwitness as dpw
 from conftest import without_processes
 from dpwitness.api.check import check_each_adjacency
 from dpwitness.candidate import Candidate
-from dpwitness.cli import main
-from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidNeighbours, MechanismRaised
+from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismRaised
 from dpwitness.events import Interval
-from dpwitness.neighbours import make_pair
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.search import pairs
-from dpwitness.targets import target
-from running import soon
 
 FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}
 
@@ -37,23 +31,6 @@ def mean(rng, data, size):
 
 
 EITHER = dpw.records(dpw.numbers(-1, 1), size=(0, 5), adjacency=None)
-
-
-def one_removed(parameters, data, claim, planned):
-    pair = make_pair(np.array([1.0, 1.0]), np.array([1.0]), "a record less")
-    yield Candidate(pair=pair, event=Interval(coordinate=0, low=1.5))
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("search_runs", soon([0, 1_000], 1))
-def test_what_a_targets_attack_proposes_of_one_adjacency_is_left_out_of_the_other(search_runs, monkeypatch):
-    @target(claim="epsilon", neighbours=EITHER, source="made up", attack="made.up")
-    def own(rng, data, epsilon, size):
-        return total(rng, data, epsilon, size)
-
-    monkeypatch.setattr(pairs, "attack_named", lambda name: one_removed)
-    verdict = dpw.check(own, epsilon=1.0, **{**FEW, "runs": 500, "search_runs": search_runs})
-    assert len(verdict.others) == 1
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +56,6 @@ def test_it_comes_back_from_json_with_both(found):
     seconds = re.compile(r"[\d.]+ s;")  # a file holds them to the millisecond
     assert seconds.sub("", str(again)) == seconds.sub("", str(found))
     assert again.others[0].counts == found.others[0].counts
-
-
-@pytest.mark.campaign
-def test_a_curve_says_of_which_adjacency_it_is():
-    few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
-    (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes
-    assert re.fullmatch(r"these inputs are neighbours under records\(.*the result is about that adjacency only", note)
-
-
-@pytest.mark.campaign
-def test_one_adjacency_has_no_others():
-    verdict = dpw.check(mean, claim=1.0, neighbours=replace(EITHER, adjacency="add-remove"), **FEW)
-    assert verdict.others == ()
-    assert "others" not in verdict.to_json()
-    assert str(verdict).count("neighbours ") == 1
-    assert "neighbours   add-remove" in str(verdict)
 
 
 def outcomes_of(*steps):
@@ -130,8 +91,6 @@ def test_each_of_several_adjacencies_has_an_even_share_of_alpha(k, found, monkey
 
 LATER = (
     MechanismRaised("no luck"),
-    ClusterLost("gone"),
-    InvalidNeighbours("no pair"),
     CompiledDisagrees("other outcomes"),
     ZeroDivisionError("a relation of the user's"),
     SystemExit(3),
@@ -194,21 +153,3 @@ def test_an_interruption_keeps_what_was_found(found):
     assert "not checked: records(numbers(-1, 1), adjacency='replace-one', size=(0, 5))" in verdict.notes
     verdict, shares = outcomes_of(replace(found.others[0], ended="interrupted"))
     assert (verdict.ended, len(shares)) == ("interrupted", 1)
-
-
-@pytest.mark.campaign
-def test_on_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "values.csv").write_text("value\n" + "0.5\n" * 4)
-    (tmp_path / "mine.py").write_text(
-        "import numpy as np\n\ndef total(rng, data, epsilon, size):\n"
-        "    return np.sum(data) + rng.laplace(0, 1 / epsilon, size)\n"
-    )
-    line = "check mine.py:total --epsilon 1 --records values.csv --form array --domain value=-1.0:1.0 --runs 20000"
-    with warnings.catch_warnings():
-        code = main([*line.split(), "--adjacency", "either", "--seed", "1", "--quiet"])
-    out = capsys.readouterr().out
-    assert code == 1
-    assert "VIOLATED" in out
-    assert "NOT REFUTED" in out
-    assert "--adjacency either" in out

@@ -135,10 +135,6 @@ def view(query):
     return lambda name: query(f"SELECT n FROM {name}")
 
 
-def verdict(mechanism, relation, **limits):
-    return dpw.check(mechanism, claim=1.0, neighbours=relation, search_runs=0, seed=1, workers=1, bits=False, **limits)
-
-
 def test_the_pairs_are_neighbours_by_person():
     assert PERSONS.contains(PERSON.given[0])
     assert RECORDS.contains(ROW.given[0])
@@ -152,7 +148,8 @@ def test_the_pairs_are_neighbours_by_person():
      ("enough_noise", PERSON, False)],
 )  # fmt: skip
 def test_a_fault_of_a_view_is_found_and_enough_noise_is_not_refuted(view, name, pair, refuted):
-    assert verdict(view(name), pair, runs=20_000 if refuted else 1_000).refuted == refuted
+    limits = {"runs": 20_000 if refuted else 1_000, "search_runs": 0, "seed": 1, "workers": 1, "bits": False}
+    assert dpw.check(view(name), claim=1.0, neighbours=pair, **limits).refuted == refuted
 
 
 @pytest.mark.campaign
@@ -211,14 +208,3 @@ def test_postgresql_refuses_what_would_commit(postgresql):
         with pytest.raises(psycopg.errors.DivisionByZero):
             mechanism([{"person_id": 1, "age": 2}])
         assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
-
-
-def test_a_connection_that_postgresql_ends_is_no_outcome(postgresql):
-    def ended(connection):
-        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-    for errors in ("raise", "outcome"):
-        mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, ended, table="people"), {}), errors=errors)
-        with pytest.raises(dpw.MechanismError, match=r"AdminShutdown|the rollback failed") as caught:
-            mechanism.outcomes(OTHERS, np.random.default_rng(1), 2)
-        assert "\n" not in str(caught.value)

@@ -1,6 +1,5 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
-import math
 import re
 import subprocess
 import sys
@@ -8,28 +7,22 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 import pytest
 
 import dpwitness as dpw
 import slow_to_load
-from dpwitness import machine, problem
-from dpwitness.api.loop import work_on
+from dpwitness import problem
 from dpwitness.claims import ApproxDP
-from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, SlowMechanism
-from dpwitness.events import Interval
-from dpwitness.jit import with_numba
-from dpwitness.machine import COMPILING, Deadline, Overdue, Stopwatch, compiled_within
+from dpwitness.errors import DependentRuns, MechanismTimeout, SlowMechanism
+from dpwitness.machine import COMPILING, Deadline, Overdue, compiled_within
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation, pairs
-from dpwitness.problem import Effort, Statement
 from dpwitness.search.objectives import GrowthAt
-from running import ordered, sample, search
+from running import ordered, search
 
-PAIR = pairs((0.0, 1.0)).given[0]
 PAIRS = pairs(([0.0], [1.0]))
 LAST = 3600.0  # so long that nothing here waits for it
 
@@ -60,41 +53,6 @@ def test_slow_imports_of_a_check_take_no_time_from_the_runs(tmp_path):
     assert ran.stdout == "True\n", ran.stderr
 
 
-def test_numba_compiling_is_counted_and_running_is_not():
-    with_numba()
-
-    @numba.njit
-    def inner(x):
-        return x + 1
-
-    @numba.njit
-    def outer(x):
-        return inner(x) * 2
-
-    before = COMPILING.seconds
-    started = time.monotonic()
-    assert outer(1.0) == 4.0
-    spent = time.monotonic() - started
-    once = COMPILING.seconds
-    assert 0 < once - before <= spent  # that of `inner`, within, is not added to that of `outer`
-    outer(2.0)
-    assert COMPILING.seconds == once
-
-
-def test_a_deadline_moves_with_compiling_up_to_a_limit(monkeypatch):
-    now, compiled = [100.0], [7.0]
-    monkeypatch.setattr(machine.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(Stopwatch, "seconds", property(lambda self: compiled[0]))
-    deadline = Deadline(110.0)
-    assert deadline.left == 10.0
-    now[0], compiled[0] = 108.0, 12.0
-    assert deadline.left == 7.0
-    assert deadline.earlier(4.0).left == 3.0
-    assert Deadline(110.0).left == 2.0  # one made now does not wait for what was compiled before
-    compiled[0] = 1e9  # a mechanism that compiles in every run must end too
-    assert deadline.left == 2.0 + machine.MOST_COMPILING_SECONDS
-
-
 def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
     def compiles():
         COMPILING.start()
@@ -112,39 +70,6 @@ def free():
     event = threading.Event()
     yield event
     event.set()
-
-
-def hanging(free, runs):
-    """A plain Python mechanism that returns so many runs at once, and the others once it is set free."""
-    left = [math.inf]
-
-    def mechanism(rng, value):
-        left[0] -= 1
-        if left[0] < 0:
-            free.wait(LAST)
-        return value + rng.random()
-
-    ready = as_mechanism(mechanism, PAIR.data, outcome=float)  # which tries it out
-    ready.shard, left[0] = 2, runs
-    return ready
-
-
-def test_at_the_deadline_a_search_keeps_the_shards_that_were_done(free):
-    ready = hanging(free, 12)  # three shards of two paired runs
-    x, y = sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3, partial_too=True)
-    assert x.shape == y.shape == (6, 1)
-    assert np.all((x >= 0) & (x < 1) & (y >= 1))
-    with pytest.raises(MechanismTimeout):
-        sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.1, partial_too=True)
-
-
-@pytest.mark.parametrize("given", [1, 3])
-def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(free, given):
-    ready, relation = hanging(free, 40), pairs(*((0.0, float(k)) for k in range(1, given + 1)))
-    objective, end = GrowthAt(claim=ApproxDP(1.0)), time.monotonic() + 0.5
-    found, spent = search(ready, relation, objective, seed=1, budget=200, deadline=end)
-    assert spent == 20  # of the only pair, or of the first: 40 runs
-    assert found[0].sample.training_runs + found[0].sample.test_runs > 0
 
 
 @dataclass(frozen=True)
@@ -241,44 +166,6 @@ def test_nobody_waits_longer_than_the_time_for_what_hangs(free):
     assert not free.is_set()
 
 
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
-def test_a_second_attempt_has_the_time_that_the_first_left(monkeypatch):
-    clocks, given = [], []
-
-    def work(problem, runner):
-        clocks.append((runner.began, runner.deadline))
-        if len(clocks) < 2:
-            raise CompiledDisagrees("noisy differs")
-
-    monkeypatch.setattr(problem, "within_seconds", lambda task, seconds, what: (given.append(seconds), task())[1])
-    statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
-    work_on(statement, Effort(workers=1), work)
-    assert clocks[0] == clocks[1]
-    assert given[1] < given[0]  # seconds for its first runs
-
-
-@pytest.mark.campaign  # 6 s
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-def test_a_kind_of_output_that_first_comes_in_confirm_runs_is_another_outcome():
-    """Rows stand by columns that are fixed before the runs: none of these runs is made again."""
-    left, seen = [math.inf], []  # calls until the other kind comes
-
-    def bare_then_listed(data):
-        left[0] -= 1
-        return 0.5 if left[0] >= 0 else [0.5]
-
-    def work(problem, runner):
-        left[0] = 2 * problem.mechanism.shard
-        for counts in runner.confirm(problem.first, [Interval(coordinate=0)], 3 * problem.mechanism.shard):
-            seen.extend(counts)
-
-    statement = Statement(mechanism=bare_then_listed, claim=1.0, neighbours=PAIRS)
-    work_on(statement, Effort(workers=1), work)
-    first, *_, last = seen
-    assert first.n11 == first.runs < last.runs == 3 * first.runs
-    assert (last.n11, last.n00) == (first.n11, 2 * first.runs)
-
-
 def nested(rng, data):
     """A list of another type after each step: numba's types never end, and its compiler takes a minute to see that."""
     x = []
@@ -296,26 +183,6 @@ def test_a_function_that_numba_compiles_for_long_runs_as_plain_python():
         mechanism = as_mechanism(nested, np.array([1.0]), compile_seconds=0.2)
     assert type(mechanism) is PythonMechanism
     assert as_mechanism(doubled, np.array([1.0])).compiled  # the compiler is not left locked
-
-
-def test_an_overdue_compiler_that_is_python_ends():
-    ended = threading.Event()
-
-    def compiles():
-        COMPILING.start()
-        try:
-            while True:
-                time.sleep(0.001)
-        finally:
-            COMPILING.stop()
-            ended.set()
-
-    with pytest.raises(Overdue):
-        compiled_within(0.1, compiles)
-    assert ended.is_set()
-    with pytest.raises(ZeroDivisionError):
-        compiled_within(LAST, lambda: 1 / 0)
-    assert compiled_within(LAST, lambda: "done") == "done"
 
 
 class Finalized:

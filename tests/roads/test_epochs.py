@@ -13,17 +13,13 @@ import pytest
 import dpwitness as dpw
 from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
-from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
+from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.evidence import Counts, Estimate, runs_to_detect
-from dpwitness.evidence.counts import CountsTable
-from dpwitness.mechanisms.catalog import load
+from dpwitness.evidence import runs_to_detect
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
-from dpwitness.search.epochs import PairWealth
-from dpwitness.search.pairs import refuse_constant
 from running import prepare, soon
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -47,12 +43,6 @@ def many_numbers(rng, data, size):
 
 def ragged(rng, data):
     return [str(rng.random() < 0.5)] * (1 + (rng.random() < CLEAR) + 2 * (data[0] == 1 and rng.random() < CLEAR))
-
-
-def raising(rng, data):
-    if (rng.random() < CLEAR) == (data[0] == 1):
-        raise ValueError("no answer")
-    return "an answer"
 
 
 def released(value):
@@ -168,18 +158,6 @@ def test_the_fewest_runs_are_enough_for_a_verdict(runs):
     assert verdict.epoch_runs + verdict.counts.runs >= runs
 
 
-def test_an_error_in_a_late_epoch_says_in_which_run():
-    calls = itertools.count()
-
-    def fails(rng, data):
-        if next(calls) >= 200:
-            raise RuntimeError("out of memory")
-        return honest(rng, data)
-
-    with pytest.raises(MechanismError, match="out of memory"):
-        checked(fails, errors="raise", runs=1_000)
-
-
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 def test_an_epoch_with_a_run_that_does_not_answer_is_not_left_out(monkeypatch):
     """More would be bet on the condition that it answered: the mean e-value of such a system was 2.2."""
@@ -197,67 +175,15 @@ def test_an_epoch_with_a_run_that_does_not_answer_is_not_left_out(monkeypatch):
     assert next(calls) > 9
 
 
-@pytest.mark.campaign
-def test_exceptions_are_outcomes():
-    found = checked(raising, errors="outcome")
-    assert isinstance(found, dpw.Violation)
-    assert "ValueError" in str(found) or "an answer" in str(found)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
-def test_outcomes_that_never_differ_are_refused(value):
-    with pytest.raises(InvalidOutcome, match="there is nothing to test"):
-        checked(lambda rng, data: value, runs=2_000)
-
-
-def test_without_any_run_nothing_is_constant():
-    """The time may be over before the first run of any pair is done."""
-    course = PairWealth(pair=next(ONE.candidates()), index=0)
-    refuse_constant(load("svt"), [course], late=False)
-
-
 def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
     verdict = checked(lambda rng, data: "same", runs=600)
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.log_e_value <= 0
 
 
-@pytest.mark.campaign
-def test_the_one_broken_pair_of_many_is_found():
-    def mechanism(rng, data):
-        return "yes" if (rng.random() < CLEAR) == (data[0] == 11) else "no"
-
-    twelve = dpw.pairs(*(([float(k)], [k + 0.5]) for k in range(12)))
-    found = checked(mechanism, neighbours=twelve)
-    assert isinstance(found, dpw.Violation)
-    assert {float(data[0]) for data in (found.witness.pair.data, found.witness.pair.neighbour)} == {11.0, 11.5}
-
-
 def counted(rng, data, broken):
     """A count with Lap(1); broken, with a fifth of that from 500 on: then ε = 5."""
     return float(data[0] + rng.laplace(0.0, 0.2 if broken and data[0] >= 500 else 1.0))
-
-
-def test_where_nothing_was_won_a_leak_at_large_counts_alone_is_looked_for(monkeypatch):
-    monkeypatch.setattr(epochs_module, "measurable", lambda mechanism: False)  # else the leak's pair is the first
-    settings = {"neighbours": dpw.queries(1), "parameters": {"broken": True}, "outcome": released}
-    problem, runner = prepare(counted, claim=1.0, **settings)
-    epochs = epochs_module.epochs_of(problem, runner, Effort(runs=20_000), ())
-    epochs.bet(100)
-    usual = {course.pair.key for course in epochs.courses}
-    assert epochs.best.pair.data[0] < 100
-    epochs.bet_on_unusual()
-    unusual = {pair.key for pair in problem.unusual()} - usual
-    # Each pair is counted once: those that were looked at and not bet on, and at the end those that were.
-    bet_on = {course.pair.key for course in epochs.courses}
-    assert runner.tried.pairs == len(unusual - bet_on)
-    assert epochs.ended == "refuted"
-    assert epochs.best.pair.data[0] >= 499
-    assert epochs.searched > 0
-    assert len(epochs.courses) <= epochs.places
-    shares = sum(len(course.epochs) for course in epochs.courses) + epochs.wealth.unused
-    assert shares == 2 * epochs.places
 
 
 @pytest.mark.campaign
@@ -363,40 +289,6 @@ def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
     assert len(epochs.courses) <= epochs.places
 
 
-def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
-    pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
-    seen = CountsTable(np.array([[7], [5], [3], [2]]))
-    course = PairWealth(pair=pair, index=0, numbers={event: 0}, seen=seen)
-    estimate = Estimate(p=0.5, q=0.2, both=0.1)
-    along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
-    against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))
-    assert (along.n10, along.n11, along.n01, along.n00) == (7, 5, 3, 2)
-    assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
-    other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
-    assert other.runs == 0
-
-
-def test_an_event_is_counted_in_the_runs_since_it_was_chosen():
-    """Those that chose it hold it more often; and of too few later ones nothing is said."""
-    pair, low, high = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5), Interval(coordinate=0, low=2)
-    x, y = np.ones((40, 1)), np.ones((40, 1))
-    x[20:28], y[20:25] = 0.0, 0.0
-    course = PairWealth(pair=pair, index=0, x=x, y=y, chosen=[(low, 20), (high, 39)])
-    along = Candidate(pair=pair, event=high, estimate=None)
-    assert course.later_counts(along) == ((low, Counts(n11=12, n01=3, n00=5)),)
-    assert course.later_counts(replace(along, pair=pair.swapped())) == ((low, Counts(n11=12, n10=3, n00=5)),)
-
-
-def test_a_check_hands_over_events_that_later_runs_counted(monkeypatch):
-    shards = []
-    monkeypatch.setattr("dpwitness.api.loop.check_refutation", lambda *given: shards.append(given[-1]) or ())
-    verdict = checked(many_numbers)
-    assert isinstance(verdict, dpw.Violation)
-    ((event, counts), *_) = shards[0].chosen
-    assert 16 <= counts.runs < verdict.epoch_runs
-    assert event.contains(np.full((1, event.width), np.nan)).shape == (1,)
-
-
 @pytest.mark.campaign
 def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
@@ -416,28 +308,3 @@ def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     assert isinstance(verdict, dpw.Violation)
     assert verdict.witness.event == sevens
     assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
-
-
-def test_the_verdict_has_the_e_value_by_which_the_runs_ended(monkeypatch):
-    said, confirm_events = [], epochs_module.confirm_events
-
-    def confirm(*given, look, **named):
-        return confirm_events(*given, look=lambda totals: said.append(look(totals)) or said[-1], **named)
-
-    monkeypatch.setattr(epochs_module, "confirm_events", confirm)
-    verdict = checked(honest, runs=2_000)
-    assert f"log e-value {verdict.log_e_value:.1f} of" in said[-1][1]
-
-
-@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
-@pytest.mark.parametrize("seconds", [6e-5, 2e-4, 1e-3, 5e-3, 0.015])
-def test_an_epoch_takes_about_as_long_as_learning_from_it(seconds, monkeypatch):
-    """Epochs of 2 ms left nine tenths of the time to learning: a model of twice its ε passed in six of six seeds."""
-    asked = []
-    monkeypatch.setattr(PairWealth, "advance", lambda self, runner, claim, n, label: asked.append(n) or 0)
-    problem, runner = prepare(answers, neighbours=ONE)
-    problem.mechanism.cost = replace(problem.mechanism.cost, seconds_per_run=seconds)
-    epochs_module.epochs_of(problem, runner, Effort(runs=1_000_000), ()).bet(10_000)
-    assert 0.008 <= 2 * seconds * asked[0] <= 0.131
-    part = runner.part_of(asked[0])
-    assert part == 1 or 2 * seconds * part >= 0.001
