@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpwitness.runs import Progress
 
 #: The default of an option that must be given.
-REQUIRED: Final = inspect.Parameter.empty
+NO_DEFAULT: Final = inspect.Parameter.empty
 #: The default probability of a false alarm, small enough for daily tests.
 ALPHA: Final = 1e-6
 #: The default number of paired confirm runs of a check.
@@ -307,7 +307,7 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
     epsilon: Required[
         Annotated[
             float | Sequence[float],
-            Option("the mechanism's ε in nats; several give one line each", default=REQUIRED, metavar="E"),
+            Option("the mechanism's ε in nats; several give one line each", default=NO_DEFAULT, metavar="E"),
         ]
     ]
     claims: Required[
@@ -316,7 +316,7 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
             Option(
                 "values of the test ε, both ends included",
                 "In Python a list.",
-                default=REQUIRED,
+                default=NO_DEFAULT,
                 metavar="FROM:TO:STEP",
             ),
         ]
@@ -451,7 +451,7 @@ def options_of(function: str) -> dict[str, Option]:
     """The options of a public function by name; options that must be given come first."""
     kinds, own = FUNCTIONS[function]
     options = {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
-    return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
+    return dict(sorted(options.items(), key=lambda item: item[1].default is not NO_DEFAULT))
 
 
 def option_in(kind: object) -> Option:

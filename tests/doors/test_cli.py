@@ -277,7 +277,7 @@ def violation_of_mine():
 @pytest.fixture
 def own_kinds(violation_of_mine, mine, monkeypatch):
     """A result of `mine.py:noisy_sum` whose event and relation `kinds.py` registers; `both.py` has all of it."""
-    monkeypatch.setattr(event._FAMILY, "kinds", dict(event._FAMILY.kinds))
+    monkeypatch.setattr(event._REGISTRY, "kinds", dict(event._REGISTRY.kinds))
     monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
     (mine / "kinds.py").write_text(KINDS)
     (mine / "both.py").write_text(MINE + KINDS)
@@ -304,7 +304,7 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
 
 def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
     run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
-    event._FAMILY.kinds.pop("above a limit of mine")
+    event._REGISTRY.kinds.pop("above a limit of mine")
     found = SimpleNamespace(save="new.json", json=False, traceback=False, folder=".")
     value = json.loads((own_kinds / "new.json").read_text())
     assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1

@@ -227,8 +227,8 @@ def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
 
 
 def test_no_runs_are_made_for_a_figure_that_take_more_than_their_share_of_the_time(found, monkeypatch):
-    monkeypatch.setattr(outputs, "SECONDS", 0.0)
-    monkeypatch.setattr(outputs, "SECONDS_SHARE", 0.0)
+    monkeypatch.setattr(outputs, "FIGURE_SECONDS", 0.0)
+    monkeypatch.setattr(outputs, "FIGURE_SECONDS_SHARE", 0.0)
     without = violation()
     assert found.course.outputs is not None
     assert without.course == replace(found.course, outputs=None)

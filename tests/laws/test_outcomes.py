@@ -35,7 +35,17 @@ from dpwitness import (
 )
 from dpwitness.errors import RunsEnded, SlowMechanism
 from dpwitness.events import event_from_json
-from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
+from dpwitness.events.encoding import (
+    EXCEPTION,
+    NESTED_SEQUENCE,
+    NONE,
+    SYMBOL,
+    TEXT,
+    exception_code,
+    nested,
+    symbol,
+    text_code,
+)
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
@@ -388,7 +398,7 @@ def test_a_set_has_one_row_in_any_order_and_a_dict_another_in_its_order_alone():
 def test_codes_lie_apart_from_numbers_and_from_each_other():
     span = 2.0**48 * 2.0**971
     assert -1.797e308 < NONE < EXCEPTION - span < EXCEPTION < SYMBOL - span < SYMBOL < TEXT - span
-    assert TEXT < nested(2**30 - 1) < NESTED < -1e308
+    assert TEXT < nested(2**30 - 1) < NESTED_SEQUENCE < -1e308
     assert TEXT - span < text_code("x") <= TEXT
     assert SYMBOL - span < symbol("set") <= SYMBOL
     assert EXCEPTION - span < exception_code("ValueError") <= EXCEPTION

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
+from dpwitness.events import LARGEST_FLOAT, Box, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.learners.intervals import best_intervals
@@ -57,14 +57,14 @@ def test_a_continuous_column_has_no_single_values_and_few_values_are_taken_one_b
     single = np.isfinite(column.lows) & np.isfinite(column.highs)
     assert column.lows[single].tolist() == list(range(SINGLE_VALUES - 1))  # 99 is what lies above 98
     column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), shares)
-    assert (0.0, LARGEST) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+    assert (0.0, LARGEST_FLOAT) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
 
 
 POOLS = {
     "continuous": np.random.default_rng(0).normal(size=600),
     "few": np.arange(5.0),
     "rounded": np.round(np.random.default_rng(0).normal(size=600), 1),
-    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST, -LARGEST, 0.0, NOT_A_NUMBER, NONE, 1.0]),
+    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST_FLOAT, -LARGEST_FLOAT, 0.0, NOT_A_NUMBER, NONE, 1.0]),
 }
 
 
@@ -81,7 +81,7 @@ def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(p
     assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
     objective = GrowthAt(claim=ApproxDP(0.5))
     numbers = np.unique([*x, *y])
-    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST)].tolist()
+    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST_FLOAT)].tolist()
     every = [Interval(coordinate=0, low=low) for low in numbers] + [Interval(coordinate=0, high=low) for low in numbers]
     if pool == "few":
         every += [Interval(coordinate=0, low=low, high=low + 1e-9) for low in numbers]
@@ -120,7 +120,7 @@ def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
 def test_infinite_entries_are_values_like_others(size, shares):
     """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
     rng = np.random.default_rng(4)
-    values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
+    values = rng.choice([-np.inf, np.inf, LARGEST_FLOAT, *rng.normal(size=size)], 4000)
     values[rng.random(4000) < 0.3] = np.inf
     values[rng.random(4000) < 0.2] = -np.inf
     column = intervals(values, shares)
@@ -129,7 +129,7 @@ def test_infinite_entries_are_values_like_others(size, shares):
         event = Interval(coordinate=0, low=low, high=high)
         assert p == q == event.contains(values[:, None]).mean()
     ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-    assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
+    assert {(np.inf, np.inf), (-np.inf, -LARGEST_FLOAT), (-np.inf, LARGEST_FLOAT)} <= ends  # +∞, −∞, all but +∞
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
@@ -147,11 +147,11 @@ def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, number
 def test_the_largest_number_gives_the_input_away_without_a_warning():
     """`numpy.nan_to_num` returns it for infinity."""
     rng = np.random.default_rng(5)
-    x, y = (np.where(rng.random(4_000) < share, LARGEST, rng.normal(size=4_000))[:, None] for share in (0.3, 0.1))
+    x, y = (np.where(rng.random(4_000) < share, LARGEST_FLOAT, rng.normal(size=4_000))[:, None] for share in (0.3, 0.1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
-    assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
+    assert found.event.contains(np.array([[LARGEST_FLOAT, LARGEST_FLOAT], [3.0, 3.0]])).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

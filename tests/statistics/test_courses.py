@@ -22,8 +22,8 @@ from dpwitness.runs import Role
 from dpwitness.runs.executors import THREAD_VARIABLES, threads_of_each
 from dpwitness.search import epochs as courses_module
 from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.costs import UNENDED_COST, Costs
-from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
+from dpwitness.search.costs import UNFINISHED_RUN_COST, Costs
+from dpwitness.search.epochs import EMPTY_PORTFOLIO, PairWealth, Portfolio, next_pair
 from dpwitness.search.learners import Proposal, RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.pairs import different
@@ -34,15 +34,15 @@ PAIR = Pair(np.array([0]), np.array([1]))
 
 def course(runs, *, wealth=0.0, promise=0.0, seconds=0.002, epochs=2, cost=1.0):
     rows = np.zeros((runs, 1))
-    coming = Portfolio(events=(), swapped=NOTHING.swapped, stakes=NOTHING.stakes, promise=promise)
+    coming = Portfolio(events=(), swapped=EMPTY_PORTFOLIO.swapped, stakes=EMPTY_PORTFOLIO.stakes, promise=promise)
     return PairWealth(
         pair=PAIR,
         index=0,
-        epochs=([Epoch(stakes=NOTHING.stakes, counts=NO_COUNTS)] * epochs, []),
+        epochs=([Epoch(stakes=EMPTY_PORTFOLIO.stakes, counts=NO_COUNTS)] * epochs, []),
         x=rows,
         y=rows,
         log_wealth=np.full(2, wealth),
-        coming=[coming, NOTHING],
+        coming=[coming, EMPTY_PORTFOLIO],
         seconds_per_run=seconds if runs else math.inf,
         cost=cost,
     )
@@ -174,7 +174,7 @@ def refusing(n):
          [1.0, 0.5, 1.0, 16.0, 16.0], [10, 1, 100, 1000]),
         (lambda n: 1e-6 * n, 1e-9, (10, 1000, 100_000), [1.0, 1.0, 1.0], [10]),  # where timing takes too long
         (refusing, math.inf, (10, 1000), [1.0, 1.0], [10, 1000]),
-        (lambda n: math.inf if n == 1000 else 1e-6, math.inf, (10, 1000), [1.0, UNENDED_COST], [10, 1000]),
+        (lambda n: math.inf if n == 1000 else 1e-6, math.inf, (10, 1000), [1.0, UNFINISHED_RUN_COST], [10, 1000]),
     ],
 )  # fmt: skip
 def test_what_pairs_cost(monkeypatch, counting, seconds, max_time, sizes, costs, timed):

@@ -20,8 +20,8 @@ from dpwitness.evidence.portfolio import COARSE_PARAMETERS, Epoch, Flags, Stakes
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     COLUMN_CELLS,
+    EMPTY_PORTFOLIO,
     MOST_EVENTS,
-    NOTHING,
     STEPS,
     PairWealth,
     Portfolio,
@@ -134,7 +134,7 @@ def test_a_factor_is_what_bets_and_money_kept_come_to():
         bet = float(best_bet(stakes.p[k], stakes.q[k], claim.half_plane(), stakes.both[k]))
         pays = [a - math.exp(0.5) * b - 0.01 for a, b in ((1, 0), (1, 1), (0, 1), (0, 0))]
         expected += share * math.prod((1 + bet * pay) ** n for pay, n in zip(pays, seen, strict=True))
-    epoch, nothing = epoch_of(stakes, *counts), epoch_of(NOTHING.stakes)
+    epoch, nothing = epoch_of(stakes, *counts), epoch_of(EMPTY_PORTFOLIO.stakes)
     assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
 
 

@@ -35,7 +35,7 @@ from dpwitness.evidence import bet_on, growth_rate, log_e_value, lower_bound
 from dpwitness.machine import Deadline
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort, Problem
-from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORT_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
 
@@ -117,7 +117,7 @@ def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdi
     if effort.bits != "strict":
         return replace(verdict, floating_point=leak)
     passed = f"without these bits the claim is not refuted: the check would have caught {verdict.caught}"
-    ended = verdict.ended if verdict.ended in ABORTED_ENDS else leak.ended
+    ended = verdict.ended if verdict.ended in ABORT_REASONS else leak.ended
     return replace(leak, notes=(*verdict.notes, *leak.notes, passed), seconds=verdict.seconds, ended=ended)
 
 
@@ -226,7 +226,7 @@ COARSE_SHARE: Final = 0.25
 #: The least nats against the claim that an event shows in the runs that chose it: chance may give less.
 LEAST_NATS: Final = 12.0
 #: The nats against the claim at which no further pair is tested.
-ENOUGH_NATS: Final = 40.0
+STOP_NATS: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,13 +246,13 @@ def is_rounded(rows: Rows) -> bool:
 def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
     """The event on last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
 
-    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `ENOUGH_NATS` ends the search. The
+    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `STOP_NATS` ends the search. The
     candidate's estimate comes from the same runs.
     """
     best: FoundBits | None = None
     for pair, x, y in outcomes:
         best = max(filter(None, (best, *_of_pair(pair, x, y, claim))), key=lambda one: one.nats, default=None)
-        if best is not None and best.nats >= ENOUGH_NATS:
+        if best is not None and best.nats >= STOP_NATS:
             break
     return best.candidate if best is not None and best.nats >= LEAST_NATS else None
 

@@ -30,9 +30,9 @@ FIGURE_RUNS: Final = 1_000
 #: The largest number of entries in the outcomes of a figure, both sides together: 16 MiB.
 FIGURE_NUMBERS: Final = 1 << 21
 #: Seconds that the runs of a figure may always take.
-SECONDS: Final = 0.05
+FIGURE_SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
-SECONDS_SHARE: Final = 0.03
+FIGURE_SECONDS_SHARE: Final = 0.03
 #: The least number of paired runs of a figure.
 LEAST_RUNS: Final = 50
 
@@ -40,7 +40,7 @@ LEAST_RUNS: Final = 50
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
     """The figure of further runs; None where they would take more than a few per cent of the time."""
     n = min(FIGURE_RUNS, FIGURE_NUMBERS // (2 * max(problem.mechanism.width, 1)))
-    seconds = max(SECONDS, SECONDS_SHARE * runner.seconds)
+    seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
     if 2 * n * problem.mechanism.cost.seconds_per_run > seconds or not _of_one_value(candidate.event):
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))

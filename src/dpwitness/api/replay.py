@@ -322,9 +322,9 @@ STEPS: Final = 20
 #: The share of the confirm runs in which a smaller witness is expected to refute.
 REFUTING_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the inputs ends.
-INPUTS_UNTIL: Final = 0.5
+INPUTS_TIME_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the event ends; the rest is for the confirm runs.
-EVENT_UNTIL: Final = 0.75
+EVENT_TIME_SHARE: Final = 0.75
 
 
 @dataclass(slots=True)
@@ -368,10 +368,10 @@ def smallest(
         return None, 0
     log_threshold = math.log(1 / effort.alpha)
     objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
-    until = replace(runner, deadline=Deadline(started + INPUTS_UNTIL * effort.max_time))
+    until = replace(runner, deadline=Deadline(started + INPUTS_TIME_SHARE * effort.max_time))
     shrinker = _Shrinker(until, objective, log_threshold / (REFUTING_SHARE * effort.runs), runs)
     small = _smallest_pair(shrinker, problem, pair)
-    shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_UNTIL * effort.max_time))
+    shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_TIME_SHARE * effort.max_time))
     try:
         chosen = _simplest(shrinker, small, event)
     except MechanismTimeout:  # the earlier witness stays

@@ -22,7 +22,7 @@ from dpwitness.cli.command import (
 )
 from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.options import REQUIRED, options_of
+from dpwitness.options import NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
 #: Parameters has the arguments and options of a command.
@@ -75,14 +75,14 @@ def _option(name: str, option: Declared, **settings: Any) -> Option:
     """The command-line option for an option that `dpwitness.options` declares."""
     default = (
         ""
-        if option.default in (None, REQUIRED) or isinstance(option.default, bool)
+        if option.default in (None, NO_DEFAULT) or isinstance(option.default, bool)
         else f" (default {_as_written(option.default)})"
     )
     if name == "max_time":
         default = default.replace(")", "s)")
     return Option(
         f"--{name.replace('_', '-')}",
-        required=option.default is REQUIRED,
+        required=option.default is NO_DEFAULT,
         help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}"),
         **settings,
     )

@@ -168,8 +168,8 @@ class Recorder:
 
     def _replacements(self) -> list[tuple[Any, str, object]]:
         """The replacements for a run: a module, a class or a dict of variables, a name in it, and the new value."""
-        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED]
-        known = {id(old): new for _, _, old, new in _REPLACED}
+        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED_FUNCTIONS]
+        known = {id(old): new for _, _, old, new in _REPLACED_FUNCTIONS}
         for space in self._spaces:
             for name, value in list(space.items()):  # another thread may write to them
                 if id(value) in known:
@@ -329,7 +329,7 @@ _DRAWLESS_METHODS: Final = frozenset(
     {"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"}
 )
 #: The functions that a recording replaces: module or class, name, function, and the replacement, which notes draws.
-_REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
+_REPLACED_FUNCTIONS: Final[list[tuple[Any, str, Any, Any]]] = [
     (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
     *(
         (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded_method(name))

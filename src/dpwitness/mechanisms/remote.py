@@ -20,7 +20,7 @@ from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import ExceptionOutcome
 from dpwitness.mechanisms.python import Attributes, Outcome, Side
-from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
+from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Signature
 from dpwitness.neighbours import Data
 from dpwitness.values import Unreadable as UnreadableValue
 from dpwitness.values import value_from_json, value_to_json
@@ -89,7 +89,7 @@ class RemoteFunction(OutsideFunction):
         """Run once; a given generator seeds the generator of the other interpreter."""
         bound = self.__signature__.bind(*args, **kwargs).arguments
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)
-        data = next((key for key in bound if key not in DATA_FREE), None)
+        data = next((key for key in bound if key not in RESERVED_NAMES), None)
         if data is None:
             raise InvalidParameter(f"{self.__name__} takes no data, which is the first parameter besides the generator")
         parameters = {key: value for key, value in bound.items() if key not in (generator, data)}

@@ -11,7 +11,7 @@ from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
 #: The beginning of the label of a pair that an attack proposes; the rest explains the inputs and the event.
-ATTACK: Final = "attack: "
+ATTACK_PREFIX: Final = "attack: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: The help of --workers for an attack on one thread.
-ONE_THREAD: Final = "maximum number of threads; this attack asks one question after another, on one thread"
+ONE_THREAD_HELP: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
 
@@ -136,7 +136,7 @@ def add_attack_command(
     run: Callable[[SimpleNamespace], int],
     parameters: Sequence[click.Parameter],
     *,
-    workers: str = ONE_THREAD,
+    workers: str = ONE_THREAD_HELP,
     **settings: Any,
 ) -> None:
     """Add a family's command, with its own parameters and those of every attack.

@@ -24,7 +24,7 @@ from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_que
 Q = TypeVar("Q")
 
 #: The largest number of questions that may wait in a file: rows for more would take minutes.
-MOST_WAITING: Final = 10_000_000
+MOST_WAITING_QUESTIONS: Final = 10_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
 
@@ -302,11 +302,11 @@ class Asking(Generic[Q]):
         """The questions' rows, with the transcript's answers, and the error. Raises `Waiting` as `ask` does."""
         assert self.transcript is not None
         # Questions are counted before rows are made: counting takes seconds, rows for all questions take minutes.
-        most = MOST_WAITING + len(self.transcript.rows)
+        most = MOST_WAITING_QUESTIONS + len(self.transcript.rows)
         first = list(islice(questions, most + 1))
-        if len(first) > most and self.left > MOST_WAITING:
+        if len(first) > most and self.left > MOST_WAITING_QUESTIONS:
             raise InvalidParameter(
-                f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                f"the attack asks more than {MOST_WAITING_QUESTIONS:,} questions at once, too many for a file: give "
                 "--budget, or a system by --oracle"
             )
         rows, unanswered = list[Row](), list[Row]()

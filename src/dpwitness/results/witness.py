@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, whole_below
+from dpwitness.codec import OMITTED_VALUE, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, is_partition
 from dpwitness.evidence import Counts, bet_on
@@ -24,7 +24,7 @@ from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
@@ -156,9 +156,9 @@ class Witness(CheckedFields):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that the event uses; empty if outcomes have no keys; `OMITTED` if `by_position`."""
+        """The entries that the event uses; empty if outcomes have no keys; `OMITTED_VALUE` if `by_position`."""
         known: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
-        return OMITTED if self.by_position else known
+        return OMITTED_VALUE if self.by_position else known
 
     @classmethod
     def from_keys(
@@ -300,7 +300,7 @@ class Witness(CheckedFields):
     def lines(self, *, tested: bool = True) -> list[str]:
         """The lines of inputs, event, observed rates and, if a claim was `tested`, the rate that it allows."""
         first, second = both(self.pair.data, self.pair.neighbour)
-        proposal = self.pair.label.removeprefix(ATTACK)
+        proposal = self.pair.label.removeprefix(ATTACK_PREFIX)
         lines = [
             label("input D", first),
             label("neighbour D′", second),

@@ -17,7 +17,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import Costs
-from dpwitness.search.cuts import COMPARED_ERRORS, CutCells, OutcomeCells
+from dpwitness.search.cuts import COMPARISON_STANDARD_ERRORS, CutCells, OutcomeCells
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
@@ -121,9 +121,9 @@ class _Comparison:
         return self.latest[number].found.value
 
     def promise(self, number: int) -> float:
-        """The value of an entry `COMPARED_ERRORS` standard errors lower."""
+        """The value of an entry `COMPARISON_STANDARD_ERRORS` standard errors lower."""
         mean, error = self.mean_and_error(number)
-        return mean - COMPARED_ERRORS * error
+        return mean - COMPARISON_STANDARD_ERRORS * error
 
     def mean_and_error(self, number: int) -> tuple[float, float]:
         """The value of an entry, not lowered, and its standard error."""

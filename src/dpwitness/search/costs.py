@@ -23,7 +23,7 @@ ENTRY_LEVELS: Final = 3
 #: The share of `max_time` for timing pairs; once it is spent, no further pair is timed.
 TIMING_SHARE: Final = 0.05
 #: The cost, in runs of the first pair, of a run that does not end in time.
-UNENDED_COST: Final = 2.0**20
+UNFINISHED_RUN_COST: Final = 2.0**20
 
 
 def entries(data: object, depth: int = ENTRY_LEVELS) -> int:
@@ -84,7 +84,7 @@ class Costs:
 
     def _class_of(self, seconds: float) -> float:
         if math.isinf(seconds):
-            return UNENDED_COST
+            return UNFINISHED_RUN_COST
         first = self._seconds
         if not first or not seconds or math.isinf(first):  # nothing was measured
             return 1.0

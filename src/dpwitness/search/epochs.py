@@ -200,9 +200,9 @@ def _ranges_with_prior(cells: int, wide: bool) -> tuple[Integers, Integers, Bool
 
 
 #: The number of imagined runs without a difference between D and D′ in the portfolio of a graded event.
-MANY_IMAGINED: Final = 8.0
+IMAGINED_RUNS_IF_GRADED: Final = 8.0
 #: The number of imagined runs in the portfolio of single events.
-FEW_IMAGINED: Final = 0.25
+IMAGINED_RUNS_IF_SINGLE: Final = 0.25
 #: The prior of the ranges beside other families: most violations show in a range.
 RANGES_PRIOR: Final = 0.75
 #: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
@@ -229,7 +229,7 @@ class Portfolio:
         return int(np.argmax(self.stakes.log_shares))
 
 
-NOTHING: Final = Portfolio(
+EMPTY_PORTFOLIO: Final = Portfolio(
     events=(),
     swapped=np.zeros(0, np.bool_),
     stakes=Stakes(p=np.zeros(0), q=np.zeros(0), both=np.zeros(0), log_shares=np.zeros(0)),
@@ -237,10 +237,10 @@ NOTHING: Final = Portfolio(
 
 
 def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Portfolio:
-    """The portfolio of events in either direction, by seen and `imagined` runs; `NOTHING` if no event gains."""
+    """The portfolio of events in either direction, by seen and `imagined` runs; `EMPTY_PORTFOLIO` if no event gains."""
     single = sum(len(family.events) for family in families)
     if not single:
-        return NOTHING
+        return EMPTY_PORTFOLIO
     seen = np.concatenate([family.cells for family in families], axis=1)
     others = max(len(families) - 1, 1)
     weights = [1.0] if len(families) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
@@ -254,14 +254,14 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
     plane = claim.half_plane(p, q)
     rising = np.flatnonzero(p > plane.slope * q + plane.intercept)  # a bet on any other event loses
     if not len(rising):
-        return NOTHING
+        return EMPTY_PORTFOLIO
     plane = HalfPlane(*(np.broadcast_to(part, p.shape)[rising] for part in (plane.slope, plane.intercept)))
     bets = best_bet(p[rising], q[rising], plane, both[rising])
     won = sum(n * np.log1p(bets * x) for n, x in zip(seen[:, rising], payoffs(plane), strict=True))
     values = np.where(bets > 0, prior[rising] + won, -np.inf)
     best = values.max()
     if best == -np.inf:
-        return NOTHING
+        return EMPTY_PORTFOLIO
     chosen = np.flatnonzero(values >= best - LEFT_OUT_NATS)
     chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST_EVENTS]
     promise = float(np.logaddexp.reduce(values[chosen]))
@@ -428,7 +428,7 @@ class PairWealth:
 
         `label`: a function that gives the text which an entry of an outcome encodes, None for a number.
         """
-        self.portfolios = self.coming or [NOTHING, NOTHING]
+        self.portfolios = self.coming or [EMPTY_PORTFOLIO, EMPTY_PORTFOLIO]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
         started = time.perf_counter()
         counts, x, y, turns = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]))
@@ -447,7 +447,7 @@ class PairWealth:
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
         self.turns = np.concatenate([self.turns, turns], axis=1)
         families = self._families(claim, label) if self.runs else []
-        self.coming = [self._graded(families, claim), portfolio(families, claim, FEW_IMAGINED)]
+        self.coming = [self._graded(families, claim), portfolio(families, claim, IMAGINED_RUNS_IF_SINGLE)]
         if self.runs >= 2 * (self.chosen[-1][1] if self.chosen else 0):
             best = max(self.coming, key=lambda portfolio: portfolio.promise)
             self.chosen += [(best.events[best.best], self.runs)] if best.events else []
@@ -455,11 +455,11 @@ class PairWealth:
 
     def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
         """The portfolio with many imagined runs, bet on the graded event that its events make up, if several."""
-        chosen = portfolio(families, claim, MANY_IMAGINED)
+        chosen = portfolio(families, claim, IMAGINED_RUNS_IF_GRADED)
         if len(chosen.events) < 2:
             return chosen
         flags = flags_of(chosen.events, chosen.swapped, self.x, self.y)
-        return replace(chosen, stakes=graded(chosen, flags, claim, MANY_IMAGINED))
+        return replace(chosen, stakes=graded(chosen, flags, claim, IMAGINED_RUNS_IF_GRADED))
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
@@ -493,7 +493,7 @@ class PairWealth:
             return []
         half = self.renewed_at // 2
         family = family_of(self._learned, self.x[half:], self.y[half:])
-        return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT_EVENTS]
+        return list(dict.fromkeys(portfolio([family], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> Family:
         """The family of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
@@ -541,7 +541,7 @@ class PairWealth:
 
     def _staked(self) -> Candidate | None:
         """The event with the largest stake."""
-        chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else NOTHING
+        chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else EMPTY_PORTFOLIO
         if not chosen.events:
             return None
         stakes, k = chosen.stakes, chosen.best

@@ -61,7 +61,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
 
 
 #: The stop value is proved in 1/20 of the search runs, the sufficient value in 1/20 of the planned confirm runs.
-PROVED_IN: Final = 20
+PROOF_PART: Final = 20
 #: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8
 
@@ -88,8 +88,8 @@ class GrowthAt(Objective):
     @property
     @override
     def sufficient_value(self) -> float:
-        """The value of an event that 1/`PROVED_IN` of the planned runs prove."""
-        proved = PROVED_IN * self.log_threshold / (self.planned * self.cost)
+        """The value of an event that 1/`PROOF_PART` of the planned runs prove."""
+        proved = PROOF_PART * self.log_threshold / (self.planned * self.cost)
         return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
     @override

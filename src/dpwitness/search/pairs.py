@@ -65,7 +65,7 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 32 MiB.
 PAIR_NUMBERS: Final = 1 << 22
 #: The number of paired runs drawn at a time where outcomes are counted and not kept.
-COUNTED_TOGETHER: Final = 1 << 17
+COUNTED_BLOCK_RUNS: Final = 1 << 17
 #: One in LEADING_PART search runs is for the pairs of the largest measured sensitivities, before all other pairs.
 LEADING_PART: Final = 8
 #: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
@@ -337,7 +337,7 @@ class Search:
         rows = one.seen.sample
         if self.late or not rows.repeats or n <= one.seen.runs:
             return rows
-        parts = 2 * -(-n // (2 * COUNTED_TOGETHER))
+        parts = 2 * -(-n // (2 * COUNTED_BLOCK_RUNS))
         each = -(-n // parts)
         draw = partial(self.runner.sample, one.pair, each, Role.SEARCH, one.index)
         try:

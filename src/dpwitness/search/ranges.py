@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.events import LARGEST, Interval
+from dpwitness.events import LARGEST_FLOAT, Interval
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.objectives import Objective
@@ -38,7 +38,7 @@ def ends_of(edges: Floats) -> tuple[Floats, Floats]:
 
     +inf means no end, so a cell below an edge of +inf ends at the largest finite number.
     """
-    return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST), [np.inf]])
+    return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST_FLOAT), [np.inf]])
 
 
 def counts_of(
@@ -144,10 +144,10 @@ def scan(
     following = _following(present, single)
     # A single value without a value above it is the range above its cut.
     infinite = any(column.values[-1] == np.inf for column in present)
-    proper = single < LARGEST if infinite else following < np.inf
-    single, following = single[proper], np.minimum(following[proper], LARGEST)
-    starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST)]  # codes of texts have no order
-    ends = np.clip(starts, -LARGEST, LARGEST)
+    proper = single < LARGEST_FLOAT if infinite else following < np.inf
+    single, following = single[proper], np.minimum(following[proper], LARGEST_FLOAT)
+    starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST_FLOAT)]  # codes of texts have no order
+    ends = np.clip(starts, -LARGEST_FLOAT, LARGEST_FLOAT)
     edges = np.unique(np.concatenate([starts[starts > -np.inf], ends, single, following]))
     # The cell above each start, behind each end, and from each single value to the following one.
     above, below, left, right = (np.searchsorted(edges, some, "right") for some in (starts, ends, single, following))
@@ -215,7 +215,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     cuts.sort()
     cuts = _different(cuts)
     if min(column.values[0] for column in columns) < LEAST_NUMBER:
-        ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
+        ends = [column.values.searchsorted([-LARGEST_FLOAT, LEAST_NUMBER]) for column in columns]
         if any(first < last for first, last in ends):
             cuts = np.union1d(cuts, [LEAST_NUMBER])  # between codes and numbers
     return cuts

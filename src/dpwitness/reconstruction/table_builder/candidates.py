@@ -12,7 +12,7 @@ import numpy as np
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, histogram, make_pair
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import AttackFamily, Candidate, Commands, as_numbers, is_histogram
 
 
@@ -37,8 +37,8 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     place = len(table) + 2 * int(parameters["partitions"])
     whose = "people with each value" + ("" if data is None else ", as in the data")
     label = (
-        f"{ATTACK}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is the "
-        f"attack's total of everybody, and the event that it is {people:.0f}, as on D"
+        f"{ATTACK_PREFIX}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is "
+        f"the attack's total of everybody, and the event that it is {people:.0f}, as on D"
     )
     pair = make_pair(table, fewer, label)
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))

@@ -13,7 +13,7 @@ from dpwitness.arrays import Integers
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, make_pair, queries
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import Attack, AttackFamily, Candidate, Commands, as_numbers, is_histogram
 from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 
@@ -70,7 +70,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            label = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
+            label = f"{ATTACK_PREFIX}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
             yield Candidate(pair=make_pair(first, second, label), event=OutcomeSet(answers[None]))
 
     return propose

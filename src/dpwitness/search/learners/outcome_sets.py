@@ -12,7 +12,7 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 #: Single outcomes that are proposed in either direction.
-SINGLES = 3
+PROPOSED_SINGLE_OUTCOMES = 3
 
 
 class OutcomeSets(Learner):
@@ -40,7 +40,7 @@ def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[
     singles, prefixes = np.split(objective(p, q, sample.training_runs), 2)
     best = float(prefixes.max())
     sizes = {int(prefixes.argmax()) + 1, int(np.argmax(prefixes >= best - tolerance(best))) + 1}
-    members = [ranking[[k]] for k in np.argsort(-singles, kind="stable")[:SINGLES]]
+    members = [ranking[[k]] for k in np.argsort(-singles, kind="stable")[:PROPOSED_SINGLE_OUTCOMES]]
     members += [ranking[:size] for size in sorted(sizes) if 1 < size < len(ranking)]
     for chosen in members:
         yield OutcomeSet(sample.outcomes[chosen])

@@ -194,7 +194,7 @@ SPACING_BLOCKS: Final = 5
 #: The number of spacings, the largest ones, that are moduli.
 SPACINGS: Final = 4
 #: The largest distance of a step from a multiple of a spacing, as a share of the spacing.
-NEARLY_WHOLE: Final = 0.01
+MULTIPLE_TOLERANCE: Final = 0.01
 #: The difference of two values, as a share of the largest value, that may be rounding.
 ROUNDING: Final = 2.0**-46
 #: The least spacing, in differences that may be rounding.
@@ -299,14 +299,16 @@ def _spacing(steps: Floats, least: float) -> float:
     spacing = 0.0
     for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
-        while smaller > NEARLY_WHOLE * larger:  # Euclid's algorithm multiplies rounding errors and would not reach 0
+        while (
+            smaller > MULTIPLE_TOLERANCE * larger
+        ):  # Euclid's algorithm multiplies rounding errors and would not reach 0
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
         # By the largest step so far, whose relative rounding error is the smallest.
         spacing = step / round(step / larger)
         if spacing < least:
             return 0.0
     multiples = steps / spacing
-    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY_WHOLE) else 0.0
+    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < MULTIPLE_TOLERANCE) else 0.0
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
