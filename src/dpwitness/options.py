@@ -34,7 +34,7 @@ MAX_TIME: Final = 60.0
 SHRINK_TIME: Final = 10.0
 #: The largest number of workers: more threads than a machine has cores only cost memory.
 MOST_WORKERS: Final = 1024
-#: The largest `detectable_ratio`: a pass that would not have caught twice the claim says nothing.
+#: The largest `detectable_ratio`: a pass that would not have detected twice the claim says nothing.
 MOST_RATIO: Final = 2.0
 #: The health checks of a test, which `suppress` leaves out by name.
 HEALTH_CHECKS: Final = (
@@ -184,7 +184,7 @@ class MechanismOptions(TypedDict, total=False):
 
 
 class ClaimOptions(TypedDict, total=False):
-    """The parameters of the claim, and those of the mechanism."""
+    """The parameters of the claim and of the mechanism."""
 
     claim: Annotated[
         "Claim | Accountant | float | str | None",
@@ -421,7 +421,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             "claim": {"text": f"the claim (default: the witness's): {CLAIM_FORMS}"},
             "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
-            "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
+            "parameters": {"text": "parameters of the mechanism, which replace the witness's parameters by name"},
             "neighbours": {
                 "text": "the relation of the claim, which must contain the pair (default: the witness's)",
                 "more": _RELATION_EXAMPLES,

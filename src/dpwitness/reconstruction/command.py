@@ -53,7 +53,7 @@ def settings_of(kind: type[S], options: object, **more: object) -> S:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackOptions:
-    """The options of every attack, those of `oracle_options` included."""
+    """The options of every attack, including the options of `oracle_options`."""
 
     attack: str
     max_time: float
@@ -101,7 +101,7 @@ class AttackOptions:
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
     """The options of the user's own system; the help says that it gets `question` and returns `answer`."""
-    own = functools.partial(Option, title="your own system (instead of a simulated one)")
+    own = functools.partial(Option, title="your own system (instead of a simulated system)")
     return [
         own(
             "--oracle",
@@ -139,7 +139,7 @@ def add_attack_command(
     workers: str = ONE_THREAD_HELP,
     **settings: Any,
 ) -> None:
-    """Add a family's command, with its own parameters and those of every attack.
+    """Add a family's command, with its own parameters and the parameters of every attack.
 
     `workers`: the help of --workers; `settings`: the examples and the description of the `Command`.
     """

@@ -291,7 +291,7 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 def _figure(
     draw: "Callable[[Axes, Any], None]", shown: object, title: str, description: str, caption: str, **points: float
 ) -> list[Piece]:
-    """A figure with a caption; `title` and `description` are for screen readers; `points` are those of `plots.svg`."""
+    """A figure with a caption; `title` and `description` are for screen readers; `points` go to `plots.svg`."""
     return [{"figure": plots.svg(draw, shown, title, description, **points), "caption": caption}]
 
 
@@ -370,7 +370,7 @@ def _plotted_numbers(result: Shown) -> list[Piece]:
         head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
         tested = result.lines[0].test_epsilons
         rows = [[f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested)]
-        return _table("p-values; a small one speaks against the tested value", rows, head=head, look="numbers")
+        return _table("p-values; a small p-value speaks against the tested value", rows, head=head, look="numbers")
     if not isinstance(result, Profile):
         return []
     points = np.linspace(0.0, result.largest_epsilon, 11) if result.largest_epsilon else np.zeros(1)
