@@ -317,10 +317,10 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
     """No imported module registers the kind of an event, a relation or a claim in a file."""
 
     @classmethod
-    def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
-        """The error for an unknown `kind`; `what`: event, relation or claim; `known`: the registered kinds."""
+    def of(cls, noun: str, kind: str, known: Iterable[str]) -> "UnknownKind":
+        """The error for an unknown `kind`; `noun`: event, relation or claim; `known`: the registered kinds."""
         return cls(
-            f"{what} kind {brief(kind)} is unknown: import the module that registers it by register_{what} (on the "
+            f"{noun} kind {brief(kind)} is unknown: import the module that registers it by register_{noun} (on the "
             f"command line --import MODULE); known are {', '.join(known)}"
         )
 

@@ -42,7 +42,10 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
 
 
 def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool) -> Bound:
-    """Search, then confirm with all runs. `of_family`: whether the bound is of the parameter of a given claim."""
+    """The lower bound of a candidate that a search finds, from all confirm runs.
+
+    `of_family`: whether the bound is of the parameter of a given claim.
+    """
     notes = before_search.make_required_checks(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
     runner = replace(runner, tried=Tried())

@@ -70,7 +70,7 @@ VARIATION_PLACES: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
-#: Unusual pairs get 1/8 of the affordable runs if the other pairs have won nothing.
+#: UNUSUAL_PART: unusual pairs get 1/8 of the runs that fit in the time if the other pairs have won nothing.
 UNUSUAL_PART: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
@@ -301,7 +301,7 @@ class Epochs:
             self.numbered += 1
 
     def bet_on_unusual(self) -> None:
-        """If nothing was won, bet on the unusual pairs that look best in a few runs, which are no evidence."""
+        """Bet on the unusual pairs that look best in a few runs, which are no evidence, if betting has won nothing."""
         if not self.kept or self._log_wealth() > WON_NATS:
             return
         self._join()
@@ -331,7 +331,7 @@ class Epochs:
         self.courses = [other for other in self.courses if other is not course]
 
     def leak_of_bits(self) -> Violation | None:
-        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without one."""
+        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without a violation."""
         seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_RUNS)
         runner, cost = self.runner.searching(SHARE_AFTER_BITS_TEST), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))

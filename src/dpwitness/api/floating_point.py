@@ -47,7 +47,7 @@ CHEAP_RUNS: Final = 1 << 15
 RUNS_SHARE: Final = 0.05
 #: The least number of runs of a pair whose last bits are tested.
 LEAST_RUNS: Final = 64
-#: The level at which plain Python must show the leak of compiled code; the few runs for it are no evidence.
+#: The level at which plain Python must show the leak of compiled code, in few runs, which are no evidence.
 PYTHON_LEVEL: Final = 1e-3
 #: The share of the time in which compiled code is compared with Python.
 PYTHON_SHARE: Final = 0.01
@@ -74,7 +74,7 @@ def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Row
 def leak_of_bits(
     problem: Problem, runner: Runner, effort: Effort, outcomes: Iterable[tuple[Pair, Rows, Rows]], planned: float
 ) -> Violation | None:
-    """The violation by last bits, proved on fresh runs at the level of bits; None without one.
+    """The violation by last bits, proved on fresh runs at the level of bits; None without a violation.
 
     `outcomes` as in `best_bits`; `planned`: the runs of the check, a small part of which prove the leak.
     """
@@ -215,7 +215,7 @@ MOST_RUNS: Final = 256
 MOST_PAIRS: Final = 12
 #: The largest number of columns of an outcome that are tested.
 MOST_COLUMNS: Final = 64
-#: The number of columns whose every cut is tried: those in which the bits differ most.
+#: The number of columns whose every cut is tried: the columns in which the bits differ most.
 CUT_COLUMNS: Final = 4
 #: Bits by which a grid of rounding is finer than typical outcomes; learners test a coarser grid, as it is no rounding.
 SIGNIFICANT_BITS: Final = 20
@@ -223,7 +223,7 @@ SIGNIFICANT_BITS: Final = 20
 MANTISSA_BITS: Final = 53
 #: The largest share of the runs of either side in which an entry may lie on a coarser grid.
 COARSE_SHARE: Final = 0.25
-#: The least nats against the claim that an event shows in the runs that chose it: chance may give less.
+#: The least nats against the claim that an event shows in the runs that chose it: chance may give a few nats.
 LEAST_NATS: Final = 12.0
 #: The nats against the claim at which no further pair is tested.
 STOP_NATS: Final = 40.0

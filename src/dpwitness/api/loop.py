@@ -42,7 +42,7 @@ Totals = tuple[Counts, ...]
 
 #: Errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
 VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
-#: The end of a note on health checks that were interrupted.
+#: The text, at the end of a note, that a result came before its runs were tested for independence.
 UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
 #: The largest number of points of the course of the evidence.
 MOST_POINTS: Final = 64

@@ -29,7 +29,7 @@ LEFT_OUT_SHARE: Final = 0.005
 FIGURE_RUNS: Final = 1_000
 #: The largest number of entries in the outcomes of a figure, both sides together: 16 MiB.
 FIGURE_NUMBERS: Final = 1 << 21
-#: Seconds that the runs of a figure may always take.
+#: The seconds that the runs of a figure may take in every check, even a short one.
 FIGURE_SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
 FIGURE_SECONDS_SHARE: Final = 0.03

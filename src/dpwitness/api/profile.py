@@ -162,7 +162,7 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 def _covering(
     events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
 ) -> tuple[list[Event], tuple[PlannedLine, ...]]:
-    """Few events, so that one is nearly the best at every ε, and their parts in the band.
+    """Few events, of which one event is nearly the best at every ε, and their parts in the band.
 
     `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """

@@ -219,7 +219,10 @@ def _made(witness: Witness, seed: int | None) -> bool:
 
 
 def _as_witness(given: AnyWitness) -> Witness:
-    """The witness of a result, a file or a JSON value. Raises `InvalidWitness` without one, and as `Witness.load`."""
+    """The witness of a result, a file or a JSON value. Raises `InvalidWitness` if the result has no witness.
+
+    A file raises the errors of `Witness.load`.
+    """
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
@@ -252,7 +255,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
-    """A note where a witness was found with `outcome=` and replayed without: a file must not choose what code runs."""
+    """A note if a witness was found with `outcome=` and replayed without: a file must not choose the code that runs."""
     if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
         return ()
     return (

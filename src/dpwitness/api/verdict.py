@@ -43,7 +43,7 @@ from dpwitness.runs import Runner
 
 #: The number of runs at which a pass is first tested for enough runs.
 FIRST_TEST_RUNS: Final = 64
-#: The same number for compiled and vectorised code, which makes these runs in a tenth of a second.
+#: The number of runs of compiled or vectorised code, made in 0.1 s, at which a pass is first tested for enough runs.
 FIRST_TEST_RUNS_IF_CHEAP: Final = 1 << 20
 #: The factor by which the runs grow between two tests of whether a pass has enough runs.
 TEST_GROWTH: Final = 1.1

@@ -230,7 +230,7 @@ class Group(_TitledHelp, click.Group):
         return [*self.commands]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command; the error for an unknown name suggests a near one."""
+        """Find a command; the error for an unknown name suggests a similar name."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             meant = near(name, known, most=1) or f"; there are {', '.join(known)}"

@@ -18,7 +18,7 @@ PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Print the diagnosis."""
+    """Print the diagnosis of this machine and environment; return the exit code."""
     from dpwitness.cli.output import check_places, hand_over
 
     check_places(arguments)

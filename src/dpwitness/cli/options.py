@@ -1,4 +1,4 @@
-"""The options of commands: those of the public functions, which take the same values, and those of the command line."""
+"""The options of commands: the options of public functions, which take the same values, and further options."""
 
 import re
 from collections.abc import Callable

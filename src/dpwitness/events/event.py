@@ -189,7 +189,7 @@ def as_noun(noun: str) -> Noun:
 
 
 def place_text(coordinate: int, noun: str) -> str:
-    """The name of an entry: "first answer", "answer 11", "output" for a single one, or its name in a `Noun`."""
+    """The name of an entry: "first answer", "answer 11", "output" for a single entry, or its name in a `Noun`."""
     noun = as_noun(noun)
     if coordinate in noun.places:
         return noun.places[coordinate]
@@ -236,7 +236,7 @@ def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = Non
 
 
 def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> dict[int, str | None]:
-    """The texts of values that take several entries: by coordinate, the text at the first entry, None at the others.
+    """The texts of values that take several entries, by coordinate: the text at the first entry, None at later entries.
 
     The last entry of such a value is the code of the exact value.
     """

@@ -182,7 +182,7 @@ def _count(inside: Booleans) -> Floats:
 
 
 def _place(columns: NDArray[Any], wanted: Floats | float) -> Floats:
-    """The place, from 1, of each outcome's first entry that equals `wanted`, NaN without one; shape (n,)."""
+    """The place, from 1, of each outcome's first entry that equals `wanted`, else NaN; shape (n,)."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
         places[columns[place - 1] == wanted] = place

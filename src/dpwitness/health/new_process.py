@@ -330,7 +330,7 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
 
 
 def _answer_from(loaded: Any, question: Request | Place, further: Further | None = None) -> object:
-    """The answer of what `load_anew` returned."""
+    """The answer of a mechanism or a function that `load_anew` returned."""
     if isinstance(question, Place):
         return constants(loaded)
     events = [event_from_json(event) for event in question.events]

@@ -79,7 +79,7 @@ class Draws:
             self._noted_state = self.generator.bit_generator.state
 
     def rewind(self) -> None:
-        """Go back to the noted state, so that runs that are made again draw the same."""
+        """Go back to the noted state, so that runs that are made again draw the same noise."""
         if self._words is None:
             self.generator.bit_generator.state = self._noted_state
 

@@ -322,7 +322,7 @@ def _default_rng(seed: Any = None) -> np.random.Generator:
     return RecordingGenerator(np.random.PCG64(recorder.seed()) if seed is None else _DEFAULT_RNG(seed).bit_generator)
 
 
-#: `numpy.random.default_rng` itself, which a recording replaces.
+#: The function `numpy.random.default_rng` itself, which a recording replaces.
 _DEFAULT_RNG: Final = np.random.default_rng
 #: Methods of generators that draw nothing.
 _DRAWLESS_METHODS: Final = frozenset(
@@ -389,7 +389,7 @@ def _spaces(function: Any) -> Iterator[dict[str, object]]:
 
 
 def _numbers(value: object) -> Floats | None:
-    """From 1 to 4,096 numbers as an array of one axis; None for any other value."""
+    """The numbers, 1 to 4,096, as an array of one axis; None for any other value."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
             numbers = np.array(value)
@@ -401,7 +401,7 @@ def _numbers(value: object) -> Floats | None:
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """(drawn − centre) / width; None if one is unknown or its length differs, or `width` is 0 or not finite."""
+    """The standardised draws (drawn − centre) / width; None for unknown or unequally long arrays, or a width of 0."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):

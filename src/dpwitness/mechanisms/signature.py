@@ -168,7 +168,7 @@ class LegacyGenerator:
         return self.function  # type: ignore[no-any-return]  # the field is `Any`
 
     def __call__(self, *values: object, random_state: np.random.Generator, **named: object) -> object:
-        """Call the function with a new `RandomState`: an old one may hold the second half of a pair of normal draws."""
+        """Call the function with a new `RandomState`: an old state may hold one draw of a pair of normal draws."""
         legacy = np.random.RandomState(random_state.bit_generator)
         return self.function(*values, random_state=legacy, **named)
 

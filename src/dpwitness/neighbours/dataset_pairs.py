@@ -219,7 +219,7 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> Change:
-        """The change that adds a record, or replaces `before` by it, at `place` or the end; `rest` names the others."""
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` names other records."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"

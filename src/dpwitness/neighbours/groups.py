@@ -15,11 +15,11 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Value, flags, key_of
 from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
 
-#: The side of a record that stands in both datasets.
+#: The side of a record in both datasets.
 BOTH_SIDES: Final = 0
-#: The side of a record that stands in the first dataset alone.
+#: The side of a record in the first dataset alone.
 FIRST_SIDE: Final = 1
-#: The side of a record that stands in the second dataset alone.
+#: The side of a record in the second dataset alone.
 SECOND_SIDE: Final = 2
 
 
@@ -27,7 +27,7 @@ SECOND_SIDE: Final = 2
 class Change:
     """The records of two datasets in their order, each with its side: `BOTH_SIDES`, `FIRST_SIDE` or `SECOND_SIDE`.
 
-    A group is added if there are no records `FIRST_SIDE`, else it is replaced.
+    A group is added if no record has the side `FIRST_SIDE`, else it is replaced.
     """
 
     rows: tuple[tuple[Record, int], ...]
@@ -189,7 +189,7 @@ class Groups:
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
     def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The only changed group of two datasets, with other records in order; None if more, or nothing, changed."""
+        """The change of the only changed group, with other records in order; None unless exactly one group changed."""
         lengths = len(first), len(second)
         same = map(same_record, first, second)
         place = next((k for k, equal in enumerate(same) if not equal), min(lengths))

@@ -87,9 +87,10 @@ class NumberList(JsonFields, Relation):
         return as_finite_numbers(data)
 
 
-#: The excess over the sensitivity, as a share of it, that answers of neighbours may have by rounding.
+#: The largest excess over the sensitivity by rounding of neighbours' answers, as a share of the sensitivity.
 TOLERANCE: Final = 1e-9
-#: The same excess for large answers, whose doubles lie further apart: some 10¹² runs would be needed to detect it.
+#: The largest excess of large answers, whose doubles lie further apart, as a share of the sensitivity; detecting the
+#: excess would need some 10¹² runs.
 COARSE_TOLERANCE: Final = 1e-6
 
 

@@ -184,7 +184,7 @@ class Records(Relation):
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with other values of the record that differs, other records beside it, more or fewer, another place."""
+        """Pairs with other values or another place of the differing record, other records, or more or fewer records."""
         yield from self._changed(pair, Steps.varied)
 
     @override

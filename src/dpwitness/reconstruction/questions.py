@@ -23,7 +23,7 @@ from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_que
 
 Q = TypeVar("Q")
 
-#: The largest number of questions that may wait in a file: rows for more would take minutes.
+#: The largest number of questions that may wait in a file: rows for more questions would take minutes to write.
 MOST_WAITING_QUESTIONS: Final = 10_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
@@ -39,7 +39,7 @@ class System(Generic[Q]):
 
 
 class WrongNumber(ValueError):
-    """The system did not give one answer a question; the message says what it gave."""
+    """The system did not give one answer a question; the message says which value it gave."""
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:

@@ -92,7 +92,7 @@ def shown(record: Record) -> str:
 
 
 def bits_refuted(record: Record) -> Record | None:
-    """The finding by the last bits, for the first adjacency that has such a finding; None without one."""
+    """The finding by the last bits, for the first adjacency that has a finding; None without a finding."""
     each = (record, *record.get("others", ()))
     return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
 

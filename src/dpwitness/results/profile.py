@@ -140,7 +140,7 @@ class Profile(Result):
 
     @property
     def _end(self) -> float:
-        """The first ε of the grid at which the band is 0."""
+        """The first ε (nats) of the grid at which the band is 0."""
         return self.largest_epsilon + EPSILON_STEP if self.delta(0.0) > 0 else 0.0
 
     @property

@@ -328,7 +328,7 @@ class Witness(CheckedFields):
         ]
 
     def where(self) -> list[str]:
-        """The lines of the explanation; empty without one."""
+        """The lines of the explanation; empty without an explanation."""
         return [] if self.explanation is None else self.explanation.lines()
 
     def __str__(self) -> str:

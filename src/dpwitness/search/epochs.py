@@ -56,11 +56,13 @@ from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import sample_of
 
-#: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, 24 save none.
+#: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, and 24 cells
+#: save no runs.
 COLUMN_CELLS: Final = 16
-#: The largest number of columns with ranges: those in which the sides differ most.
+#: The largest number of columns with ranges: the columns in which the sides differ most.
 MOST_COLUMNS: Final = 16
-#: The share of the prior for the columns whose input values differ: 1/5 of the runs is saved if one of ten does.
+#: The share of the prior for the columns whose input values differ: if one column of ten has other input values, 1/5
+#: of the runs is saved.
 MOVED_PRIOR: Final = 0.5
 #: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
 #: equal tails, since each event takes a share of the prior.
@@ -344,7 +346,7 @@ LEARNING_RUNS: Final = 32
 THOROUGH_RUNS: Final = 512
 #: The growth of the runs of a pair after which events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
-#: The number of learned events that stay beside newly learned events: those that won most.
+#: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
 #: The number of runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
 CUT_ANEW_RUNS: Final = 256
@@ -454,7 +456,7 @@ class PairWealth:
         return len(x)
 
     def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
-        """The portfolio with many imagined runs, bet on the graded event that its events make up, if several."""
+        """The portfolio with many imagined runs, bet on the graded event of its events, if it has several events."""
         chosen = portfolio(families, claim, IMAGINED_RUNS_IF_GRADED)
         if len(chosen.events) < 2:
             return chosen
@@ -503,7 +505,7 @@ class PairWealth:
         return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        """The event with the largest stake, or, if betting has won nothing, the best learned event; None if neither.
+        """The event with the largest stake, or, if betting has won nothing, the best learned event; else None.
 
         `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to
         `ordinary`; so does an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
@@ -519,7 +521,7 @@ class PairWealth:
         return staked if kept else self.ordinary() or staked
 
     def tells(self, event: Event, least: int = 1) -> bool:
-        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many outside it."""
+        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many runs outside it."""
         x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))
@@ -550,17 +552,17 @@ class PairWealth:
         return Candidate(pair=pair, event=chosen.events[k], estimate=estimate)
 
     def outcomes_of(self, candidate: Candidate) -> tuple[Rows, Rows]:
-        """The outcomes so far, D first as in the candidate."""
+        """The outcomes so far, first of the candidate's D, then of its D′."""
         return self.rows if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
-        """The counts of an event in the epochs since it was chosen, D first as in the candidate."""
+        """The counts of an event in the epochs since it was chosen, with the candidate's D as D."""
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
 
     def later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
-        """Events that were best earlier, and the counts of each in all later runs, D first as in the candidate.
+        """Events that were best earlier, and the counts of each in all later runs, with the candidate's D as D.
 
         The runs that chose an event are left out, as they hold it more often than others.
         """

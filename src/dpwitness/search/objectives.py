@@ -42,7 +42,7 @@ class Objective(Protocol):
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective for repeating outcomes: few events are compared, so chance hardly raises the best one."""
+        """The objective for repeating outcomes: few events are compared, so chance hardly raises the best value."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":
@@ -60,7 +60,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The stop value is proved in 1/20 of the search runs, the sufficient value in 1/20 of the planned confirm runs.
+#: PROOF_PART: 1/20 of the search runs prove the stop value, and 1/20 of the planned confirm runs the sufficient value.
 PROOF_PART: Final = 20
 #: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8

@@ -1,4 +1,4 @@
-"""Ranges of one entry or statistic: the scan for the best one, and tables of all ranges in paired runs.
+"""Ranges of one entry or statistic: the scan for the best range, and tables of all ranges in paired runs.
 
 Cell k of a table holds the values from edge k − 1 (included) to edge k (excluded); one more cell holds the runs without
 a value.
@@ -82,9 +82,9 @@ class Best:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Scan:
-    """Ranges of one column, and the shares of the `runs` runs of D, of D′ and of both in each; shapes (k,).
+    """Ranges of one column, and the shares of the `runs` runs of D, of D′ and of both in each range; shapes (k,).
 
-    `both` is None where outcomes are not paired by run; `few`: whether each value is one of the ranges.
+    `both` is None where outcomes are not paired by run; `single_values`: whether each value is one of the ranges.
     """
 
     coordinate: int = 0
@@ -94,7 +94,7 @@ class Scan:
     q: Floats
     both: Floats | None
     runs: int
-    few: bool
+    single_values: bool
 
     def best(self, objective: Objective, standard_errors: float) -> Best:
         """The range of the largest value in either direction; values are lowered by `standard_errors`."""
@@ -170,7 +170,7 @@ def scan(
         q=others / runs,
         both=None if shared is None else shared / runs,
         runs=runs,
-        few=values is not None,
+        single_values=values is not None,
     )
 
 

@@ -131,7 +131,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
+    """The names in a module's `__all__`; without `__all__` the public names that it or its own submodules define."""
     listed = getattr(module, "__all__", None)
     seen: set[int] = set()
     for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):

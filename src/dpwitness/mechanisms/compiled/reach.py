@@ -40,7 +40,7 @@ def is_numba(value: object) -> bool:
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class of numba, which is not imported for it: that takes 0.4 s."""
+    """Whether a value is of a class of numba; numba is not imported to find out, as the import takes 0.4 s."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 

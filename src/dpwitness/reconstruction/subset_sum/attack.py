@@ -49,13 +49,13 @@ from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulate
 DEFAULT_SIZE: Final = 128
 #: Largest error of the simulated system's answers without --error, in counts: below √128 ≈ 11, so bits are recovered.
 DEFAULT_ERROR: Final = 4.0
-#: Law of the simulated system's errors without --law: bounded errors are those of Theorem 3.
+#: Law of the simulated system's errors without --law: Theorem 3 is about bounded errors.
 DEFAULT_LAW: Final = "uniform"
 #: Number of answers for each answer kept for checking: ten reconstruct, one checks.
 ANSWERS_PER_CHECK: Final = 11
 #: Smallest number of answers kept for checking: the check fits three numbers to them.
 MIN_CHECKS: Final = 10
-#: Number of answers that a fit needs beyond one a person: one for the offset of all answers, one to show the errors.
+#: Number of answers that a fit needs beyond an answer a person: one answer gives the offset, one shows the errors.
 SPARE_ANSWERS: Final = 2
 
 

@@ -11,7 +11,7 @@ from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-#: Single outcomes that are proposed in either direction.
+#: The number of single outcomes that are proposed in either direction.
 PROPOSED_SINGLE_OUTCOMES = 3
 
 
@@ -32,7 +32,7 @@ def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bo
 
 
 def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:
-    """For one direction: the best single outcomes, the best prefix by likelihood ratio, the shortest good prefix."""
+    """The best single outcomes, the best prefix by likelihood ratio, and the shortest good prefix, in one direction."""
     ranking = sample.once(_ranking)
     ranking, times = (ranking[::-1], sample.times[::-1]) if swapped else (ranking, sample.times)
     alone = times[:, ranking]

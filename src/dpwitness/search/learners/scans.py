@@ -56,7 +56,7 @@ SEARCHED_RESIDUES: Final = 1 << 16
 LEAST_SEARCHED_RUNS: Final = 1 << 11
 #: The largest number of runs of an input that are searched for repeated residues.
 MOST_SEARCHED_RUNS: Final = 1 << 15
-#: The largest number of columns of which all pairs are compared; of more columns the entries of each run are sorted.
+#: The largest number of columns of which all pairs are compared; with more columns the entries of each run are sorted.
 COMPARED_COLUMNS: Final = 8
 #: The number of runs that are compared at a time.
 COMPARED_RUNS: Final = 1 << 13
@@ -66,7 +66,7 @@ EQUAL_RUNS: Final = 256
 ROUNDING: Final = 2.0**-44
 #: The number of significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
-#: The finest spacing of each family of grids, the factor to the next one, and the number of spacings.
+#: The finest spacing of each family of grids, the factor to the next spacing, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 #: The largest distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
 GRID_ROUNDING: Final = 1e-11

@@ -22,7 +22,7 @@ from dpwitness.search.learners.statistics import Statistics
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
-#: The learners in order of precedence: of equally simple events that are nearly the best, the first one wins.
+#: The learners in order of precedence: of equally simple events that are nearly the best, the first event wins.
 LEARNERS: list[Learner] = [
     OutcomeSets(),
     Intervals(),

@@ -1,4 +1,4 @@
-"""Statistics of several entries, and of the digits of one, that tell D from D′ better than every entry by itself.
+"""Statistics of several entries, and of the digits of one entry, that tell D from D′ better than every entry by itself.
 
 One or two entries give differences, order, residues; all entries give sums, extremes and their places, order
 statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one, so
@@ -84,7 +84,7 @@ class Statistics(Learner):
         for place, (_, one, feature) in enumerate(better[: PROPOSED_STATISTICS if thorough else 1]):
             for found in one.proposals(objective, (1.0, 3.0) if thorough and not place else (1.0,)):
                 yield Proposal(event=FeatureEvent(feature=feature, within=found.interval), swapped=found.swapped)
-            if thorough and one.few:
+            if thorough and one.single_values:
                 for members, swapped in best_sets(sample.once(_table, feature), objective):
                     yield Proposal(event=FeatureEvent(feature=feature, within=members), swapped=swapped)
 
@@ -202,7 +202,7 @@ LEAST_SPACING: Final = 2.0**12
 
 
 def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
-    """The families of all statistics but those of last bits; see `Families`."""
+    """The families of all statistics except statistics of last bits; see `Families`."""
     families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
     if rows.shape[1] > 1:
         pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))
@@ -312,7 +312,7 @@ def _spacing(steps: Floats, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many, the pairs most correlated, or whose order or equality differs most."""
+    """All pairs of few columns; of many columns the pairs most correlated, or whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:

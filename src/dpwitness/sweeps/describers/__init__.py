@@ -66,7 +66,7 @@ class Describer(Protocol):
 
 @cache
 def registered() -> dict[str, Describer]:
-    """Return all describers by name, in the order in which they are asked; a broken one is left out with a warning."""
+    """Return all describers by name, in the order of use; a broken describer is left out with a warning."""
     found: dict[str, Describer] = {}
     points = entry_points(group="dpwitness.describers")
     for point in sorted(points, key=lambda one: (one.value.startswith("dpwitness."), one.name)):

@@ -79,7 +79,7 @@ class OpenDP:
     """The describer of OpenDP's constructors `make_…`, and of measurements and transformations in any module."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether the thing belongs to OpenDP; functions `then_…`, which make the same as `make_…`, are left out."""
+        """Whether the thing belongs to OpenDP; functions `then_…`, equal in effect to `make_…`, are left out."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
             return module.startswith("opendp.") and name.startswith("make_")

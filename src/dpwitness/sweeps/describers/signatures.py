@@ -25,7 +25,7 @@ from dpwitness.targets import target_of
 
 #: Parameters is the type of a function's parameters by name.
 Parameters = Mapping[str, inspect.Parameter]
-#: NO_DEFAULT is the value of a missing default or annotation.
+#: NO_DEFAULT is the default of a parameter without a default.
 NO_DEFAULT: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
@@ -334,7 +334,7 @@ class Taking:
         yield [categories(False, True)], "list", None, ""
 
     def frame_text(self, domains: Sequence[Any], column: str) -> str:
-        """The text on missing values and on the named column of frames; empty for frames with neither."""
+        """The text on missing values and on the named column of frames; empty for frames without them."""
         missing = "; missing values, which it accepts" if "missing=True" in str(domains[0]) else ""
         return missing + (f"; column {column!r}" if column else "")
 
@@ -445,7 +445,7 @@ def data_of(own: Parameters, method: str | None = None) -> str | None:
 
 
 def method_of(thing: Any) -> tuple[str | None, Parameters]:
-    """The method of a class that releases something about data, and its parameters; None without such a method."""
+    """The method of a class that releases something about data, and its parameters; None without a releasing method."""
     verbs = [name for verb in RELEASE_VERBS for name in dir(thing) if name == verb or name.startswith(f"{verb}_")]
     for name in (*verbs, *METHOD_NAMES):
         if callable(one := getattr(thing, name, None)):
