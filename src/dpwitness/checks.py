@@ -208,7 +208,7 @@ def in_memory(name: str, value: int, needed: int, error: type[BadInput] = Invali
 
 @cache
 def memory() -> int:
-    """Bytes of memory that this process may have: the machine's, or its container's limit if that is less."""
+    """The memory of this process in bytes: the machine's memory, or the container's limit if the limit is smaller."""
     found = [1 << 62]
     with suppress(ImportError, AttributeError, OSError, ValueError):  # the system does not tell
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -719,9 +719,13 @@ def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[byte
     return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
 
 
+#: The frames of pandas.
 PANDAS: Final = PandasFrames()
+#: The frames of Polars.
 POLARS: Final = PolarsFrames()
+#: The lazy frames of Polars.
 LAZY_POLARS: Final = LazyPolarsFrames()
+#: The tables of Arrow.
 ARROW: Final = ArrowFrames()
 #: The frames of all libraries.
 FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)

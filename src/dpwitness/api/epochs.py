@@ -60,7 +60,7 @@ VERY_SLOW_SECONDS: Final = 0.5
 LEADING_RUNS: Final = 96
 #: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
 LEADING_EPOCHS: Final = 3
-#: An epoch has at least 1/2 of a shard, 8 to 131 ms of runs, since learning from them takes 20 ms.
+#: The part of a shard, 1 in 2, that an epoch has at least: 8 to 131 ms of runs, since learning from them takes 20 ms.
 EPOCH_PART_OF_SHARD: Final = 2
 #: The least number of epochs into which the runs that the user gives are divided.
 LEAST_EPOCHS: Final = 256
@@ -70,13 +70,13 @@ VARIATION_PLACES: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
-#: UNUSUAL_PART: unusual pairs get 1/8 of the runs that fit in the time if the other pairs have won nothing.
+#: The part of the runs that fit in the time, 1 in 8, for unusual pairs if the other pairs have won nothing.
 UNUSUAL_PART: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
 #: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WON_NATS: Final = 1.0
-#: The search gets 1/4 of the runs that show the detectable parameter which the user asks for.
+#: The part, 1 in 4, of the runs that show the detectable parameter asked for; the search gets this part.
 SEARCH_PART: Final = 4
 #: The least number of runs, all of one outcome, that show a constant mechanism: 300 miss an outcome of 1 % at 5 %.
 CONSTANT_RUNS: Final = 1_000

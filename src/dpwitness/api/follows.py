@@ -45,7 +45,7 @@ MOST_INTEGERS: Final = 1 << 17
 class Partition:
     """Cells, each a union of symbols, with the counts of the draws so far.
 
-    A symbol is a number from 0 on that stands for a draw: that of an interval between two edges, or a remainder.
+    A symbol is a number from 0 on that encodes a draw: the number of an interval between two edges, or a remainder.
     """
 
     cells: Integers  # the cell of each symbol

@@ -21,7 +21,7 @@ from dpwitness.runs import Role, Runner
 
 #: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
-#: The largest number of values that a figure shows, the most frequent ones; more numbers are drawn as a histogram.
+#: The largest number of most frequent values that a figure shows; more numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
 LEFT_OUT_SHARE: Final = 0.005
@@ -125,7 +125,7 @@ def _edges(statistic: Statistic, values: Floats) -> Floats | None:
 
 
 def _most_frequent(values: Floats) -> tuple[Integers, Integers]:
-    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in none.
+    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in no bin.
 
     If `values` has the shape (n,), absent values are in no bin; outcomes, shape (n, width), may have absent entries.
     """

@@ -363,7 +363,7 @@ def smallest(
 
     The candidate is None where no smaller candidate was found in time. Where the problem has data, the inputs stay and
     only the event gets simpler. The candidate is expected to refute within `REFUTING_SHARE` of the confirm runs, whose
-    seed differs from that of the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
+    seed differs from the witness's seed. Raises `MechanismError` where the mechanism fails on its own inputs.
     """
     started = time.monotonic()
     runs = _runs_of_a_step(problem.mechanism.cost, effort.max_time)

@@ -110,7 +110,7 @@ def until_settled(
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
     reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
-    ratio of `effort`. `wealth`: all bets, also those of earlier sessions, by the event's counts; None: a bet on the
+    ratio of `effort`. `wealth`: all bets, also the bets of earlier sessions, by the event's counts; None: a bet on the
     event after `earlier`.
     """
     runs_before, before = earlier

@@ -75,7 +75,7 @@ def is_claim(value: object) -> TypeGuard[Claim]:
 def require_claim(claim: Claim) -> None:
     """Raise `InvalidClaim` if a claim lacks members of `Claim`, or a hash by its value, by which bets cache answers.
 
-    `dpwitness.testing.check_claim` tests what the members return.
+    `dpwitness.testing.check_claim` tests the values that the members return.
     """
     names = [name for name in (*vars(Claim), *Claim.__annotations__) if not name.startswith("_")]
     lacking = [name for name in names if not hasattr(type(claim), name) and not hasattr(claim, name)]

@@ -191,7 +191,7 @@ def _extend_to_ends(points: list[tuple[float, float]]) -> list[tuple[float, floa
 
 
 def _start_at_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points; a point at 0 replaces the points below `LEAST_SIZE`, with their least value, and claims no more."""
+    """The points, with a point at 0, of the least value, for all points below `LEAST_SIZE`; they claim no more."""
     least = min(value for a, value in points if a < LEAST_SIZE)
     return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 

@@ -106,9 +106,11 @@ def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], h
     return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
+#: HELP is the option that shows the help.
 HELP: Final = text_option(("-h", "--help"), click.Context.get_help, "show this help and exit")
 #: HELP_SETTINGS has click's settings for help: at most 120 columns on a wider terminal.
 HELP_SETTINGS: Final = {"max_content_width": 120}
+#: TRACEBACK is the option that shows the traceback of an error.
 TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
 
 

@@ -81,6 +81,7 @@ def text_of(found: dict[str, Any]) -> str:
     return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])
 
 
+#: COMMAND is the command `doctor`.
 COMMAND: Final = Command(
     "doctor",
     summary="show versions, cores, cache and compiler, and what makes checks slow",

@@ -132,6 +132,7 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     )
 
 
+#: COMMAND is the command `init`.
 COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",

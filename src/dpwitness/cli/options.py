@@ -109,8 +109,11 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
     ]
 
 
+#: PLOT is the option that draws the result.
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+#: DETAILS is the option that prints all lines of a verdict.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
+#: SARIF is the option that writes a violation as SARIF.
 SARIF: Final = Option(
     "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )

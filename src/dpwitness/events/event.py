@@ -156,7 +156,7 @@ class Noun(str):
     0 and 1 are the answers ⊥ and ⊤. `mixed`: for each coordinate with entries that are not numbers, their text: "no
     number" (None, NaN, text), or "raises ValueError" if they are all exceptions. `single`: whether no outcome has more
     than one value. `dates`: the units of dates (see `date_text`) by coordinate. `parts`: for values of several entries,
-    such as dates, the coordinate of the first entry by the coordinates of the others.
+    such as dates, the coordinate of the first entry by the coordinates of the other entries.
     """
 
     __slots__ = ("dates", "flags", "mixed", "parts", "places", "single")

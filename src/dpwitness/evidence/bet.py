@@ -421,8 +421,8 @@ def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
     """The logarithm of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
 
-    The best bet for `estimate`, which must be fixed before these runs, has half of the wealth, `BET_GRID` the rest.
-    Valid at any stopping time.
+    The best bet for `estimate`, which must be fixed before these runs, has half of the wealth, `BET_GRID` the other
+    half. Valid at any stopping time.
     """
     return bet_on(counts, claim, estimate).log_e_value(claim)
 

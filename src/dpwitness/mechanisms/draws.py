@@ -32,7 +32,7 @@ class Draws:
     """The random draws of single runs: from one stream for all runs in turn, or from one stream for each run.
 
     The stream of a run begins from 256 random bits: runs are independent of each other, and the run with the same
-    number on the other input draws the same.
+    number on the other input draws the same noise.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:

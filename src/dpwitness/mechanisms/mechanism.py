@@ -320,7 +320,7 @@ class Mechanism(ABC):
         """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:
-        """Add columns, from the next run on, for entries that have none; return whether any column was added."""
+        """Add columns, from the next run on, for entries without a column; return whether any column was added."""
         return False
 
     @property

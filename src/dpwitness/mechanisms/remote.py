@@ -153,9 +153,10 @@ def program_of(python: str | os.PathLike[str]) -> str:
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = REMOTE_SECONDS) -> RemoteFunction:
     """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
-    The function's libraries, such as an old one that needs NumPy 1, need not be installed in this environment, nor
-    dpwitness in the other one. Its parameters are recognised by name. Its generator is a `numpy.random.Generator` of
-    the other environment, or a `random.Random` if NumPy is not installed there; dpwitness seeds it.
+    The function's libraries, such as an old library that needs NumPy 1, need not be installed in this environment, nor
+    dpwitness in the other environment. Its parameters are recognised by name. Its generator is a
+    `numpy.random.Generator` of the other environment, or a `random.Random` if NumPy is not installed there; dpwitness
+    seeds it.
 
     Parameters
     ----------

@@ -342,7 +342,9 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
 
 #: The magnitude at which a sum of two numbers overflows, and a sum with a small number loses all of its digits.
 OVERFLOW_MAGNITUDE: Final = 1e308
+#: The least integer of 64 bits.
 LEAST_INT64: Final = -(2**63)
+#: The greatest integer of 64 bits.
 GREATEST_INT64: Final = 2**63 - 1
 #: Magnitudes of values to try, in scales of the noise that the claim asks for: a mechanism's own scale is not known.
 NOISE_MAGNITUDES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)

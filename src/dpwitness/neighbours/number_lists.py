@@ -399,7 +399,7 @@ def _moved(base: Data, move: Data, label: str) -> Pair:
 
 
 def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
-    """Pairs without half of the coordinates, a quarter, … a single one."""
+    """Pairs without half of the coordinates, a quarter, … a single coordinate."""
     for dropped in parts_of(range(pair.data.size)):
         keep = np.ones(pair.data.size, bool)
         keep[dropped] = False
@@ -408,7 +408,7 @@ def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
 
 
 def _drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
-    """Pairs with fewer differing coordinates: without half of them, a quarter, … a single one."""
+    """Pairs with fewer differing coordinates: without half of them, a quarter, … a single coordinate."""
     differing = np.flatnonzero(pair.data != pair.neighbour).tolist()
     for places in parts_of(differing):
         if len(places) < len(differing):

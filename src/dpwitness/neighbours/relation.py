@@ -33,8 +33,8 @@ T = TypeVar("T")
 class Relation(ABC):
     """The pairs of inputs that are neighbours under a claim. Subclasses define `candidates`.
 
-    The search tries `candidates`, then `variations` of the best ones; a witness is shrunk by the steps of `smaller`.
-    `contains` must accept all these pairs.
+    The search tries `candidates`, then `variations` of the best candidates; a witness is shrunk by the steps of
+    `smaller`. `contains` must accept all these pairs.
     """
 
     kind: ClassVar[str]  # the class's name in files, if it is written by its fields

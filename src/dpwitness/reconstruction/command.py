@@ -172,7 +172,7 @@ def run_attack(
         `Asking`, which asks one question after another.
 
     Raises `BadInput` for unusable options and files, `OracleFailed` for a system that fails. However the attack ends,
-    --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
+    --ask FILE has its questions and answers; after a kill the file lacks the answers of the last seconds.
     """
     started = time.monotonic()
     if not options.own_system:

@@ -159,7 +159,7 @@ class Asking(Generic[Q]):
     Attributes
     ----------
     asked, missing
-        The number of questions so far, those that the transcript answers included, and how many have no answer.
+        The number of questions so far, including questions that the transcript answers, and how many have no answer.
     stopped
         The reason why no more answers come; None while answers come.
     progress
@@ -171,7 +171,7 @@ class Asking(Generic[Q]):
         The system; None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers
         of a batch.
     limits
-        The limits on all questions, those of the transcript included; but answers in the transcript are always used.
+        The limits on all questions, also questions of the transcript; but answers in the transcript are always used.
     transcript
         The transcript that gets all questions and answers; None: they are not kept.
     save

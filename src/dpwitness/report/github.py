@@ -23,6 +23,7 @@ PROPERTY_ESCAPES: Final = (*MESSAGE_ESCAPES, (":", "%3A"), (",", "%2C"))
 MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
 #: REPORT_FORMAT is the name of the format of a session's report.
 REPORT_FORMAT: Final = "dpwitness-report/1"
+#: TABLE_HEAD has the names of the columns of the table.
 TABLE_HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 

@@ -43,6 +43,7 @@ TEXT_CHARACTERS: Final = 1_500
 NAME_CHARACTERS: Final = 160
 #: OUTCOMES has the outcomes of results in the order in which the title counts them.
 OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
+#: END_REASONS has the texts of the reasons that end confirm runs.
 END_REASONS: Final = {
     "refuted": "the claim was refuted",
     "runs": "all runs that were asked for were made",

@@ -304,7 +304,7 @@ class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha.
 
     `history`: a text on each version of the mechanism, if the evidence is the runs of several sessions; empty if it is
-    the runs of one check. With a history, the counts are those of the last session, as a note says.
+    the runs of one check. With a history, the counts come from the last session, as a note says.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (*CheckResult.json_keys, "history")
@@ -434,7 +434,7 @@ class NotRefuted(CheckResult):
     def detectable_order(self) -> float | None:
         """The Rényi order beyond which most of the divergence lies in events rarer than `detectable_delta`.
 
-        The divergence is that of Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
+        The divergence belongs to Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
         """
         return self.claim.largest_order(self.detectable_delta)
 

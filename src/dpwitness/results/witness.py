@@ -29,6 +29,7 @@ from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Se
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
+#: WITNESS_FORMAT is the format of witness files.
 WITNESS_FORMAT: Final = "dpwitness-witness/2"
 #: DATABASE_FORMAT is the format of the pytest plugin's files, which hold a witness and its test.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
@@ -112,13 +113,13 @@ class DescribedEvent:
 class Witness(CheckedFields):
     """A violation of a claim, with the data for a proof on fresh runs.
 
-    `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
-    runs; `estimate`: the search's estimate of the event's probabilities, on which the bet was based; `relation`: the
-    relation under which the pair is adjacent (None: unknown, as for a third-party relation without JSON); `data`: the
-    input of the pair that the user gave (None: no input). If outcomes have keys, `layout` has the entries that the
-    event uses; `texts` has the texts that the event's numbers encode. `by_position`: the mechanism was compiled, or the
-    file is older than layouts. `explanation`: the line of code that may leak; None if it is not clear. `outcome`,
-    `errors`, `python`: the check's options, as on a command line; a replay also uses `errors`.
+    `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are the counts of the
+    confirm runs; `estimate`: the search's estimate of the event's probabilities, on which the bet was based;
+    `relation`: the relation under which the pair is adjacent (None: unknown, as for a third-party relation without
+    JSON); `data`: the input of the pair that the user gave (None: no input). If outcomes have keys, `layout` has the
+    entries that the event uses; `texts` has the texts that the event's numbers encode. `by_position`: the mechanism was
+    compiled, or the file is older than layouts. `explanation`: the line of code that may leak; None if it is not clear.
+    `outcome`, `errors`, `python`: the check's options, as on a command line; a replay also uses `errors`.
     """
 
     format: ClassVar[str] = WITNESS_FORMAT

@@ -29,7 +29,7 @@ UNFINISHED_RUN_COST: Final = 2.0**20
 def entries(data: object, depth: int = ENTRY_LEVELS) -> int:
     """The number of entries of an input: numbers, cells of a table, fields of all records, characters; at least 1.
 
-    Every record of a list counts as its first one, so that long lists need not be read.
+    Every record of a list counts as its first record, so that long lists need not be read.
     """
     size = getattr(data, "size", None)  # arrays, DataFrames, Series
     if isinstance(size, int):
@@ -53,7 +53,7 @@ class Costs:
     """The costs of paired runs of the pairs of one search.
 
     `affordable`: the number of paired confirm runs of the first pair that fit in the time. `timing`: whether pairs are
-    timed; else all cost the same.
+    timed; else all pairs cost the same.
     """
 
     runner: Runner

@@ -215,7 +215,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """The cells of the outcomes of a sample: one for each of the most extreme likelihood ratios, others in groups."""
+    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of others."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)

@@ -231,6 +231,7 @@ class Portfolio:
         return int(np.argmax(self.stakes.log_shares))
 
 
+#: The portfolio without events, which bets nothing.
 EMPTY_PORTFOLIO: Final = Portfolio(
     events=(),
     swapped=np.zeros(0, np.bool_),
@@ -329,16 +330,17 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: The runs of an epoch are 1/16 of the pair's runs so far: on average half an epoch is made in vain.
+#: The part of a pair's runs so far, 1 in 16, that the next epoch makes: on average half an epoch is made in vain.
 EPOCH_PART: Final = 16
 #: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
-#: The charge of a run is at most 1/4 of the growth of the best pair: else no slowly growing pair would be kept.
+#: The part of the growth of the best pair, 1 in 4, that the charge of a run is at most: a larger charge would drop all
+#: slowly growing pairs.
 CHARGE_PART: Final = 4
 #: The least seconds of a paired run for which a pair is charged by time: the timing of short runs must not decide.
 CHARGED_SECONDS: Final = 0.1
-#: The least ratio of the seconds of a paired run to those of the fastest pair for which a pair is charged by time; the
-#: classes of input sizes in `search.costs` cover smaller ratios.
+#: The least ratio of the seconds of a paired run to the seconds of the fastest pair for which a pair is charged by
+#: time; the classes of input sizes in `search.costs` cover smaller ratios.
 CHARGED_RATIO: Final = 8.0
 #: The least number of runs of a pair from which learners propose events.
 LEARNING_RUNS: Final = 32

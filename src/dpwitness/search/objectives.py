@@ -60,7 +60,8 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: PROOF_PART: 1/20 of the search runs prove the stop value, and 1/20 of the planned confirm runs the sufficient value.
+#: The part of the search runs, 1 in 20, that prove the stop value, and of the planned confirm runs that prove the
+#: sufficient value.
 PROOF_PART: Final = 20
 #: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8

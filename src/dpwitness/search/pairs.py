@@ -1,9 +1,9 @@
 """The search of a pair and an event on it, by runs that are no evidence.
 
-`best_candidate` compares the candidates of attacks with those of successive halving over the relation's pairs: few runs
-of all pairs, twice the runs of the better half, and so on, then likewise with variations of the best (Karnin, Koren &
-Somekh 2013, ICML). The events of the remaining pairs, and all ranges of their statistics, are compared on runs that did
-not choose them. `search.epochs` is the search where runs are not nearly free.
+`best_candidate` compares the candidates of attacks with the candidates of successive halving over the relation's pairs:
+few runs of all pairs, twice the runs of the better half, and so on, then also with variations of the best pair (Karnin,
+Koren & Somekh 2013, ICML). The events of the remaining pairs, and all ranges of their statistics, are compared on runs
+that did not choose them. `search.epochs` is the search where runs are not nearly free.
 """
 
 import math
@@ -66,9 +66,9 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 PAIR_NUMBERS: Final = 1 << 22
 #: The number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_BLOCK_RUNS: Final = 1 << 17
-#: One in LEADING_PART search runs is for the pairs of the largest measured sensitivities, before all other pairs.
+#: The part of the search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all other pairs.
 LEADING_PART: Final = 8
-#: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
+#: The number of pairs whose events are compared; a bound compares twice as many pairs, as it has more runs.
 PROMISING_PAIRS: Final = 4
 #: The number of unusual pairs that join the search of the usual pairs after the screening.
 UNUSUAL_PAIRS: Final = 2
@@ -259,7 +259,7 @@ class Search:
         ]
 
     def _share(self, pair: Pair, share: int) -> int:
-        """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete per second."""
+        """The number of paired runs of a pair in a round, smaller for costly runs, so that pairs compete per second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
         return max(int(share / min(max(cost, 1.0), MOST_COST)), min(share, 8))
 
@@ -448,7 +448,7 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
 CONTRASTED_ENTRIES: Final = 64
 #: Shares of the runs of both sides at which the contrast cuts an entry.
 CONTRAST_SHARES: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
-#: The number of repeated values of an entry, the most frequent ones, that the contrast looks at.
+#: The number of most frequent repeated values of an entry that the contrast looks at.
 CONTRASTED_VALUES: Final = 16
 
 

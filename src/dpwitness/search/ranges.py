@@ -132,10 +132,10 @@ def scan(
 ) -> Scan:
     """Count the ranges of a column below and above every cut, and from single values to the next value.
 
-    `both`: the column of D and that of D′. The cuts are all values if few differ, else the values at `shares` of the
-    runs of each input; the single values are all values, else the frequent ones among the cuts. `paired`: the values
-    of D and of D′ in the same runs, NaN for no value, shape (2, runs). A range without the value +inf ends at the
-    largest finite number, since the end +inf means no end.
+    `both`: the column of D and the column of D′. The cuts are all values if few differ, else the values at `shares` of
+    the runs of each input; the single values are all values, else the frequent values among the cuts. `paired`: the
+    values of D and of D′ in the same runs, NaN for no value, shape (2, runs). A range without the value +inf ends at
+    the largest finite number, since the end +inf means no end.
     """
     present = [column for column in both if len(column.values)]
     values = _few_values(present)

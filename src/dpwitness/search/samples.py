@@ -1,4 +1,4 @@
-"""Samples of search runs: events are learned from one half of the runs and compared on the other.
+"""Samples of search runs: events are learned from one half of the runs and compared on the other half.
 
 Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; others as rows.
 """

@@ -103,7 +103,7 @@ def _is_known(module: pytypes.ModuleType) -> bool:
 def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> Iterator[tuple[Path, Any]]:
     """The values of the paths that a function's code reads, sorted by path; `UNBOUND_MARK` for a missing attribute.
 
-    A path is followed through modules, through those of `KNOWN_PACKAGES` only with `into_known`.
+    A path is followed through modules, through modules of `KNOWN_PACKAGES` only with `into_known`.
     """
     known = variables(function)
     for path in sorted(set(names(function.__code__))):

@@ -48,9 +48,9 @@ def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Cl
     """Propose the event "the answer for the fullest cell is too large for D′", which has one person fewer in this cell.
 
     The mechanism takes counts and returns noisy counts, the cells' own first; the search finds better events, such as
-    events of sums. If its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
-    proposed as well. The parameter `perturbation`, or 0, is the bound of the noise. D is the data, or 100 people in
-    each of 7 cells, above any usual suppression. Data other than counts have no candidate.
+    events of sums. If its parameters equal the parameters of `dpwitness.algorithms.table_builder`, the averaging
+    attack's event is proposed as well. The parameter `perturbation`, or 0, is the bound of the noise. D is the data, or
+    100 people in each of 7 cells, above any usual suppression. Data other than counts have no candidate.
     """
     if {"suppression", "base", "partitions"} <= parameters.keys():
         yield from whole_count(parameters, data, claim, runs)

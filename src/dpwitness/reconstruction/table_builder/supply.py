@@ -43,8 +43,8 @@ class Plan:
     """The values to count and the numbers of questions of an attack.
 
     `fitted`: whether counts come from the least squares of all single answers if their standard errors are smaller than
-    those of the sums of partitions, and no answer contradicts the assumptions; two sets are counted by another
-    attribute, too, for comparison. False: counts come from sums alone, as in Algorithm 4.
+    the standard errors of the sums of partitions, and no answer contradicts the assumptions; two sets are counted by
+    another attribute, too, for comparison. False: counts come from sums alone, as in Algorithm 4.
     """
 
     targets: tuple[int, ...] | None = None  # positions of the values to count; None: all values

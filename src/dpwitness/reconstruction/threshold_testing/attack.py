@@ -243,7 +243,7 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     """The number of each cell's part for the noisy totals, shape (cells,).
 
     Part 0 holds the known cells. Other cells that the answers do not tell apart form one part: of more people, with
-    less noise a cell. Where many cells have wide limits, the parts are those of Algorithm 3.
+    less noise a cell. Where many cells have wide limits, Algorithm 3 gives the parts.
     """
     known, wide = found.known, found.high - found.low > 1
     columns = [found.low, found.high, np.rint(4 * found.likeliest).astype(np.int64)]

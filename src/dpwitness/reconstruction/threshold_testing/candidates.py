@@ -1,6 +1,6 @@
 """Candidates against private threshold testing, and the family's entry point.
 
-The candidates are those of Theorem 4.7 of Chen & Machanavajjhala (2015), copies of two queries around the threshold
+The candidates come from Theorem 4.7 of Chen & Machanavajjhala (2015): copies of two queries around the threshold
 that change places on D′; and without query noise, the event that Algorithm 3 gives a cell its true count.
 """
 
@@ -27,7 +27,7 @@ def promising_copies(
     """The numbers t of copies with the most expected evidence and with the best lower bound from `runs` paired runs.
 
     The result has one or two numbers, at most `MOST_TRIED_COPIES`, in ascending order; without query noise one copy
-    suffices. ε₁, ε₂, threshold and base are those of `mirrored_probabilities`, in units of the sensitivity.
+    suffices. ε₁, ε₂, threshold and base, in units of the sensitivity: see `mirrored_probabilities`.
     """
     if epsilon2 == np.inf:
         return [1]

@@ -215,8 +215,8 @@ def _runs_at(column: SortedColumn, values: Floats) -> Integers:
 def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
     """The interval that stands out most, for either input and for each length, counted in runs of that input.
 
-    Intervals of one length hold about equally many runs of the input, so the best one by any objective holds the fewest
-    runs of the other input.
+    Intervals of one length hold about equally many runs of the input, so the best interval by any objective holds the
+    fewest runs of the other input.
     """
     step = min(max(runs >> 9, END_STEP), LARGEST_END_STEP)
     events: list[Interval] = []

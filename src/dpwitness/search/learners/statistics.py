@@ -167,15 +167,15 @@ def _separation(columns: Floats, times: Integers) -> Floats:
     return np.asarray(distance.max(axis=1, initial=0.0))
 
 
-#: The number of columns, the most promising ones, whose pairs are tried.
+#: The number of most promising columns whose pairs are tried.
 PAIRED_COLUMNS: Final = 24
 #: The number of pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
 #: The largest number of columns whose pairs are all tried.
 COLUMNS_WITH_ALL_PAIRS: Final = 5
-#: The number of columns whose digits are tried, the most promising ones.
+#: The number of most promising columns whose digits are tried.
 DIGIT_COLUMNS: Final = 4
-#: The number of values, the most frequent ones, that are counted and located.
+#: The number of most frequent values that are counted and located.
 COUNTED_VALUES: Final = 3
 #: The least share of a counted value among all entries.
 COUNTED_SHARE: Final = 1 / 64
@@ -191,7 +191,7 @@ WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
 SPACING_STEPS: Final = 6
 #: The number of blocks of the smallest steps.
 SPACING_BLOCKS: Final = 5
-#: The number of spacings, the largest ones, that are moduli.
+#: The number of largest spacings that are moduli.
 SPACINGS: Final = 4
 #: The largest distance of a step from a multiple of a spacing, as a share of the spacing.
 MULTIPLE_TOLERANCE: Final = 0.01
