@@ -332,16 +332,16 @@ class Search:
             if one.certain:
                 return
 
-    def more(self, one: SearchedPair, n: int) -> Sample:
+    def more(self, searched: SearchedPair, n: int) -> Sample:
         """A sample of a pair: its runs so far, or, where outcomes repeat and need little memory, n fresh runs."""
-        rows = one.seen.sample
-        if self.late or not rows.repeats or n <= one.seen.runs:
+        rows = searched.seen.sample
+        if self.late or not rows.repeats or n <= searched.seen.runs:
             return rows
         parts = 2 * -(-n // (2 * COUNTED_BLOCK_RUNS))
         each = -(-n // parts)
-        draw = partial(self.runner.sample, one.pair, each, Role.SEARCH, one.index)
+        draw = partial(self.runner.sample, searched.pair, each, Role.SEARCH, searched.index)
         try:
-            table = counted((draw(one.turns + turn) for turn in range(parts)), rows.width, n)
+            table = counted((draw(searched.turns + turn) for turn in range(parts)), rows.width, n)
         except MechanismTimeout:
             return rows
         self.spent += parts * each
