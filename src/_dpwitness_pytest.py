@@ -45,10 +45,10 @@ OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
     "runs": "maximum number of paired confirm runs of one assertion (default: of the profile)",
     "max-time": "time limit in seconds for the check of an assertion (default: of the profile); replaying a saved "
-    "witness, or shrinking a new one, may take as long again",
+    "witness, or shrinking a new witness, may take as long again",
     "detectable-ratio": "a pass ends once it would have caught this multiple of the claim; 1: it makes all runs "
     "(default: of the profile)",
-    "seed": "seed of the session (default: a new one, shown in the header)",
+    "seed": "seed of the session (default: a new seed, shown in the header)",
     "profile": "limits, and what a pass must detect: dev (1e6 runs, 10 s, 1.1 × the claim), ci (4e6 runs, 60 s, "
     "1.05 ×; chosen when CI is set) or nightly (1e8 runs, 600 s, 1.01 ×)",
     "bits": "a leak in the last bits of floating-point outcomes: report it (default), strict: a violation, or off",
@@ -73,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--dp-{name}", dest=key, default=None, metavar=name.rpartition("-")[2].upper(), help=text)
         parser.addini(key, f"{text}; as --dp-{name}", default="")
     parser.addini(
-        "dp_family_size", "number of dp tests that share the session's alpha (default: those collected)", default=""
+        "dp_family_size", "number of dp tests that share the session's alpha (default: the collected tests)", default=""
     )
     parser.addini("dp_database", "folder of saved witnesses (default: .dpwitness); none: save no witness", default=None)
     parser.addini("dp_suppress", "health checks to turn off", type="args", default=[])

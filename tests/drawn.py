@@ -23,7 +23,7 @@ from dpwitness import (
 )
 from dpwitness.events import (
     FEATURES,
-    LARGEST,
+    LARGEST_FLOAT,
     Box,
     Feature,
     FeatureEvent,
@@ -129,7 +129,7 @@ def rows_of(entries):
 
 
 rows = rows_of([0.0, 1.0, -1.5, 2.0, np.nan])
-real_rows = rows_of([0.0, 1.0, -1.5, LARGEST, -LARGEST, np.inf, -np.inf, np.nan])
+real_rows = rows_of([0.0, 1.0, -1.5, LARGEST_FLOAT, -LARGEST_FLOAT, np.inf, -np.inf, np.nan])
 coordinates = st.integers(0, 3)
 ends = st.lists(st.floats(-3, 3), min_size=2, max_size=2, unique=True).map(sorted)
 intervals = st.one_of(
@@ -138,7 +138,7 @@ intervals = st.one_of(
     st.builds(lambda c, x: Interval(coordinate=c, high=x), coordinates, st.floats(-3, 3)),
     st.builds(lambda c: Interval(coordinate=c), coordinates),
     st.builds(lambda c: Interval(coordinate=c, low=np.inf), coordinates),
-    st.builds(lambda c: Interval(coordinate=c, high=-LARGEST), coordinates),
+    st.builds(lambda c: Interval(coordinate=c, high=-LARGEST_FLOAT), coordinates),
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m dpwitness`."""
+"""The command line, started by `python -m dpwitness`."""
 
 import sys
 

@@ -21,12 +21,12 @@ from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
 #: The memory address in the default text of an object, which changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
-#: Levels of nested containers of an input at most: readers recurse, and the stack may hold fewer calls than the user's
-#: `sys.setrecursionlimit` allows.
+#: The largest number of levels of nested containers of an input: readers recurse, and the stack may hold fewer calls
+#: than the user's `sys.setrecursionlimit` allows.
 DEEPEST_LEVEL: Final = 100
 #: The most frequent types of values that are not containers.
 PLAIN_TYPES: Final = frozenset({float, int, bool, str, bytes, type(None)})
-#: Seconds of each unit of time in a text.
+#: The seconds of each unit of time, by its text.
 TIME_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -208,7 +208,7 @@ def in_memory(name: str, value: int, needed: int, error: type[BadInput] = Invali
 
 @cache
 def memory() -> int:
-    """Bytes of memory that this process may have: the machine's, or its container's limit if that is less."""
+    """The memory of this process in bytes: the machine's memory, or the container's limit if the limit is smaller."""
     found = [1 << 62]
     with suppress(ImportError, AttributeError, OSError, ValueError):  # the system does not tell
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

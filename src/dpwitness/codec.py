@@ -48,9 +48,9 @@ Schema = dict[str, Any]
 Definitions = dict[str, Schema]
 
 #: The value of a property whose key is not written.
-OMITTED: Final[Any] = object()
+OMITTED_VALUE: Final[Any] = object()
 #: The default of a key that every file must have.
-_REQUIRED: Final = object()
+_NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class Key:
     codec: AnyCodec
     argument: str | None = None  # the parameter of `from_keys` or the constructor; None: the key is not read back
     constant: str | None = None
-    default: Any = _REQUIRED  # the value for a file without the key
+    default: Any = _NO_DEFAULT  # the value for a file without the key
     mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
 
 
@@ -262,7 +262,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
         elif hint is None or get_origin(hint) is ClassVar:
             keys.append(key(codec=_literal((value,)), constant=value))
             continue
-        default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
+        default, mode = _default(own[attribute]) if attribute in own else (_NO_DEFAULT, None)
         if name in asked and asked[name].default is not inspect.Parameter.empty:
             default = asked[name].default
         derived = isinstance(value, property) and name not in asked
@@ -275,7 +275,7 @@ def _default(one: "Field[Any]") -> tuple[object, str | None]:
     """The value of a field for a file without its key, and the mode in its metadata."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):
-        return _REQUIRED, mode
+        return _NO_DEFAULT, mode
     return (one.default if one.default_factory is MISSING else one.default_factory()), mode
 
 
@@ -287,7 +287,7 @@ def write_fields(value: object) -> dict[str, object]:
         part = key.get(value)
         if key.mode == "flat":
             written |= key.codec.write(part)
-        elif part is not OMITTED and not (key.mode == "sparse" and part == key.default):
+        elif part is not OMITTED_VALUE and not (key.mode == "sparse" and part == key.default):
             written[key.name] = key.codec.write(part)
     return written
 
@@ -303,7 +303,7 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
             part = key.codec.read(name, given)
         elif key.name in given:
             part = key.codec.read(key.name, given[key.name])
-        elif key.default is _REQUIRED:
+        elif key.default is _NO_DEFAULT:
             raise KeyError(key.name)
         else:
             part = key.default
@@ -317,10 +317,10 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
     """No imported module registers the kind of an event, a relation or a claim in a file."""
 
     @classmethod
-    def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
-        """The error for an unknown `kind`; `what`: event, relation or claim; `known`: the registered kinds."""
+    def of(cls, noun: str, kind: str, known: Iterable[str]) -> "UnknownKind":
+        """The error for an unknown `kind`; `noun`: event, relation or claim; `known`: the registered kinds."""
         return cls(
-            f"{what} kind {brief(kind)} is unknown: import the module that registers it by register_{what} (on the "
+            f"{noun} kind {brief(kind)} is unknown: import the module that registers it by register_{noun} (on the "
             f"command line --import MODULE); known are {', '.join(known)}"
         )
 
@@ -387,7 +387,7 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
             "description": about,
             "type": "object",
             "properties": {key.name: key.codec.schema(definitions) for key in keys},
-            "required": [key.name for key in read if key.default is _REQUIRED],
+            "required": [key.name for key in read if key.default is _NO_DEFAULT],
             **({"allOf": flat} if flat else {}),
         }
     return {"$ref": f"#/$defs/{name}"}

@@ -34,8 +34,8 @@ def pattern_probability(
 ) -> float:
     """The probability that a threshold mechanism's first answers are `answers` (1 for ⊤, 0 for ⊥).
 
-    `queries`: true answers, shape (k,) with k ≥ len(answers), of which the first len(answers) count. The scales are
-    those of the Laplace noise; `query_scale` may be 0. Relative error at most 10⁻⁸. Raises `ValueError`.
+    `queries`: true answers, shape (k,) with k ≥ len(answers), of which the first len(answers) count. The scales belong
+    to the Laplace noise; `query_scale` may be 0. Relative error at most 10⁻⁸. Raises `ValueError`.
     """
     top = np.asarray(answers, np.float64)
     values = np.asarray(queries, np.float64)[: len(top)]

@@ -23,6 +23,7 @@ import numpy as np
 from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData
 
+#: The prefix of the names of files while they are written.
 TEMPORARY_PREFIX: Final = ".dpwitness-"
 #: The largest number of bytes of a file: a device such as /dev/zero has no end.
 MOST_FILE_BYTES = 1 << 28

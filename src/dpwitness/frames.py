@@ -79,7 +79,7 @@ class Frames(ABC):
         return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
 
     def columns(self, data: Frame) -> dict[Any, list[Value]]:
-        """The values of each column, by name. Missing values are None, but those of pandas stay as they are.
+        """The values of each column, by name. Missing values are None, but missing values of pandas stay as they are.
 
         Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
         """
@@ -471,7 +471,7 @@ def _next_labels(labels: Any, n: int) -> list[Value] | None:
 
 
 class PolarsFrames(Frames):
-    """DataFrames of Polars."""
+    """The DataFrames of Polars."""
 
     form = "polars"
     library = "polars"
@@ -719,9 +719,13 @@ def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[byte
     return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
 
 
+#: The frames of pandas.
 PANDAS: Final = PandasFrames()
+#: The frames of Polars.
 POLARS: Final = PolarsFrames()
+#: The lazy frames of Polars.
 LAZY_POLARS: Final = LazyPolarsFrames()
+#: The tables of Arrow.
 ARROW: Final = ArrowFrames()
 #: The frames of all libraries.
 FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)

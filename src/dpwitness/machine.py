@@ -134,7 +134,7 @@ class Stopwatch:
             self._running += 1
 
     def stop(self) -> None:
-        """End an activity."""
+        """End an activity that the stopwatch measures."""
         with self._lock:
             self._running -= 1
             if self._running == 0:

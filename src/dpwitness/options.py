@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpwitness.runs import Progress
 
 #: The default of an option that must be given.
-REQUIRED: Final = inspect.Parameter.empty
+NO_DEFAULT: Final = inspect.Parameter.empty
 #: The default probability of a false alarm, small enough for daily tests.
 ALPHA: Final = 1e-6
 #: The default number of paired confirm runs of a check.
@@ -34,7 +34,7 @@ MAX_TIME: Final = 60.0
 SHRINK_TIME: Final = 10.0
 #: The largest number of workers: more threads than a machine has cores only cost memory.
 MOST_WORKERS: Final = 1024
-#: The largest `detectable_ratio`: a pass that would not have caught twice the claim says nothing.
+#: The largest `detectable_ratio`: a pass that would not have detected twice the claim says nothing.
 MOST_RATIO: Final = 2.0
 #: The health checks of a test, which `suppress` leaves out by name.
 HEALTH_CHECKS: Final = (
@@ -184,7 +184,7 @@ class MechanismOptions(TypedDict, total=False):
 
 
 class ClaimOptions(TypedDict, total=False):
-    """The parameters of the claim, and those of the mechanism."""
+    """The parameters of the claim and of the mechanism."""
 
     claim: Annotated[
         "Claim | Accountant | float | str | None",
@@ -307,7 +307,7 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
     epsilon: Required[
         Annotated[
             float | Sequence[float],
-            Option("the mechanism's ε in nats; several give one line each", default=REQUIRED, metavar="E"),
+            Option("the mechanism's ε in nats; several give one line each", default=NO_DEFAULT, metavar="E"),
         ]
     ]
     claims: Required[
@@ -316,7 +316,7 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
             Option(
                 "values of the test ε, both ends included",
                 "In Python a list.",
-                default=REQUIRED,
+                default=NO_DEFAULT,
                 metavar="FROM:TO:STEP",
             ),
         ]
@@ -421,7 +421,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             "claim": {"text": f"the claim (default: the witness's): {CLAIM_FORMS}"},
             "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
-            "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
+            "parameters": {"text": "parameters of the mechanism, which replace the witness's parameters by name"},
             "neighbours": {
                 "text": "the relation of the claim, which must contain the pair (default: the witness's)",
                 "more": _RELATION_EXAMPLES,
@@ -451,7 +451,7 @@ def options_of(function: str) -> dict[str, Option]:
     """The options of a public function by name; options that must be given come first."""
     kinds, own = FUNCTIONS[function]
     options = {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
-    return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
+    return dict(sorted(options.items(), key=lambda item: item[1].default is not NO_DEFAULT))
 
 
 def option_in(kind: object) -> Option:

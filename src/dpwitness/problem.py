@@ -162,7 +162,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A user's statement of what is tested: the options of `check` except those of the effort. Nothing has run yet."""
+    """A user's statement of what is tested: the options of `check` except the effort's options. Nothing has run yet."""
 
     mechanism: Callable[..., Any] | Mechanism | str | None = None
     make: Callable[[], Any] | None = None
@@ -413,7 +413,7 @@ def _deadline(began: float, max_time: float) -> Deadline:
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
-    """The given relation, else the target's or the object's own, else `otherwise`. Raises `InvalidNeighbours`."""
+    """The given relation, else the target's or the object's relation, else `otherwise`. Raises `InvalidNeighbours`."""
     if given is not None:
         return as_relation(given)
     own = target_of(function)
@@ -488,7 +488,7 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
 
 
 def _centre(mechanism: Mechanism) -> float:
-    """The finite value of the parameter with which a mechanism compares, by its name; 0.0 without such a parameter."""
+    """The finite value of the parameter `threshold`, `theta` or `T` of a mechanism; 0.0 without these parameters."""
     values = mechanism.signature.parameters
     given = (value for name in ("threshold", "theta", "T") if isinstance(value := values.get(name), int | float))
     return next((float(value) for value in given if abs(value) <= sys.float_info.max), 0.0)

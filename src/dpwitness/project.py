@@ -97,7 +97,7 @@ def known() -> dict[str, Option]:
 
 
 def nearest(folder: Path) -> Path | None:
-    """The pyproject.toml in a folder, or in the nearest folder above with such a file; None without one."""
+    """The pyproject.toml in a folder, or in the nearest folder above that has the file; None if no folder has it."""
     return next((path for above in (folder, *folder.parents) if (path := above / "pyproject.toml").is_file()), None)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import (
-    LARGEST,
+    LARGEST_FLOAT,
     Box,
     Interval,
     OutcomeSet,
@@ -45,11 +45,11 @@ def test_intervals_are_half_open_and_absent_entries_lie_outside(interval, outcom
     assert interval.contains(outcomes).tolist() == [inside(row) for row in outcomes]
 
 
-@pytest.mark.parametrize(("end", "interval"), [(np.inf, {"low": np.inf}), (-np.inf, {"high": -LARGEST})])
+@pytest.mark.parametrize(("end", "interval"), [(np.inf, {"low": np.inf}), (-np.inf, {"high": -LARGEST_FLOAT})])
 def test_an_interval_may_be_one_infinity(end, interval):
     """[inf, inf) was refused as empty, so that a mechanism which returns infinities could not be tested."""
     event = Interval(coordinate=0, **interval)
-    column = np.array([[-np.inf], [-LARGEST], [0.0], [LARGEST], [np.inf], [np.nan]])
+    column = np.array([[-np.inf], [-LARGEST_FLOAT], [0.0], [LARGEST_FLOAT], [np.inf], [np.nan]])
     assert event.contains(column).tolist() == (column[:, 0] == end).tolist()
     assert event.describe("answer") == f"first answer {'−' if end < 0 else ''}∞"
 

@@ -220,7 +220,7 @@ def test_a_pass_names_the_rate_of_its_event_and_what_it_would_have_caught_by_a_r
     caught = detectable_at_rate(rare, 1_000_000, passed.claim, alpha=passed.alpha)
     said = " ".join(str(passed).split())
     assert f"this event (rate {hits / 1e6:.3g} on D) would have caught {passed.caught} with" in said
-    assert f"a rarer one (rate {rare:g}) ε ≥ {text.at_most(caught)}; in as many runs" in said
+    assert f"a rarer event (rate {rare:g}) ε ≥ {text.at_most(caught)}; in as many runs" in said
     assert all(len(line) <= 80 for line in str(passed).splitlines()[1:])
 
 

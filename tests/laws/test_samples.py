@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST
+from dpwitness.events import LARGEST_FLOAT
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.samples import OutcomeCounter, RowSample
@@ -53,11 +53,11 @@ def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, number
 def test_the_largest_number_gives_the_input_away_without_a_warning():
     """`numpy.nan_to_num` returns it for infinity."""
     rng = np.random.default_rng(5)
-    x, y = (np.where(rng.random(4_000) < share, LARGEST, rng.normal(size=4_000))[:, None] for share in (0.3, 0.1))
+    x, y = (np.where(rng.random(4_000) < share, LARGEST_FLOAT, rng.normal(size=4_000))[:, None] for share in (0.3, 0.1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = learn_events(np.hstack([x, x]), np.hstack([y, y]), GrowthAt(claim=ApproxDP(0.5)))[0]
-    assert found.event.contains(np.array([[LARGEST, LARGEST], [3.0, 3.0]])).tolist() == [True, False]
+    assert found.event.contains(np.array([[LARGEST_FLOAT, LARGEST_FLOAT], [3.0, 3.0]])).tolist() == [True, False]
 
 
 def test_outcomes_are_numbered_by_first_appearance_until_there_are_too_many():

@@ -123,7 +123,7 @@ def test_nothing_stays_in_the_users_own_database(tmp_path):
     with sqlite3.connect(path) as other:
         assert other.execute("SELECT count(*) FROM people").fetchone() == (0,)
         other.execute("INSERT INTO people VALUES (1, 2)")
-    with pytest.raises(MechanismError, match=r'table "people" holds 1 rows: give an empty one'):
+    with pytest.raises(MechanismError, match=r'table "people" holds 1 rows: give an empty table'):
         dpw.sql(lambda: connected(path), "SELECT count(*) FROM people", table="people")(PEOPLE)
     assert connection.execute("SELECT * FROM people").fetchall() == [(1, 2)]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, ScoreThreshold, statistic_of
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, NONE, exception_code, nested, symbol, text_code
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED_SEQUENCE, NONE, exception_code, nested, symbol, text_code
 from dpwitness.events.event import date_text, number_text
 from dpwitness.events.features import Feature
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -92,7 +92,7 @@ def test_lengths_of_lists_are_said_by_their_numbers(lengths, low, more):
     assert event.describe() == f"first value a list of at least {low + 1} and at most {low + more} values"
     assert event.contains(rows).tolist() == [low < length <= low + more for length in lengths]
     assert interval(high=nested(low)).describe() == f"first value a list of at least {low + 1} values, or no number"
-    assert NESTED < LEAST_NUMBER
+    assert NESTED_SEQUENCE < LEAST_NUMBER
 
 
 @pytest.mark.parametrize(

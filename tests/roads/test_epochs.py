@@ -189,7 +189,7 @@ def counted(rng, data, broken):
 @pytest.mark.campaign
 @pytest.mark.parametrize("broken", [True, False])
 def test_a_leak_at_large_counts_alone_is_found_by_a_whole_check(broken, monkeypatch):
-    monkeypatch.setattr(epochs_module, "EXPENSIVE", 0.0)
+    monkeypatch.setattr(epochs_module, "EXPENSIVE_RUN_SECONDS", 0.0)
     settings = {"claim": 1.0, "neighbours": dpw.queries(1), "parameters": {"broken": broken}, "outcome": released}
     verdicts = [dpw.check(counted, seed=seed, runs=20_000, workers=1, **settings) for seed in range(2)]
     assert [verdict.refuted for verdict in verdicts] == [broken] * 2

@@ -18,7 +18,7 @@ from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
-    NOTHING,
+    EMPTY_PORTFOLIO,
     PairWealth,
     next_pair,
 )
@@ -122,7 +122,7 @@ def test_a_factor_is_what_bets_and_money_kept_come_to():
         bet = float(best_bet(stakes.p[k], stakes.q[k], claim.half_plane(), stakes.both[k]))
         pays = [a - math.exp(0.5) * b - 0.01 for a, b in ((1, 0), (1, 1), (0, 1), (0, 0))]
         expected += share * math.prod((1 + bet * pay) ** n for pay, n in zip(pays, seen, strict=True))
-    epoch, nothing = epoch_of(stakes, *counts), epoch_of(NOTHING.stakes)
+    epoch, nothing = epoch_of(stakes, *counts), epoch_of(EMPTY_PORTFOLIO.stakes)
     assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
 
 

@@ -16,7 +16,7 @@ from dpwitness.health import before_search, findings
 from dpwitness.options import AnyMechanism, BoundOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
-from dpwitness.results.verdict import ABORTED_ENDS, Course
+from dpwitness.results.verdict import ABORT_REASONS, Course
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
@@ -42,7 +42,10 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
 
 
 def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool) -> Bound:
-    """Search, then confirm with all runs. `of_family`: whether the bound is of the parameter of a given claim."""
+    """The lower bound of a candidate that a search finds, from all confirm runs.
+
+    `of_family`: whether the bound is of the parameter of a given claim.
+    """
     notes = before_search.make_required_checks(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
     runner = replace(runner, tried=Tried())
@@ -73,7 +76,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     done = done.examine(against=lower > 0, largest=True)
     outputs = None
     try:
-        if done.ended not in ABORTED_ENDS:
+        if done.ended not in ABORT_REASONS:
             outputs = drawn_outputs(problem, runner, candidate)
     except KeyboardInterrupt:  # the bound is kept
         done = replace(done, ended="interrupted")

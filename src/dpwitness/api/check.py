@@ -15,7 +15,7 @@ from functools import partial
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.epochs import LEFT_BY_BITS, SEARCH_PART, check_in_epochs, enough_search, in_epochs
+from dpwitness.api.epochs import SEARCH_PART, SHARE_AFTER_BITS_TEST, check_in_epochs, enough_search, in_epochs
 from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
@@ -31,11 +31,11 @@ from dpwitness.neighbours import Pair, Relation, adjacent, alternatives, propose
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.kept import KeptEvidence
-from dpwitness.results.verdict import ABORTED_ENDS, Verdict, Violation
+from dpwitness.results.verdict import ABORT_REASONS, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import affordable_runs
-from dpwitness.search.objectives import PROVED_IN, GrowthAt, value_of
+from dpwitness.search.objectives import PROOF_PART, GrowthAt, value_of
 from dpwitness.search.pairs import best_candidate, search_budget, usual_runs
 
 
@@ -111,7 +111,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             text = on_one_line(error)
             verdicts[-1] = with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
-        if verdicts[-1].ended in ABORTED_ENDS:
+        if verdicts[-1].ended in ABORT_REASONS:
             left = [str(other)[:200] for other in relations[len(verdicts) :]]
             verdicts[-1] = with_notes(verdicts[-1], f"not checked: {'; '.join(left)}") if left else verdicts[-1]
             break
@@ -136,7 +136,7 @@ def _own_delta(problem: Problem) -> tuple[str, ...]:
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
-    """The relations, one for each adjacency, that have a pair; and the relations left out.
+    """The relations that have a pair, a relation for each adjacency; and the relations left out.
 
     A relation is left out if the user's attack proposes no pair of it, unless no relation would remain.
     """
@@ -166,12 +166,12 @@ def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The main verdict, with the others; `ended` as in an interrupted verdict, if any was interrupted."""
+    """The main verdict, with the other verdicts; `ended` comes from an interrupted verdict, if there is one."""
     chosen = max(
         verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
     )
     others = tuple(verdict for verdict in verdicts if verdict is not chosen)
-    ended = next((verdict.ended for verdict in verdicts if verdict.ended in ABORTED_ENDS), chosen.ended)
+    ended = next((verdict.ended for verdict in verdicts if verdict.ended in ABORT_REASONS), chosen.ended)
     return replace(chosen, others=others, ended=ended)
 
 
@@ -186,14 +186,14 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         enough = enough_search(claim, effort)
         usual, planned = min(usual, enough), min(planned, SEARCH_PART * enough)
     budget = search_budget(problem, runner, effort.search_runs, usual)
-    # An event of the stop value is proved in 1/`PROVED_IN` of the search runs; no evidence grows faster than that of an
-    # event that always holds on D and never on D′.
+    # An event of the stop value is proved in 1/`PROOF_PART` of the search runs; no evidence grows faster than the
+    # evidence of an event that always holds on D and never on D′.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
         claim=claim,
         planned=effort.runs,
         log_threshold=log_threshold,
-        stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
+        stop_value=min(PROOF_PART * log_threshold / budget, fastest / 2),
     )
     if effort.search_runs is not None:  # the comparison of candidates stays within the search runs that the user gives
         planned = budget
@@ -208,11 +208,11 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         return leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), most)
 
     clear = _promises_most(candidate, objective, budget)
-    found = None if clear else leak(runner.searching(LEFT_BY_BITS))
+    found = None if clear else leak(runner.searching(SHARE_AFTER_BITS_TEST))
     verdict = unless_proved(
         lambda: confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), found, effort
     )
-    if clear and not verdict.refuted and verdict.ended not in ABORTED_ENDS:  # the search overestimated the candidate
+    if clear and not verdict.refuted and verdict.ended not in ABORT_REASONS:  # the search overestimated the candidate
         try:
             found = leak(runner)
         except KeyboardInterrupt:  # the verdict is kept

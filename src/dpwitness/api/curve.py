@@ -37,7 +37,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, CurveTest, PValueCurve
-from dpwitness.results.verdict import EARLY_ENDS
+from dpwitness.results.verdict import EARLY_END_REASONS
 from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import compare
 from dpwitness.search.learners import RatedEvent, learn
@@ -47,11 +47,12 @@ from dpwitness.values import shown
 
 #: The default number of confirm runs of a curve if the mechanism's ε is at least 1, and for other families of claims.
 CURVE_RUNS: Final = 1_500_000
-#: The number of standard errors between the sides of a test that the runs are planned for; a p-value of 10⁻⁶ takes 4.8.
-PLANNED_ERRORS: Final = 7.5
-#: log(1/α) of the tests that pairs and events are chosen for.
+#: The number of standard errors between the sides of a test for which runs are planned; a p-value of 10⁻⁶ takes 4.8
+#: standard errors.
+PLANNED_STANDARD_ERRORS: Final = 7.5
+#: The logarithm of 1/α of the tests for which pairs and events are chosen.
 LOG_THRESHOLD: Final = math.log(1e6)
-#: The p-value below which the runs are tested for dependence, as it accuses the mechanism.
+#: The p-value below which the runs are tested for dependence, as a smaller p-value accuses the mechanism.
 SUSPICIOUS_P_VALUE: Final = 0.01
 
 
@@ -105,7 +106,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
-            said = (f"no line for ε = {epsilon:g}: {str(error) or EARLY_ENDS[line_ended]}",)
+            said = (f"no line for ε = {epsilon:g}: {str(error) or EARLY_END_REASONS[line_ended]}",)
         notes += said
         ended = ended if line_ended == "runs" else line_ended
         if line_ended not in ("runs", "time"):  # each line has a time limit of its own
@@ -292,7 +293,7 @@ def most_runs(epsilon: float) -> int:
 
 
 def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
-    """Confirm runs of a curve that put 80 % of ε, or of a smaller ε shown, `PLANNED_ERRORS` standard errors away.
+    """Confirm runs of a curve after which 80 % of ε, or of a smaller shown ε, is `PLANNED_STANDARD_ERRORS` away.
 
     The D side is thinned by e^ε, as in the test. `runs`: the runs of the estimate, which is lowered by one standard
     error.
@@ -303,4 +304,4 @@ def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float)
         return CURVE_RUNS
     thinned = p * math.exp(-0.8 * (epsilon if apparent > 0.8 * epsilon else apparent))
     power = (thinned - q - 1 / runs) / math.sqrt(thinned + q + 1 / runs) - 1 / math.sqrt(runs)
-    return int(min(max((PLANNED_ERRORS / max(power, 1e-9)) ** 2, CURVE_RUNS), most_runs(epsilon)))
+    return int(min(max((PLANNED_STANDARD_ERRORS / max(power, 1e-9)) ** 2, CURVE_RUNS), most_runs(epsilon)))

@@ -46,7 +46,7 @@ from dpwitness.search.pairs import (
 from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurable
 
 #: Seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
-EXPENSIVE: Final = 50e-6
+EXPENSIVE_RUN_SECONDS: Final = 50e-6
 #: The largest number of pairs of a check in epochs.
 MOST_PAIRS: Final = 32
 #: The largest number of pairs of a slow mechanism.
@@ -60,35 +60,35 @@ VERY_SLOW_SECONDS: Final = 0.5
 LEADING_RUNS: Final = 96
 #: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
 LEADING_EPOCHS: Final = 3
-#: An epoch has at least 1/2 of a shard, 8 to 131 ms of runs, since learning from them takes 20 ms.
+#: The part of a shard, 1 in 2, that an epoch has at least: 8 to 131 ms of runs, since learning from them takes 20 ms.
 EPOCH_PART_OF_SHARD: Final = 2
 #: The least number of epochs into which the runs that the user gives are divided.
 LEAST_EPOCHS: Final = 256
 #: The number of places of the wealth kept for variations of the best pair.
-VARIATIONS: Final = 4
+VARIATION_PLACES: Final = 4
 #: The least number of runs of every pair before variations of the best pair are added.
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
-#: Unusual pairs get 1/8 of the affordable runs if the other pairs have won nothing.
+#: The part of the runs that fit in the time, 1 in 8, for unusual pairs if the other pairs have won nothing.
 UNUSUAL_PART: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
-LEFT_BY_UNUSUAL: Final = 0.42
+SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
 #: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WON_NATS: Final = 1.0
-#: The search gets 1/4 of the runs that show the detectable parameter which the user asks for.
+#: The part, 1 in 4, of the runs that show the detectable parameter asked for; the search gets this part.
 SEARCH_PART: Final = 4
 #: The least number of runs, all of one outcome, that show a constant mechanism: 300 miss an outcome of 1 % at 5 %.
 CONSTANT_RUNS: Final = 1_000
 #: The share of the time that is left after the test of last bits, which takes a few per cent.
-LEFT_BY_BITS: Final = 0.36
+SHARE_AFTER_BITS_TEST: Final = 0.36
 
 
 def in_epochs(cost: Cost, effort: Effort) -> bool:
     """Whether a check bets from the first run on: the user asks for no search runs, or runs are expensive."""
     if effort.search_runs is not None:
         return effort.search_runs == 0
-    return not cost.cheap_in_bulk and cost.seconds_per_run > EXPENSIVE
+    return not cost.cheap_in_bulk and cost.seconds_per_run > EXPENSIVE_RUN_SECONDS
 
 
 def enough_search(claim: Claim, effort: Effort) -> int:
@@ -168,7 +168,7 @@ def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str
         for k, pair in enumerate(pairs)
     ]
     kept = UNUSUAL_PLACES if searched and next(problem.unusual(), None) is not None else 0
-    places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
+    places = len(pairs) + (VARIATION_PLACES if len(pairs) > 1 else 0) + kept
     later = courses[leading:] if leading else []
     courses = courses[: len(courses) - len(later)]
     return Epochs(problem, runner, effort, notes, costs, courses, places, kept, later, numbered=len(pairs))
@@ -263,7 +263,7 @@ class Epochs:
                 return
             if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
                 self.varied = True
-                self._add(self.problem.variations(self.best.pair), min(VARIATIONS, self._free - self.kept))
+                self._add(self.problem.variations(self.best.pair), min(VARIATION_PLACES, self._free - self.kept))
 
     @property
     def _least_of_epoch(self) -> int:
@@ -301,13 +301,13 @@ class Epochs:
             self.numbered += 1
 
     def bet_on_unusual(self) -> None:
-        """If nothing was won, bet on the unusual pairs that look best in a few runs, which are no evidence."""
+        """Bet on the unusual pairs that look best in a few runs, which are no evidence, if betting has won nothing."""
         if not self.kept or self._log_wealth() > WON_NATS:
             return
         self._join()
         most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART
         objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
-        runner = self.runner.searching(LEFT_BY_UNUSUAL)
+        runner = self.runner.searching(SHARE_AFTER_UNUSUAL_PAIRS)
         known = (course.pair for course in self.courses)
         pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
         state = Search(runner=runner, objective=objective, budget=most)
@@ -317,7 +317,7 @@ class Epochs:
         before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)
         self.runner.tried.pairs -= len(self.courses) - before  # `_verdict` counts all pairs that are bet on
-        self.bet(self.runs + most, LEFT_BY_UNUSUAL)
+        self.bet(self.runs + most, SHARE_AFTER_UNUSUAL_PAIRS)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Leave out a pair that cannot be run and had no bet: its place keeps its wealth.
@@ -331,9 +331,9 @@ class Epochs:
         self.courses = [other for other in self.courses if other is not course]
 
     def leak_of_bits(self) -> Violation | None:
-        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without one."""
+        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without a violation."""
         seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_RUNS)
-        runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
+        runner, cost = self.runner.searching(SHARE_AFTER_BITS_TEST), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
     def bet_all_on(self, candidate: Candidate) -> Verdict:

@@ -35,7 +35,7 @@ from dpwitness.evidence import bet_on, growth_rate, log_e_value, lower_bound
 from dpwitness.machine import Deadline
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort, Problem
-from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORT_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
 
@@ -47,7 +47,7 @@ CHEAP_RUNS: Final = 1 << 15
 RUNS_SHARE: Final = 0.05
 #: The least number of runs of a pair whose last bits are tested.
 LEAST_RUNS: Final = 64
-#: The level at which plain Python must show the leak of compiled code; the few runs for it are no evidence.
+#: The level at which plain Python must show the leak of compiled code, in few runs, which are no evidence.
 PYTHON_LEVEL: Final = 1e-3
 #: The share of the time in which compiled code is compared with Python.
 PYTHON_SHARE: Final = 0.01
@@ -74,7 +74,7 @@ def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Row
 def leak_of_bits(
     problem: Problem, runner: Runner, effort: Effort, outcomes: Iterable[tuple[Pair, Rows, Rows]], planned: float
 ) -> Violation | None:
-    """The violation by last bits, proved on fresh runs at the level of bits; None without one.
+    """The violation by last bits, proved on fresh runs at the level of bits; None without a violation.
 
     `outcomes` as in `best_bits`; `planned`: the runs of the check, a small part of which prove the leak.
     """
@@ -117,7 +117,7 @@ def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdi
     if effort.bits != "strict":
         return replace(verdict, floating_point=leak)
     passed = f"without these bits the claim is not refuted: the check would have caught {verdict.caught}"
-    ended = verdict.ended if verdict.ended in ABORTED_ENDS else leak.ended
+    ended = verdict.ended if verdict.ended in ABORT_REASONS else leak.ended
     return replace(leak, notes=(*verdict.notes, *leak.notes, passed), seconds=verdict.seconds, ended=ended)
 
 
@@ -215,7 +215,7 @@ MOST_RUNS: Final = 256
 MOST_PAIRS: Final = 12
 #: The largest number of columns of an outcome that are tested.
 MOST_COLUMNS: Final = 64
-#: The number of columns whose every cut is tried: those in which the bits differ most.
+#: The number of columns whose every cut is tried: the columns in which the bits differ most.
 CUT_COLUMNS: Final = 4
 #: Bits by which a grid of rounding is finer than typical outcomes; learners test a coarser grid, as it is no rounding.
 SIGNIFICANT_BITS: Final = 20
@@ -223,10 +223,10 @@ SIGNIFICANT_BITS: Final = 20
 MANTISSA_BITS: Final = 53
 #: The largest share of the runs of either side in which an entry may lie on a coarser grid.
 COARSE_SHARE: Final = 0.25
-#: The least nats against the claim that an event shows in the runs that chose it: chance may give less.
+#: The least nats against the claim that an event shows in the runs that chose it: chance may give a few nats.
 LEAST_NATS: Final = 12.0
 #: The nats against the claim at which no further pair is tested.
-ENOUGH_NATS: Final = 40.0
+STOP_NATS: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,13 +246,13 @@ def is_rounded(rows: Rows) -> bool:
 def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
     """The event on last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
 
-    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `ENOUGH_NATS` ends the search. The
+    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `STOP_NATS` ends the search. The
     candidate's estimate comes from the same runs.
     """
     best: FoundBits | None = None
     for pair, x, y in outcomes:
         best = max(filter(None, (best, *_of_pair(pair, x, y, claim))), key=lambda one: one.nats, default=None)
-        if best is not None and best.nats >= ENOUGH_NATS:
+        if best is not None and best.nats >= STOP_NATS:
             break
     return best.candidate if best is not None and best.nats >= LEAST_NATS else None
 

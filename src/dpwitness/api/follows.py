@@ -34,7 +34,8 @@ PROBABILITY_ERROR: Final = 2.0**-36
 BATCH_GROWTH: Final = 1.25
 #: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
 SIMULATED_SAMPLES: Final = 200
-#: REFUTED_SAMPLES is the number of refuted samples that shows a power of .95, which reaches it with probability .03.
+#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of .95: at that power the probability of so
+#: many refuted samples is .03.
 REFUTED_SAMPLES: Final = 196
 #: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
@@ -44,7 +45,7 @@ MOST_INTEGERS: Final = 1 << 17
 class Partition:
     """Cells, each a union of symbols, with the counts of the draws so far.
 
-    A symbol is a number from 0 on that stands for a draw: that of an interval between two edges, or a remainder.
+    A symbol is a number from 0 on that encodes a draw: the number of an interval between two edges, or a remainder.
     """
 
     cells: Integers  # the cell of each symbol

@@ -31,7 +31,7 @@ from dpwitness.mechanisms.resolve import Requirements, apply_requirements
 from dpwitness.neighbours import adjacent, alternatives
 from dpwitness.problem import Effort, Problem
 from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
-from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORT_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Runner, seed_after
 from dpwitness.search.objectives import GrowthAt, value_of
@@ -69,7 +69,7 @@ def check_after_kept(
         if found is not None:
             return with_notes(found, *notes), notes
     verdict = check(problem, runner, effort)
-    if isinstance(verdict, NotRefuted) and verdict.ended not in ABORTED_ENDS:
+    if isinstance(verdict, NotRefuted) and verdict.ended not in ABORT_REASONS:
         try:
             kept = _continued(problem, effort, kept, neighbours, verdict.witness)
             write_json(path, kept.to_json())
@@ -110,7 +110,7 @@ def _session(
         bet, own = wealth(counts), bet_on(counts, claim, candidate.estimate)
         after, verdict = kept if over else kept.after(version, runner.seed, counts), None
         refuted, alone = (one.log_e_value(claim) >= math.log(1 / effort.level) for one in (bet, own))
-        if refuted or done.ended in ABORTED_ENDS:
+        if refuted or done.ended in ABORT_REASONS:
             evidence = Evidence(
                 candidate=candidate,
                 confirmation=done,

@@ -42,8 +42,8 @@ Totals = tuple[Counts, ...]
 
 #: Errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
 VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
-#: The end of a note on health checks that were interrupted.
-BEFORE_HEALTH_CHECKS: Final = "before its runs were tested for independence"
+#: The text, at the end of a note, that a result came before its runs were tested for independence.
+UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
 #: The largest number of points of the course of the evidence.
 MOST_POINTS: Final = 64
 
@@ -134,13 +134,13 @@ class Confirmation:
             notes += questions()
         except KeyboardInterrupt:
             ended = "interrupted"
-            notes += (f"interrupted {BEFORE_HEALTH_CHECKS}",)
+            notes += (f"interrupted {UNTESTED_RUNS_TEXT}",)
         except (Exception, RunsEnded):
             raise
         except BaseException as error:
             if not proved:
                 raise
-            notes += (f"ended by {on_one_line(error)} {BEFORE_HEALTH_CHECKS}",)
+            notes += (f"ended by {on_one_line(error)} {UNTESTED_RUNS_TEXT}",)
         return replace(self, ended=ended, notes=(*notes, *self.runner.notes))
 
 

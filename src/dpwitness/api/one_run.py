@@ -15,13 +15,13 @@ from dpwitness.errors import InvalidClaim, InvalidData
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
 
-#: ALPHA is the default probability of a false alarm, that of the papers: a smaller one would need more canaries.
+#: ALPHA is the default probability of a false alarm, as in the papers: a smaller probability would need more canaries.
 ALPHA: Final = 0.05
 #: LEAST_GUESSES is the smallest number of guesses that is tried by default: 8 right of 8 have p = 0.004 at ε = 0.
 LEAST_GUESSES: Final = 8
 #: COIN_TEST_LEVEL is the probability that scores of fair coins are refused for their numbers of canaries in and out.
 COIN_TEST_LEVEL: Final = 1e-6
-#: HALVINGS is the number of halvings from the largest number of guesses that is tried to the smallest, 1/64 of it.
+#: HALVINGS is the number of halvings from the largest tried number of guesses to the smallest, 1/64 of the largest.
 HALVINGS: Final = 6
 
 
@@ -119,7 +119,7 @@ def _require_fair_coins(number_in: int, canaries: int) -> None:
     if 2 * bdtr(min(number_in, canaries - number_in), canaries, 0.5) < COIN_TEST_LEVEL:
         raise InvalidData(
             f"{number_in:,} of {canaries:,} canaries were in: put each in by its own fair coin, and give the scores of "
-            "those left out too"
+            "the canaries left out too"
         )
 
 

@@ -21,7 +21,7 @@ from dpwitness.runs import Role, Runner
 
 #: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
-#: The largest number of values that a figure shows, the most frequent ones; more numbers are drawn as a histogram.
+#: The largest number of most frequent values that a figure shows; more numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
 LEFT_OUT_SHARE: Final = 0.005
@@ -29,10 +29,10 @@ LEFT_OUT_SHARE: Final = 0.005
 FIGURE_RUNS: Final = 1_000
 #: The largest number of entries in the outcomes of a figure, both sides together: 16 MiB.
 FIGURE_NUMBERS: Final = 1 << 21
-#: Seconds that the runs of a figure may always take.
-SECONDS: Final = 0.05
+#: The seconds that the runs of a figure may take in every check, even a short one.
+FIGURE_SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
-SECONDS_SHARE: Final = 0.03
+FIGURE_SECONDS_SHARE: Final = 0.03
 #: The least number of paired runs of a figure.
 LEAST_RUNS: Final = 50
 
@@ -40,7 +40,7 @@ LEAST_RUNS: Final = 50
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
     """The figure of further runs; None where they would take more than a few per cent of the time."""
     n = min(FIGURE_RUNS, FIGURE_NUMBERS // (2 * max(problem.mechanism.width, 1)))
-    seconds = max(SECONDS, SECONDS_SHARE * runner.seconds)
+    seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
     if 2 * n * problem.mechanism.cost.seconds_per_run > seconds or not _of_one_value(candidate.event):
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
@@ -125,7 +125,7 @@ def _edges(statistic: Statistic, values: Floats) -> Floats | None:
 
 
 def _most_frequent(values: Floats) -> tuple[Integers, Integers]:
-    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in none.
+    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in no bin.
 
     If `values` has the shape (n,), absent values are in no bin; outcomes, shape (n, width), may have absent entries.
     """

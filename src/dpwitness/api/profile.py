@@ -44,7 +44,7 @@ CUT_SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
 #: The largest number of statistics whose half-lines are counted.
 MOST_STATISTICS: Final = 4
 #: The places of the cells (1,0), (1,1), (0,1), (0,0) with D and D′ exchanged.
-EXCHANGED: Final = (2, 1, 0, 3)
+EXCHANGED_CELLS: Final = (2, 1, 0, 3)
 
 
 def counted_events(
@@ -72,7 +72,7 @@ def counted_events(
     except MechanismTimeout:
         shares = [cell_probabilities(one.estimate.p, one.estimate.q, one.estimate.both) for one in learned]
         swapped = np.array([[one.swapped] for one in learned])
-        cells = np.where(swapped, np.array(shares)[:, EXCHANGED], shares)
+        cells = np.where(swapped, np.array(shares)[:, EXCHANGED_CELLS], shares)
         return [one.event for one in learned], cells, max(sample.test_runs, 1)
     nested = [one.four_cells(tally) for one, tally in zip(cuts.values(), tallies, strict=False)]
     alone = [[one.four] for one in tallies[len(cuts) :]]
@@ -162,7 +162,7 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 def _covering(
     events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
 ) -> tuple[list[Event], tuple[PlannedLine, ...]]:
-    """Few events, so that one is nearly the best at every ε, and their parts in the band.
+    """Few events, of which one event is nearly the best at every ε, and their parts in the band.
 
     `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """
@@ -177,7 +177,7 @@ def _covering(
         slopes = (np.full(len(cells), slope) for slope in np.exp(epsilons).tolist())
         return np.stack([expected_differences(expected, slope, threshold) for slope in slopes], axis=-1)
 
-    cells = np.concatenate([cells, cells[:, EXCHANGED]])  # of both directions
+    cells = np.concatenate([cells, cells[:, EXCHANGED_CELLS]])  # of both directions
     means, errors = differences(cells, epsilons)
     best = (means - errors).argmax(axis=0)
     showing = int(np.logical_and.accumulate((means - errors).max(axis=0) > 0).sum())

@@ -219,7 +219,10 @@ def _made(witness: Witness, seed: int | None) -> bool:
 
 
 def _as_witness(given: AnyWitness) -> Witness:
-    """The witness of a result, a file or a JSON value. Raises `InvalidWitness` without one, and as `Witness.load`."""
+    """The witness of a result, a file or a JSON value. Raises `InvalidWitness` if the result has no witness.
+
+    A file raises the errors of `Witness.load`.
+    """
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
@@ -252,7 +255,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
-    """A note where a witness was found with `outcome=` and replayed without: a file must not choose what code runs."""
+    """A note if a witness was found with `outcome=` and replayed without: a file must not choose the code that runs."""
     if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
         return ()
     return (
@@ -322,9 +325,9 @@ STEPS: Final = 20
 #: The share of the confirm runs in which a smaller witness is expected to refute.
 REFUTING_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the inputs ends.
-INPUTS_UNTIL: Final = 0.5
+INPUTS_TIME_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the event ends; the rest is for the confirm runs.
-EVENT_UNTIL: Final = 0.75
+EVENT_TIME_SHARE: Final = 0.75
 
 
 @dataclass(slots=True)
@@ -360,7 +363,7 @@ def smallest(
 
     The candidate is None where no smaller candidate was found in time. Where the problem has data, the inputs stay and
     only the event gets simpler. The candidate is expected to refute within `REFUTING_SHARE` of the confirm runs, whose
-    seed differs from that of the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
+    seed differs from the witness's seed. Raises `MechanismError` where the mechanism fails on its own inputs.
     """
     started = time.monotonic()
     runs = _runs_of_a_step(problem.mechanism.cost, effort.max_time)
@@ -368,10 +371,10 @@ def smallest(
         return None, 0
     log_threshold = math.log(1 / effort.alpha)
     objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
-    until = replace(runner, deadline=Deadline(started + INPUTS_UNTIL * effort.max_time))
+    until = replace(runner, deadline=Deadline(started + INPUTS_TIME_SHARE * effort.max_time))
     shrinker = _Shrinker(until, objective, log_threshold / (REFUTING_SHARE * effort.runs), runs)
     small = _smallest_pair(shrinker, problem, pair)
-    shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_UNTIL * effort.max_time))
+    shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_TIME_SHARE * effort.max_time))
     try:
         chosen = _simplest(shrinker, small, event)
     except MechanismTimeout:  # the earlier witness stays

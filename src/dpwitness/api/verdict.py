@@ -38,15 +38,15 @@ from dpwitness.health import findings
 from dpwitness.health.explanation import explain
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.problem import Effort, Problem
-from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORT_REASONS, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
 #: The number of runs at which a pass is first tested for enough runs.
-FIRST_ASKED: Final = 64
-#: The same number for compiled and vectorised code, which makes these runs in a tenth of a second.
-FIRST_ASKED_IF_CHEAP: Final = 1 << 20
+FIRST_TEST_RUNS: Final = 64
+#: The number of runs of compiled or vectorised code, made in 0.1 s, at which a pass is first tested for enough runs.
+FIRST_TEST_RUNS_IF_CHEAP: Final = 1 << 20
 #: The factor by which the runs grow between two tests of whether a pass has enough runs.
-ASKING_GROWTH: Final = 1.1
+TEST_GROWTH: Final = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +110,14 @@ def until_settled(
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
     reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
-    ratio of `effort`. `wealth`: all bets, also those of earlier sessions, by the event's counts; None: a bet on the
+    ratio of `effort`. `wealth`: all bets, also the bets of earlier sessions, by the event's counts; None: a bet on the
     event after `earlier`.
     """
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
-    threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
+    threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_TEST_RUNS
     if problem.mechanism.cost.cheap_in_bulk:
-        asked_next = FIRST_ASKED_IF_CHEAP
+        asked_next = FIRST_TEST_RUNS_IF_CHEAP
     if ratio is None and (problem.mechanism.cost.cheap_in_bulk or not effort.limits_by_default):
         ratio = 1.0  # runs are nearly free, or the user has said how many to make
     if enough is None and ratio != 1:
@@ -134,7 +134,7 @@ def until_settled(
         if log_e >= threshold:
             why = "refuted"
         elif enough is not None and counts.runs >= asked_next:
-            asked_next = math.ceil(ASKING_GROWTH * counts.runs)
+            asked_next = math.ceil(TEST_GROWTH * counts.runs)
             why = enough(bet_on(counts, claim, estimate), claim, log_e)
         return why, ", ".join(filter(None, (shown(totals), f"log e-value {log_e:.1f} of {threshold:.1f}")))
 
@@ -157,7 +157,7 @@ def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tupl
             explanation = explain(done.runner, example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
-        if outputs is None and done.ended not in ABORTED_ENDS:
+        if outputs is None and done.ended not in ABORT_REASONS:
             outputs = drawn_outputs(problem, done.runner, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is kept
         done = replace(done, ended="interrupted")

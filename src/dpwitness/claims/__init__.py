@@ -32,8 +32,8 @@ __all__ = [
 
 
 ClaimClass = TypeVar("ClaimClass", bound=type)
-#: _FAMILY has the kinds of claims that files may name.
-_FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
+#: _REGISTRY has the kinds of claims that files may name.
+_REGISTRY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
 def register_claim(kind: ClaimClass) -> ClaimClass:
@@ -42,7 +42,7 @@ def register_claim(kind: ClaimClass) -> ClaimClass:
     A dataclass needs only a `kind`; other classes also need `to_json`, and `from_json` of the object without its kind.
     Raises `ValueError` for a class whose `kind` is not a text, or is the `kind` of another class.
     """
-    _FAMILY.register(kind)
+    _REGISTRY.register(kind)
     return kind
 
 
@@ -52,11 +52,11 @@ def claim_from_json(value: object) -> Claim:
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
     if not isinstance(kind, str):
-        raise InvalidClaim(f"claim={brief(value)} must be an object whose kind is one of {', '.join(_FAMILY.kinds)}")
-    if kind not in _FAMILY.kinds:
-        raise UnknownKind.of("claim", kind, _FAMILY.kinds)
+        raise InvalidClaim(f"claim={brief(value)} must be an object whose kind is one of {', '.join(_REGISTRY.kinds)}")
+    if kind not in _REGISTRY.kinds:
+        raise UnknownKind.of("claim", kind, _REGISTRY.kinds)
     try:
-        claim: Claim = _FAMILY.read(kind, "claim", {name: item for name, item in value.items() if name != "kind"})
+        claim: Claim = _REGISTRY.read(kind, "claim", {name: item for name, item in value.items() if name != "kind"})
     except KeyError as error:
         raise InvalidClaim(f"the claim lacks {error}") from error
     except ValueError as error:
@@ -64,7 +64,7 @@ def claim_from_json(value: object) -> Claim:
     return claim
 
 
-register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FAMILY.schema))
+register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _REGISTRY.schema))
 
 
 def is_claim(value: object) -> TypeGuard[Claim]:
@@ -75,7 +75,7 @@ def is_claim(value: object) -> TypeGuard[Claim]:
 def require_claim(claim: Claim) -> None:
     """Raise `InvalidClaim` if a claim lacks members of `Claim`, or a hash by its value, by which bets cache answers.
 
-    `dpwitness.testing.check_claim` tests what the members return.
+    `dpwitness.testing.check_claim` tests the values that the members return.
     """
     names = [name for name in (*vars(Claim), *Claim.__annotations__) if not name.startswith("_")]
     lacking = [name for name in names if not hasattr(type(claim), name) and not hasattr(claim, name)]

@@ -22,7 +22,7 @@ LARGEST_PARAMETER: Final = 700.0
 
 @dataclass(frozen=True, slots=True)
 class HalfPlane:
-    """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
+    """The pairs (p, q) with p ≤ slope·q + intercept, or a half-plane for each entry of two arrays."""
 
     slope: Any  # a number, or an array; slope + intercept is at least 1, as every claim allows p = q = 1
     intercept: Any = 0.0

@@ -48,12 +48,12 @@ class ApproxDP(JsonFields, Claim):
 
     @property
     def ratio(self) -> float:
-        """e^ε."""
+        """The slope e^ε of the half-plane p ≤ e^ε·q + δ."""
         return math.exp(self.epsilon)
 
     @property
     def parameter(self) -> float:
-        """ε in nats."""
+        """The claim's ε, in nats."""
         return self.epsilon
 
     def at(self, parameter: float) -> "ApproxDP":

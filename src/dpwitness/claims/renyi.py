@@ -120,7 +120,7 @@ class DivergenceClaim(Claim, Protocol):
         """The orders α ≥ 1 of the divergences to try against the claim."""
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """The largest D_order (nats) that `at(parameter)` allows, not falling in it; infinite without a bound."""
+        """The largest D_order (nats) that `at(parameter)` allows, not falling in the parameter; may be infinite."""
 
 
 def bounds_divergences(claim: Claim) -> TypeGuard[DivergenceClaim]:
@@ -203,7 +203,7 @@ class RenyiDP(CurvedClaim):
         return replace(self, epsilon=parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """D_α(p ‖ q)."""
+        """The divergence D_α(p ‖ q), in nats."""
         return divergence(self.alpha, p, q)
 
     @property
@@ -213,11 +213,11 @@ class RenyiDP(CurvedClaim):
         return (self.alpha, *(order for order in smaller if order < self.alpha))
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ε for orders up to α, infinite for larger orders."""
+        """The divergence ε (nats) that the claim allows for orders up to α; infinite for larger orders."""
         return parameter if order <= self.alpha else math.inf
 
     def contacts(self) -> Contacts:
-        """Points of D_α(p ‖ q) = ε; the hints are logarithms of log(p/q) and −log((1−p)/(1−q))."""
+        """Pairs (p, q) with D_α(p ‖ q) = ε; the hints are the logarithms of log(p/q) and −log((1−p)/(1−q))."""
         at = log_odds_below(self.epsilon)
         p, *hints = contacts_at(self.alpha, self.epsilon, at)
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array(hints))
@@ -290,7 +290,7 @@ class ZCDP(CurvedClaim):
 
     @property
     def parameter(self) -> float:
-        """ρ in nats."""
+        """The claim's ρ, in nats."""
         return self.rho
 
     def at(self, parameter: float) -> "ZCDP":
@@ -310,7 +310,7 @@ class ZCDP(CurvedClaim):
         return (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ρ·α, rounded upwards."""
+        """The divergence ρ·α (nats) that ρ allows at an order α, rounded upwards."""
         return math.nextafter(parameter * order, math.inf)
 
     def contacts(self) -> Contacts:

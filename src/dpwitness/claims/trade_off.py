@@ -37,7 +37,7 @@ class GaussianDP(CurvedClaim):
 
     @property
     def parameter(self) -> float:
-        """μ."""
+        """The claim's μ, in standard deviations."""
         return self.mu
 
     @property
@@ -57,7 +57,7 @@ class GaussianDP(CurvedClaim):
             return np.maximum(np.nan_to_num(ndtri(p) - ndtri(q), posinf=np.inf, neginf=0.0), 0.0)
 
     def largest(self, q: float) -> float:
-        """Φ(Φ⁻¹(q) + μ)."""
+        """The largest probability on D, Φ(Φ⁻¹(q) + μ), of an event of probability q on D′."""
         from scipy.special import ndtr, ndtri
 
         return float(ndtr(ndtri(q) + self.mu))
@@ -98,7 +98,7 @@ class GaussianDP(CurvedClaim):
         return f"{self.mu:g}-GDP"
 
 
-#: CURVE_ROUNDING is the largest error of f(a), such as a miss of convexity, that is taken for rounding.
+#: CURVE_ROUNDING is the largest error of f(a), such as a violation of convexity, that is taken for rounding.
 CURVE_ROUNDING: Final = 1e-9
 #: TEST_SIZES has the test sizes a at which a callable is evaluated, with log-odds 0.04 apart.
 TEST_SIZES: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
@@ -191,7 +191,7 @@ def _extend_to_ends(points: list[tuple[float, float]]) -> list[tuple[float, floa
 
 
 def _start_at_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points, those below `LEAST_SIZE` replaced by one point at 0 with their least value, which claims no more."""
+    """The points, with a point at 0, of the least value, for all points below `LEAST_SIZE`; they claim no more."""
     least = min(value for a, value in points if a < LEAST_SIZE)
     return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 

@@ -106,9 +106,11 @@ def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], h
     return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
+#: HELP is the option that shows the help.
 HELP: Final = text_option(("-h", "--help"), click.Context.get_help, "show this help and exit")
 #: HELP_SETTINGS has click's settings for help: at most 120 columns on a wider terminal.
 HELP_SETTINGS: Final = {"max_content_width": 120}
+#: TRACEBACK is the option that shows the traceback of an error.
 TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
 
 
@@ -230,7 +232,7 @@ class Group(_TitledHelp, click.Group):
         return [*self.commands]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command; the error for an unknown name suggests a near one."""
+        """Find a command; the error for an unknown name suggests a similar name."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             meant = near(name, known, most=1) or f"; there are {', '.join(known)}"

@@ -235,7 +235,9 @@ CHECKS: Final = [
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]
+#: VERSION is the option that shows the version.
 VERSION: Final = text_option(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
+#: TARGETS is the command `list`.
 TARGETS: Final = Command(
     "list",
     summary="list the bundled targets, their claims, their true ε",
@@ -243,6 +245,7 @@ TARGETS: Final = Command(
     parameters=[Option("--json", is_flag=True, help="print JSON")],
     examples=("list", "list --json"),
 )
+#: PAGE is the command `report`.
 PAGE: Final = Command(
     "report",
     summary="draw saved results as one HTML page",
@@ -263,6 +266,7 @@ PAGE: Final = Command(
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
 )
+#: COMPLETION is the command `completion`.
 COMPLETION: Final = Command(
     "completion",
     summary="print a script that completes commands and options in a shell",

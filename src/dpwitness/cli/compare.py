@@ -21,7 +21,9 @@ def run(arguments: SimpleNamespace) -> int:
     return hand_over(arguments, code, found.to_json, lambda: str(found))
 
 
+#: FILE_HELP is the help of each argument that names a file.
 FILE_HELP: Final = "a file of --save or --dp-report"
+#: COMMAND is the command `compare`.
 COMMAND: Final = Command(
     "compare",
     summary="show what changed between two saved results or two reports of pytest",

@@ -92,7 +92,7 @@ class Session:
             os._exit(128 + self.signal)
 
     def hold(self) -> None:
-        """From now on only remember signals: a result, or the last message, is being printed."""
+        """Remember signals without raising an error, while a result or the last message is printed."""
         self._held = True
 
     def explain(self, error: BaseException) -> int:
@@ -223,7 +223,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _fold(line: str, width: int) -> list[str]:
-    """Break a command between its words into lines that a shell reads as one."""
+    """Break a command between its words into lines that a shell reads as one command."""
     try:
         first, *words = map(shlex.quote, shlex.split(line.removeprefix(REPRODUCE_LABEL)))
     except ValueError:  # a word of the command has a line break

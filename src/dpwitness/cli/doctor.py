@@ -18,7 +18,7 @@ PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Print the diagnosis."""
+    """Print the diagnosis of this machine and environment; return the exit code."""
     from dpwitness.cli.output import check_places, hand_over
 
     check_places(arguments)
@@ -81,6 +81,7 @@ def text_of(found: dict[str, Any]) -> str:
     return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])
 
 
+#: COMMAND is the command `doctor`.
 COMMAND: Final = Command(
     "doctor",
     summary="show versions, cores, cache and compiler, and what makes checks slow",

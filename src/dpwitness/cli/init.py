@@ -74,9 +74,9 @@ def _names(function: ast.FunctionDef) -> list[str]:
 
 def _data_of(parameters: Sequence[str]) -> str:
     """The name of the parameter that is the input; empty without an input."""
-    from dpwitness.mechanisms.signature import DATA_FREE
+    from dpwitness.mechanisms.signature import RESERVED_NAMES
 
-    return next((name for name in parameters if name not in DATA_FREE), "")
+    return next((name for name in parameters if name not in RESERVED_NAMES), "")
 
 
 def _find_module(file: Path) -> tuple[Path, str]:
@@ -93,7 +93,7 @@ def _find_module(file: Path) -> tuple[Path, str]:
 
 def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     """The text of the test file."""
-    from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
+    from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, RESERVED_NAMES
 
     folder, module = _find_module(place)
     name, names, given = function.name, set(_names(function)), function.args
@@ -102,7 +102,7 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     positional = [*given.posonlyargs, *given.args]
     required = positional[: len(positional) - len(given.defaults)]
     required += [one for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
-    own = [one.arg for one in required if one.arg not in DATA_FREE | {data}]
+    own = [one.arg for one in required if one.arg not in RESERVED_NAMES | {data}]
     claim = "epsilon=1.0" if EPSILON_NAMES & names else "claim=1.0"
     lines = [f"{claim},  # the claimed ε"]
     lines += ["delta=1e-5,  # the claimed δ, which the function gets"] * bool(DELTA_NAMES & names)
@@ -132,6 +132,7 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     )
 
 
+#: COMMAND is the command `init`.
 COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",

@@ -126,7 +126,7 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 
 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
-    """The relation of the options, for `numbers_of_data` numbers in --data; None without one. Raises `BadInput`."""
+    """The relation of the options, for `numbers_of_data` numbers in --data; None without options. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
     if of_records is not None:

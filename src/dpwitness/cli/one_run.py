@@ -37,7 +37,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def _scores(path: str) -> tuple[Any, Any]:
-    """The scores of the canaries that were in, and of those that were left out. Raises `InvalidData`."""
+    """The scores of the canaries that were in, and of the canaries that were left out. Raises `InvalidData`."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
     from dpwitness.files import read_frame, shown
@@ -57,6 +57,7 @@ def _scores(path: str) -> tuple[Any, Any]:
     return scores.to_numpy()[was_in], scores.to_numpy()[~was_in]
 
 
+#: COMMAND is the command `one-run`.
 COMMAND: Final = Command(
     "one-run",
     summary="test the claim of one training run by scores of canaries",

@@ -1,4 +1,4 @@
-"""The options of commands: those of the public functions, which take the same values, and those of the command line."""
+"""The options of commands: the options of public functions, which take the same values, and further options."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from dpwitness.cli.command import (
 )
 from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.options import REQUIRED, options_of
+from dpwitness.options import NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
 #: Parameters has the arguments and options of a command.
@@ -75,14 +75,14 @@ def _option(name: str, option: Declared, **settings: Any) -> Option:
     """The command-line option for an option that `dpwitness.options` declares."""
     default = (
         ""
-        if option.default in (None, REQUIRED) or isinstance(option.default, bool)
+        if option.default in (None, NO_DEFAULT) or isinstance(option.default, bool)
         else f" (default {_as_written(option.default)})"
     )
     if name == "max_time":
         default = default.replace(")", "s)")
     return Option(
         f"--{name.replace('_', '-')}",
-        required=option.default is REQUIRED,
+        required=option.default is NO_DEFAULT,
         help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}"),
         **settings,
     )
@@ -109,8 +109,11 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
     ]
 
 
+#: PLOT is the option that draws the result.
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+#: DETAILS is the option that prints all lines of a verdict.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
+#: SARIF is the option that writes a violation as SARIF.
 SARIF: Final = Option(
     "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )

@@ -43,6 +43,7 @@ def run(arguments: SimpleNamespace) -> int:
     )
 
 
+#: COMMAND is the command `sweep`.
 COMMAND: Final = Command(
     "sweep",
     summary="check everything in a module that claims privacy",

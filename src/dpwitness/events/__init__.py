@@ -2,7 +2,7 @@
 
 from dpwitness.events.counting import cells_of, members_of
 from dpwitness.events.event import (
-    LARGEST,
+    LARGEST_FLOAT,
     Counted,
     Event,
     Noun,
@@ -25,7 +25,7 @@ from dpwitness.events.scores import Cells, ScoreThreshold
 
 __all__ = [
     "FEATURES",
-    "LARGEST",
+    "LARGEST_FLOAT",
     "Box",
     "Cells",
     "Counted",

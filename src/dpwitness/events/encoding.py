@@ -40,8 +40,8 @@ NEGATIVE_ZERO: Final = -FALSE
 NOT_A_NUMBER: Final = -1.75e308
 #: NONE is the entry of None, below every finite number that mechanisms return.
 NONE: Final = -1.70e308
-#: NESTED is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer sequences.
-NESTED: Final = -1.2e308
+#: NESTED_SEQUENCE is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer sequences.
+NESTED_SEQUENCE: Final = -1.2e308
 #: TEXT is the highest of the 2^48 codes of texts, all of them between `SYMBOL` and the entries of nested sequences.
 TEXT: Final = -1.51e308
 #: SYMBOL is the highest of the 2^48 codes of symbols, all of them between `EXCEPTION` and `TEXT`.
@@ -93,7 +93,7 @@ def entries(value: object) -> list[float]:
 
 def nested(length: int) -> float:
     """The entry that precedes the entries of a nested sequence of `length` < 2^30 values."""
-    return NESTED * (1.0 + length * 2.0**-32)
+    return NESTED_SEQUENCE * (1.0 + length * 2.0**-32)
 
 
 def _whole(value: int) -> list[float]:
@@ -147,7 +147,7 @@ def is_text(entries: Any) -> Any:
 
 def is_length(entry: float) -> bool:
     """Whether an entry encodes the length of a nested sequence."""
-    return TEXT < entry <= NESTED
+    return TEXT < entry <= NESTED_SEQUENCE
 
 
 def is_exception(entries: Any) -> Any:

@@ -29,7 +29,7 @@ from dpwitness.events.encoding import (
     FALSE,
     LEAST_NUMBER,
     NEGATIVE_ZERO,
-    NESTED,
+    NESTED_SEQUENCE,
     SYMBOL,
     TEXT,
     TEXTS,
@@ -135,8 +135,8 @@ def stack(parts: Sequence[Rows]) -> Rows:
 
 #: LONGEST_TEXT is the largest number of characters of an event's text: it must fit on a line of a verdict.
 LONGEST_TEXT: Final = 100
-#: LARGEST is the largest finite float.
-LARGEST: Final = float(np.finfo(np.float64).max)
+#: LARGEST_FLOAT is the largest finite float.
+LARGEST_FLOAT: Final = float(np.finfo(np.float64).max)
 #: MOST_COLUMNS bounds the column numbers that an event may name: an outcome has at most 10,000 entries.
 MOST_COLUMNS: Final = 1 << 14
 #: NO_NUMBER is the text for the None, NaN and text values of an entry that also holds numbers.
@@ -156,7 +156,7 @@ class Noun(str):
     0 and 1 are the answers ⊥ and ⊤. `mixed`: for each coordinate with entries that are not numbers, their text: "no
     number" (None, NaN, text), or "raises ValueError" if they are all exceptions. `single`: whether no outcome has more
     than one value. `dates`: the units of dates (see `date_text`) by coordinate. `parts`: for values of several entries,
-    such as dates, the coordinate of the first entry by the coordinates of the others.
+    such as dates, the coordinate of the first entry by the coordinates of the other entries.
     """
 
     __slots__ = ("dates", "flags", "mixed", "parts", "places", "single")
@@ -189,7 +189,7 @@ def as_noun(noun: str) -> Noun:
 
 
 def place_text(coordinate: int, noun: str) -> str:
-    """The name of an entry: "first answer", "answer 11", "output" for a single one, or its name in a `Noun`."""
+    """The name of an entry: "first answer", "answer 11", "output" for a single entry, or its name in a `Noun`."""
     noun = as_noun(noun)
     if coordinate in noun.places:
         return noun.places[coordinate]
@@ -216,9 +216,9 @@ def join_texts(texts: Sequence[str], *, more: bool = False) -> str:
 
 def number_text(value: float) -> str:
     """A number in four digits, or in all its digits if four would change it; a special value by its name."""
-    if value <= NESTED and value not in TEXTS and value != -math.inf:
+    if value <= NESTED_SEQUENCE and value not in TEXTS and value != -math.inf:
         if value > TEXT:
-            return f"list of {round((value / NESTED - 1) * 2**32)}"
+            return f"list of {round((value / NESTED_SEQUENCE - 1) * 2**32)}"
         return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
     if value in TEXTS:
         return TEXTS[value]
@@ -236,7 +236,7 @@ def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = Non
 
 
 def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> dict[int, str | None]:
-    """The texts of values that take several entries: by coordinate, the text at the first entry, None at the others.
+    """The texts of values that take several entries, by coordinate: the text at the first entry, None at later entries.
 
     The last entry of such a value is the code of the exact value.
     """
@@ -378,8 +378,8 @@ def outcomes_of(event: Event) -> Rows | None:
 
 EventClass = TypeVar("EventClass", bound=type[Event])
 
-#: _FAMILY has the kinds of events that files may name.
-_FAMILY: Final = Family()
+#: _REGISTRY has the kinds of events that files may name.
+_REGISTRY: Final = Family()
 
 
 def register_event(kind: EventClass) -> EventClass:
@@ -390,7 +390,7 @@ def register_event(kind: EventClass) -> EventClass:
     runs: another package's kind is known once its module is imported. Raises `ValueError` for a class whose `kind` is
     not a text, or is the `kind` of another class.
     """
-    _FAMILY.register(kind)
+    _REGISTRY.register(kind)
     return kind
 
 
@@ -401,10 +401,10 @@ def event_from_json(value: object) -> Event:
     gone = {"split": "a graded event", "trees": "a score of decision trees", "weighted": "an event of weighted runs"}
     if name in gone:
         raise UnknownKind(f"event kind {name!r}, {gone[name]}: dpwitness 0.2 reads the file, later versions do not")
-    if name not in _FAMILY.kinds:
-        raise UnknownKind.of("event", name, _FAMILY.kinds)
+    if name not in _REGISTRY.kinds:
+        raise UnknownKind.of("event", name, _REGISTRY.kinds)
     try:
-        event: Event = _FAMILY.read(name, "event", value)
+        event: Event = _REGISTRY.read(name, "event", value)
         whole("width", event.width, 0, MOST_COLUMNS)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
@@ -412,7 +412,7 @@ def event_from_json(value: object) -> Event:
     return event
 
 
-register(Event, Codec(write_object, lambda _, value: event_from_json(value), _FAMILY.schema))
+register(Event, Codec(write_object, lambda _, value: event_from_json(value), _REGISTRY.schema))
 
 
 def codes_in(event: Event) -> set[float]:

@@ -20,9 +20,9 @@ from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry
+from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED_SEQUENCE, TRUE, Entry
 from dpwitness.events.event import (
-    LARGEST,
+    LARGEST_FLOAT,
     LISTED_ITEMS,
     ORDINALS,
     Column,
@@ -61,8 +61,8 @@ class Kind:
 
 def numbers(entries: Rows) -> Floats:
     """The entries for arithmetic, in the same shape: flags become 1 and 0, entries of other values NaN."""
-    # Entries of other values are at most NESTED, as is −∞. Most columns hold numbers alone and need no copy.
-    codes = (entries <= NESTED) & (entries > -np.inf)
+    # Entries of other values are at most NESTED_SEQUENCE, as is −∞. Most columns hold numbers alone and need no copy.
+    codes = (entries <= NESTED_SEQUENCE) & (entries > -np.inf)
     if codes.any():
         entries = np.where(codes, np.nan, entries)
     flags = (entries == TRUE) | (np.abs(entries) == FALSE)
@@ -182,7 +182,7 @@ def _count(inside: Booleans) -> Floats:
 
 
 def _place(columns: NDArray[Any], wanted: Floats | float) -> Floats:
-    """The place, from 1, of each outcome's first entry that equals `wanted`, NaN without one; shape (n,)."""
+    """The place, from 1, of each outcome's first entry that equals `wanted`, else NaN; shape (n,)."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
         places[columns[place - 1] == wanted] = place
@@ -321,7 +321,7 @@ class Feature(JsonFields):
         right, what = {
             "": (math.isnan(self.number), "no number"),
             "value": (not math.isnan(self.number), "a value"),
-            "positive": (0 < self.number <= LARGEST, "a positive number"),
+            "positive": (0 < self.number <= LARGEST_FLOAT, "a positive number"),
             "power": (self.number in range(1, 53), "1 to 52 bits"),
             "place": (self.number in range(1, self.width + 1), f"a place from 1 to {self.width}"),
         }[kind.number]

@@ -12,9 +12,9 @@ from dpwitness.arrays import Booleans, Rows
 from dpwitness.checks import brief, items, kind
 from dpwitness.codec import or_infinite
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, is_code, is_exception, is_length
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED_SEQUENCE, is_code, is_exception, is_length
 from dpwitness.events.event import (
-    LARGEST,
+    LARGEST_FLOAT,
     LONGEST_TEXT,
     NO_NUMBER,
     Column,
@@ -40,7 +40,7 @@ class Interval(Event):
     """Outcomes whose entry `coordinate` (from 0) is present and lies in [low, high).
 
     `low` = −inf means no lower end and `high` = +inf no upper end: the infinity lies in the interval. So [+inf, +inf]
-    contains only +inf, and [−inf, −`LARGEST`) only −inf. Raises `InvalidParameter`.
+    contains only +inf, and [−inf, −`LARGEST_FLOAT`) only −inf. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "interval"
@@ -141,7 +141,7 @@ class Interval(Event):
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
-        if self.low == -np.inf and self.high == -LARGEST:
+        if self.low == -np.inf and self.high == -LARGEST_FLOAT:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
             return f"{place} no number, or −∞" if other in (None, NO_NUMBER) else f"{other}, or {place} −∞"
@@ -179,7 +179,7 @@ class Interval(Event):
 
 def _length(end: float) -> int:
     """The length of the longest list whose entry is at least `end`."""
-    return math.floor((end / NESTED - 1) * 2**32)
+    return math.floor((end / NESTED_SEQUENCE - 1) * 2**32)
 
 
 @register_event

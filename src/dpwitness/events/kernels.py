@@ -67,7 +67,7 @@ def fill_table(members: Rows, table: Integers) -> None:
 
 @kernel
 def places_in_set(rows: Rows, members: Rows, table: Integers, found: Integers) -> None:
-    """found[i]: the number of the member that equals row i, −1 without one; `table` is filled by `fill_table`."""
+    """Set found[i] to the number of the member that equals row i, else −1; `fill_table` fills `table`."""
     mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
         member = -1
@@ -92,7 +92,7 @@ def fill_cells(values: Floats, edges: Floats, absent: int, cells: Integers) -> N
 def additive_score(
     rows: Rows, coordinates: Integers, starts: Integers, edges: Floats, weights: Floats, scores: Floats
 ) -> None:
-    """scores[i]: the sum over the coordinates of the weight of the bin that holds row i's entry."""
+    """Set scores[i] to the sum over the coordinates of the weight of the bin that holds row i's entry."""
     scores[:] = 0.0
     for c in range(len(coordinates)):
         low, high = starts[c], starts[c + 1]

@@ -49,7 +49,7 @@ BET_GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
 LOG_SHARES: Final = np.log(np.append(np.full(len(BET_GRID), 0.5 / len(BET_GRID)), 0.5))
 #: PARAMETERS has the parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
-#: EXACT_HITS is the expected number of hits under D′ up to which the power uses their binomial law, not a normal one.
+#: EXACT_HITS is the expected number of hits under D′ up to which the power uses their binomial law, not a normal law.
 EXACT_HITS: Final = 100
 
 
@@ -374,7 +374,7 @@ class Bet:
 
     @property
     def alone(self) -> "list[tuple[Bet, float]]":
-        """For each part a bet of all wealth on it, and its share of the wealth."""
+        """Each part as a bet of all wealth on the part, and the part's share of the wealth."""
         return [(Bet(self.counts, (replace(part, weight=1.0),)), part.weight) for part in self.parts]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -421,8 +421,8 @@ def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
     """The logarithm of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
 
-    The best bet for `estimate`, which must be fixed before these runs, has half of the wealth, `BET_GRID` the rest.
-    Valid at any stopping time.
+    The best bet for `estimate`, which must be fixed before these runs, has half of the wealth, `BET_GRID` the other
+    half. Valid at any stopping time.
     """
     return bet_on(counts, claim, estimate).log_e_value(claim)
 

@@ -16,12 +16,12 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.portfolio import EProcess
 from dpwitness.roots import halved
 
-#: MOST_RUNS is a number of runs beyond any check, where searches for a number of runs end.
+#: MOST_RUNS is a number of runs beyond any check, at which searches for a number of runs end.
 MOST_RUNS: Final = 10**18
 #: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
-#: NEVER_SEEN is the probability at which an event that did not happen in the runs of a replay counts as gone.
-NEVER_SEEN: Final = 1e-6
+#: ABSENCE_PROBABILITY is the probability at which an event that did not happen in the runs of a replay counts as gone.
+ABSENCE_PROBABILITY: Final = 1e-6
 #: RARE_RATE is the probability on D of the rare event for which a pass states a detectable parameter: leaks in one run
 #: of a thousand are common, and a frequent event does not show them.
 RARE_RATE: Final = 1e-3
@@ -129,16 +129,17 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
 
 
 def why_excluded(bet: Bet, claim: Claim, log_e: float, *, alpha: float, witness: Counts) -> str:
-    """The reason, "excluded", why a replay that does not refute has enough runs; empty where it needs more.
+    """The reason, "excluded", why a replay that does not refute has enough runs; empty where it needs more runs.
 
     The runs are enough if they would have caught half of the excess over the claim that the `witness` shows; also if
-    the event never happened on D, which at half of the witness's rate has a probability of at most `NEVER_SEEN`.
+    the event never happened on D, where at half of the witness's rate the probability of no event is at most
+    `ABSENCE_PROBABILITY`.
     """
     if may_refute(bet, claim, log_e):
         return ""
     if not bet.counts.hits:
         expected = bet.counts.runs * witness.hits / (2 * max(witness.runs, 1))
-        return "excluded" if expected >= -math.log(NEVER_SEEN) else ""
+        return "excluded" if expected >= -math.log(ABSENCE_PROBABILITY) else ""
     least = half_of_excess(witness, claim)
     return "excluded" if least > claim.parameter and detects(bet, claim, least, alpha=alpha) else ""
 

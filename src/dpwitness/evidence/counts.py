@@ -56,7 +56,10 @@ class CountsTable:
         return CountsTable(np.where(swapped, chosen[[2, 1, 0, 3]], chosen))
 
     def plus(self, earlier: "CountsTable", places: Integers) -> "CountsTable":
-        """These counts plus those of earlier runs; `places`: each event's number in `earlier`, −1 for a new event."""
+        """The sum of these counts and the counts of earlier runs.
+
+        `places`: each event's number in `earlier`, −1 for a new event.
+        """
         zeros = np.zeros((4, 1), np.int64)
         return CountsTable(self.cells + np.hstack([earlier.cells, zeros])[:, places])
 

@@ -21,7 +21,7 @@ from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
 from dpwitness.health.findings import (
     CHECK_SECONDS,
-    NO_NOISE_OR_RARE,
+    CONSTANT_OUTCOME_REMARK,
     OVERHEAD,
     Finding,
     only_outcome,
@@ -217,7 +217,7 @@ def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
     # Noise of two equally likely values repeats in 20 runs with probability 10⁻⁶.
     if runs - inputs < 20 or any(only_outcome(rows) is None for rows in sides):
         return ()
-    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {NO_NOISE_OR_RARE}",)
+    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {CONSTANT_OUTCOME_REMARK}",)
 
 
 def _ignored_finding(name: str, runs: int) -> Finding:

@@ -345,7 +345,7 @@ class Comparison:
         )
 
     def _explain_exact(self, text: str, on: Sequence[str], *, branch_first: bool = False) -> Explanation | None:
-        """The explanation of an exact value, at the line that returns it, else at the branch where all runs part."""
+        """The explanation of an exact value, at the line that returns it, else at the branch of all paired runs."""
         returned = {run.returned for side in self.sides for run in side}
         branches = {None if branch is None else branch.place for branch in map(_branch_of, *self.sides)}
         places = branches if len(returned) > 1 or (branch_first and branches != {None}) else returned

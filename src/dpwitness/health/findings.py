@@ -25,10 +25,10 @@ OVERHEAD: Final = 1.3
 FRESH_NOISE_ADVICE: Final = (
     "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
 )
-#: NO_NOISE is the remark on a mechanism with the same outcome in every run on an input, in new processes too.
-NO_NOISE: Final = "it adds no noise, or draws the same noise in every run"
-#: NO_NOISE_OR_RARE is the remark on a mechanism with the same outcome in every run on an input in one process.
-NO_NOISE_OR_RARE: Final = f"{NO_NOISE}, or other outcomes are rare"
+#: NO_NOISE_REMARK is the remark on a mechanism with the same outcome in every run on an input, in new processes too.
+NO_NOISE_REMARK: Final = "it adds no noise, or draws the same noise in every run"
+#: CONSTANT_OUTCOME_REMARK is the remark on a mechanism with the same outcome in every run on an input in one process.
+CONSTANT_OUTCOME_REMARK: Final = f"{NO_NOISE_REMARK}, or other outcomes are rare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,13 +48,15 @@ from dpwitness.values import value_from_json, value_to_json
 
 #: INSIDE_VARIABLE is the environment variable of a new process, in which a mechanism's file must not call dpwitness.
 INSIDE_VARIABLE: Final = "DPWITNESS_FRESH_PROCESS"
-#: FORKS is the context that starts further processes, as forks if the system has them.
-FORKS: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+#: FORK_CONTEXT is the context that starts further processes, as forks if the system has them.
+FORK_CONTEXT: Final[Any] = multiprocessing.get_context(
+    "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+)
 #: LIBRARIES are the libraries that further processes inherit as forks where the mechanism imports them, as twenty
 #: imports take up to a minute. None of them draws noise when it is imported; NumPy's generator is seeded in each fork.
-LIBRARIES: Final = frozenset({"numba", "pandas", "scipy", "sklearn"})
-#: _RUNNING has the new processes that are answering now.
-_RUNNING: Final[set[Child]] = set()
+LIBRARIES: Final = frozenset({"dpwitness", "numba", "pandas", "scipy", "sklearn"})
+#: _RUNNING_PROCESSES has the new processes that are answering now.
+_RUNNING_PROCESSES: Final[set[Child]] = set()
 
 
 class CannotLoad(Exception):
@@ -234,7 +236,7 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
             child = Child(command)
         except OSError as error:
             raise CannotLoad(f"no new process could be asked ({error})") from error
-        _RUNNING.add(child)
+        _RUNNING_PROCESSES.add(child)
         request = json.dumps({"path": path, "question": file.name, "further": asdict(further)}).encode() + b"\n"
         try:
             (reply,) = child.ask(request, 1, further.limit)
@@ -250,13 +252,13 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
         except (Unreadable, TypeError, ValueError, LookupError) as error:
             raise CannotLoad(f"the answer of a new process cannot be read ({error})") from error
         finally:
-            _RUNNING.discard(child)
+            _RUNNING_PROCESSES.discard(child)
             child.end()
 
 
 def end() -> None:
     """End the new processes that are answering now; callers that wait for an answer get `CannotLoad`."""
-    for child in tuple(_RUNNING):
+    for child in tuple(_RUNNING_PROCESSES):
         child.end()
 
 
@@ -271,8 +273,8 @@ def answers(request: dict[str, Any]) -> list[object]:
     sys.path[:], question, further = request["path"], Path(request["question"]), Further(**request["further"])
     end = time.monotonic() + further.seconds
     warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside the thread that reads requests
-    here, there = FORKS.Pipe()
-    FORKS.Process(target=_ask_further, args=(here, there, question, further)).start()
+    here, there = FORK_CONTEXT.Pipe()
+    FORK_CONTEXT.Process(target=_ask_further, args=(here, there, question, further)).start()
     there.close()
     asked = pickle.loads(question.read_bytes())
     loaded = load_anew(asked)
@@ -294,7 +296,7 @@ def _ask_further(asking: Connection, pipe: Connection, question: Path, further: 
         for name in pipe.recv():
             with suppress(Exception):  # a mechanism may import a part of a library in a way of its own
                 importlib.import_module(name)
-        with FORKS.Pool(default_workers(), maxtasksperchild=1) as pool:
+        with FORK_CONTEXT.Pool(default_workers(), maxtasksperchild=1) as pool:
             for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
                 if found is not None:
                     pipe.send(found)
@@ -328,7 +330,7 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
 
 
 def _answer_from(loaded: Any, question: Request | Place, further: Further | None = None) -> object:
-    """The answer of what `load_anew` returned."""
+    """The answer of a mechanism or a function that `load_anew` returned."""
     if isinstance(question, Place):
         return constants(loaded)
     events = [event_from_json(event) for event in question.events]

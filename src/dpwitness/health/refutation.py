@@ -31,7 +31,7 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE, NO_NOISE_OR_RARE, only_outcome
+from dpwitness.health.findings import CHECK_SECONDS, CONSTANT_OUTCOME_REMARK, NO_NOISE_REMARK, only_outcome
 from dpwitness.health.new_process import Answer, CannotLoad, Further, TooLate
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
@@ -105,7 +105,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
         return ()
     on_d, on_neighbour = (mechanism.outcome_text(outcome or ()) for outcome in always)
     runs = sum(map(len, rows))
-    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {NO_NOISE_OR_RARE}",)
+    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {CONSTANT_OUTCOME_REMARK}",)
 
 
 def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def _check_compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         always = only_outcome(rows)
         if always is not None:
             outcome = runner.mechanism.outcome_text(always)
-            notes.append(f"on {name} every one of {len(rows)} runs returned {outcome}: {NO_NOISE_OR_RARE}")
+            notes.append(f"on {name} every one of {len(rows)} runs returned {outcome}: {CONSTANT_OUTCOME_REMARK}")
     return tuple(notes)
 
 
@@ -308,7 +308,7 @@ def _compare_processes(
             notes.append(f"on {here.name} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
             new = "a new process" if processes < 2 else f"{processes} new processes"
-            notes.append(f"on {here.name} every run returned {same}, in {new} too: {NO_NOISE}")
+            notes.append(f"on {here.name} every run returned {same}, in {new} too: {NO_NOISE_REMARK}")
     return tuple(notes)
 
 
@@ -333,7 +333,7 @@ def _notes_without_processes(runner: Runner, error: Exception, sides: Sequence[_
         raise DependentRuns(_may_remember(runner, error))
     return (
         f"not compared with a new process, where remembered noise would differ: {why}",
-        *(f"on {side} every run returned {always}: {NO_NOISE_OR_RARE}" for side, always in never.items()),
+        *(f"on {side} every run returned {always}: {CONSTANT_OUTCOME_REMARK}" for side, always in never.items()),
     )
 
 

@@ -25,7 +25,7 @@ PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered targets by name: bundled ones, and targets of other installed packages."""
+    """All registered targets by name: bundled targets, and targets of other installed packages."""
     return {point.name: point for point in sorted(_targets(), key=lambda point: point.name)}
 
 
@@ -50,7 +50,7 @@ def _targets() -> Iterator[EntryPoint]:
 
 
 def _table(point: EntryPoint) -> list[EntryPoint]:
-    """The targets of a module that is an entry point; empty for another entry point, or one that cannot be loaded."""
+    """The targets of a module that is an entry point; empty for a module that cannot be loaded, and for an object."""
     try:
         places = {} if point.attr else importlib.import_module(point.module).TARGETS
         return [EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()]

@@ -18,7 +18,8 @@ import numpy as np
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 
-#: The largest number of columns, or twice the entries of the largest outcome if more: random keys fill the memory.
+#: The largest number of columns, or twice the entries of the largest outcome if that number is larger: random keys
+#: fill the memory.
 MOST_COLUMNS: Final = 512
 #: The largest number of texts, nodes of dates and new entries that a mechanism keeps: random texts fill the memory.
 MOST_LABELS: Final = 10_000
@@ -96,7 +97,7 @@ class Columns:
 
     @property
     def plain(self) -> bool:
-        """Whether the columns are those of one single value, or of a list of single values in its order."""
+        """Whether the columns belong to one single value, or to a list of single values in its order."""
         paths = [entry.path for entry in self.entries]
         values = [(("value", (float(k),)),) for k in range(1, len(paths) + 1)]
         return not self.full and (not any(paths) or paths == values)
@@ -146,7 +147,7 @@ def node_name(outer: str, word: str, name: object) -> str:
 
 
 def cut(text: str) -> str:
-    """A text, or the first 300 characters of a longer one."""
+    """A text, or the first 300 characters of a longer text."""
     return text if len(text) <= 300 else f"{text[:300]}…"
 
 

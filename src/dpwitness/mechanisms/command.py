@@ -59,11 +59,11 @@ class OutsideFunction(ABC):
 
     @abstractmethod
     def _start(self) -> Child:
-        """Start a process."""
+        """Start the program."""
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run once."""
+        """Run the program once."""
 
     @abstractmethod
     def write_input(self, data: Data) -> bytes:
@@ -282,9 +282,9 @@ class Seeds(Draws):
     """The seeds of a program's requests, one for each run."""
 
     def __init__(self, rng: np.random.Generator | None, runs: int) -> None:
-        """Draw `runs` seeds for each of two sides; without a generator from the operating system.
+        """Draw `runs` seeds for each of two sides, from the operating system if there is no generator.
 
-        A program without a seed may still read the seeds: two processes must not send it the same.
+        A program that states no seed may still read the seeds: two processes must not send it the same seeds.
         """
         if rng is None:
             drawn = (np.frombuffer(os.urandom(16 * runs), np.uint64) % SEED_LIMIT).reshape(2, runs)

@@ -32,7 +32,7 @@ class Draws:
     """The random draws of single runs: from one stream for all runs in turn, or from one stream for each run.
 
     The stream of a run begins from 256 random bits: runs are independent of each other, and the run with the same
-    number on the other input draws the same.
+    number on the other input draws the same noise.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
@@ -79,7 +79,7 @@ class Draws:
             self._noted_state = self.generator.bit_generator.state
 
     def rewind(self) -> None:
-        """Go back to the noted state, so that runs that are made again draw the same."""
+        """Go back to the noted state, so that runs that are made again draw the same noise."""
         if self._words is None:
             self.generator.bit_generator.state = self._noted_state
 

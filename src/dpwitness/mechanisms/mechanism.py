@@ -249,7 +249,7 @@ class Mechanism(ABC):
 
     @property
     def outcome(self) -> Callable[[object], object] | None:
-        """The user's function from an output to an outcome; None without one."""
+        """The user's function from an output to an outcome; None if the user gave no function."""
         return None
 
     @abstractmethod
@@ -300,7 +300,7 @@ class Mechanism(ABC):
         return self.shard
 
     def forget(self) -> None:
-        """Reset `traits`."""
+        """Reset the mechanism's `traits`."""
         self.traits = OutputTraits()
 
     def release(self) -> None:  # noqa: B027  # most mechanisms cannot end a run
@@ -320,7 +320,7 @@ class Mechanism(ABC):
         """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:
-        """Add columns for entries without one, from the next run on; return whether any were added."""
+        """Add columns, from the next run on, for entries without a column; return whether any column was added."""
         return False
 
     @property

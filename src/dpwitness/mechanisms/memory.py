@@ -39,7 +39,7 @@ def may_remember(value: object) -> bool:
 
 
 def may_hold_generator(value: object) -> bool:
-    """Whether an object that a mechanism reaches may hold a generator; numbers and texts hold none.
+    """Whether an object that a mechanism reaches may hold a generator; numbers and texts hold no generator.
 
     The global generators of Python and NumPy do not count.
     """

@@ -363,7 +363,7 @@ class ExceptionOutcome:
 
 
 def listed(names: Sequence[object]) -> str:
-    """Names in their order, for people; of more than `LISTED_NAMES` names the first ones and the number of all."""
+    """Names in their order, for people; of over `LISTED_NAMES` names the first names and the number of names."""
     shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED_NAMES]]
     return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED_NAMES else "") or "none"
 

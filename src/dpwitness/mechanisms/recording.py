@@ -168,8 +168,8 @@ class Recorder:
 
     def _replacements(self) -> list[tuple[Any, str, object]]:
         """The replacements for a run: a module, a class or a dict of variables, a name in it, and the new value."""
-        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED]
-        known = {id(old): new for _, _, old, new in _REPLACED}
+        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED_FUNCTIONS]
+        known = {id(old): new for _, _, old, new in _REPLACED_FUNCTIONS}
         for space in self._spaces:
             for name, value in list(space.items()):  # another thread may write to them
                 if id(value) in known:
@@ -322,14 +322,14 @@ def _default_rng(seed: Any = None) -> np.random.Generator:
     return RecordingGenerator(np.random.PCG64(recorder.seed()) if seed is None else _DEFAULT_RNG(seed).bit_generator)
 
 
-#: `numpy.random.default_rng` itself, which a recording replaces.
+#: The function `numpy.random.default_rng` itself, which a recording replaces.
 _DEFAULT_RNG: Final = np.random.default_rng
 #: Methods of generators that draw nothing.
 _DRAWLESS_METHODS: Final = frozenset(
     {"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"}
 )
 #: The functions that a recording replaces: module or class, name, function, and the replacement, which notes draws.
-_REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
+_REPLACED_FUNCTIONS: Final[list[tuple[Any, str, Any, Any]]] = [
     (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
     *(
         (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded_method(name))
@@ -389,7 +389,7 @@ def _spaces(function: Any) -> Iterator[dict[str, object]]:
 
 
 def _numbers(value: object) -> Floats | None:
-    """From 1 to 4,096 numbers as an array of one axis; None for any other value."""
+    """The numbers, 1 to 4,096, as an array of one axis; None for any other value."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
             numbers = np.array(value)
@@ -401,7 +401,7 @@ def _numbers(value: object) -> Floats | None:
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """(drawn − centre) / width; None if one is unknown or its length differs, or `width` is 0 or not finite."""
+    """The standardised draws (drawn − centre) / width; None for unknown or unequally long arrays, or a width of 0."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):

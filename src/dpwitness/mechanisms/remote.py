@@ -20,7 +20,7 @@ from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import ExceptionOutcome
 from dpwitness.mechanisms.python import Attributes, Outcome, Side
-from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
+from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Signature
 from dpwitness.neighbours import Data
 from dpwitness.values import Unreadable as UnreadableValue
 from dpwitness.values import value_from_json, value_to_json
@@ -89,7 +89,7 @@ class RemoteFunction(OutsideFunction):
         """Run once; a given generator seeds the generator of the other interpreter."""
         bound = self.__signature__.bind(*args, **kwargs).arguments
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)
-        data = next((key for key in bound if key not in DATA_FREE), None)
+        data = next((key for key in bound if key not in RESERVED_NAMES), None)
         if data is None:
             raise InvalidParameter(f"{self.__name__} takes no data, which is the first parameter besides the generator")
         parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
@@ -153,9 +153,10 @@ def program_of(python: str | os.PathLike[str]) -> str:
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = REMOTE_SECONDS) -> RemoteFunction:
     """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
-    The function's libraries, such as an old one that needs NumPy 1, need not be installed in this environment, nor
-    dpwitness in the other one. Its parameters are recognised by name. Its generator is a `numpy.random.Generator` of
-    the other environment, or a `random.Random` if NumPy is not installed there; dpwitness seeds it.
+    The function's libraries, such as an old library that needs NumPy 1, need not be installed in this environment, nor
+    dpwitness in the other environment. Its parameters are recognised by name. Its generator is a
+    `numpy.random.Generator` of the other environment, or a `random.Random` if NumPy is not installed there; dpwitness
+    seeds it.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def _takes_arrays(pair: Pair) -> bool:
 
 
 def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seconds: float) -> CompiledMechanism:
-    """The function as machine code, whose outcomes are those of plain Python.
+    """The function as machine code, with the same outcomes as plain Python.
 
     Raises `Refused` if numba does not compile it, and `CompiledDisagrees` if the outcomes differ.
     """
@@ -158,7 +158,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
-    """The signature; its function gets a `RandomState` if a first run raises an error that asks for one.
+    """The signature; its function gets a `RandomState` if a first run raises an error that asks for a `RandomState`.
 
     Functions of scikit-learn call `check_random_state`, which takes no `Generator`.
     """
@@ -175,7 +175,7 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
 
 
 def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
-    """The mechanism, with inputs as given if it runs on both, else with lists of numbers as arrays if it runs on these.
+    """The mechanism, with lists of numbers as arrays if it runs on arrays and not on the inputs as given.
 
     Both inputs are tried: on one of them a mechanism may return before an operation that lists lack.
     """
@@ -261,7 +261,7 @@ class MechanismFactory:
             ) from error
         if self.example is another:
             raise InvalidParameter(
-                f"make= returned the same {type(another).__name__} twice: let it make a new one in each call"
+                f"make= returned the same {type(another).__name__} twice: let it make a new object in each call"
             )
         function = called(self.example)
         self.__name__ = self.__qualname__ = name_of(self.example)
@@ -285,7 +285,9 @@ def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -
     """The mechanism, or the factory of `make`. Raises `InvalidParameter` unless exactly one of the two is given."""
     if (mechanism is None) == (make is None):
         both = "" if make is None else ", not both"
-        raise InvalidParameter(f"give a mechanism, or make=, a function that returns a new one for each run{both}")
+        raise InvalidParameter(
+            f"give a mechanism, or make=, a function that returns a new mechanism for each run{both}"
+        )
     return mechanism if make is None else MechanismFactory(make)
 
 

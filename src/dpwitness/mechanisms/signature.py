@@ -26,7 +26,7 @@ DELTA_NAMES: Final = frozenset({"delta"})
 #: Names of the parameters that get ε or δ.
 BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
 #: Names of parameters that are never the input.
-DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
+RESERVED_NAMES: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
 
 
 def name_of(thing: object) -> str:
@@ -168,7 +168,7 @@ class LegacyGenerator:
         return self.function  # type: ignore[no-any-return]  # the field is `Any`
 
     def __call__(self, *values: object, random_state: np.random.Generator, **named: object) -> object:
-        """Call the function with a new `RandomState`: an old one may hold the second half of a pair of normal draws."""
+        """Call the function with a new `RandomState`: an old state may hold one draw of a pair of normal draws."""
         legacy = np.random.RandomState(random_state.bit_generator)
         return self.function(*values, random_state=legacy, **named)
 
@@ -196,7 +196,9 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
     if inspect.Parameter.VAR_POSITIONAL in handed_on:
         takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
-        count = next((k + 1 for k, name in enumerate(places) if takes_names and name not in DATA_FREE), len(places))
+        count = next(
+            (k + 1 for k, name in enumerate(places) if takes_names and name not in RESERVED_NAMES), len(places)
+        )
     return declared, tuple(places[:count])
 
 

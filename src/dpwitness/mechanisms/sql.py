@@ -115,7 +115,7 @@ class SqlFunction:
                 self._roll_back()
 
     def _opened(self) -> Connection:
-        """A new connection. Raises `InvalidParameter` without one, and `MechanismError` unless the table is empty."""
+        """A new connection. Raises `InvalidParameter` if connecting fails, `MechanismError` for a table with rows."""
         try:
             connection = self._connect()
         except Exception as error:
@@ -134,8 +134,8 @@ class SqlFunction:
             )
         if left := self._count(connection):
             raise MechanismError(
-                f"table {self._table} holds {left} rows: give an empty one, such as a copy of its structure; no row "
-                "was changed"
+                f"table {self._table} holds {left} rows: give an empty table, such as a copy of its structure; no "
+                "row was changed"
             )
         return connection
 
@@ -219,7 +219,7 @@ def _cursor(connection: Connection) -> Any:
 
 
 def _paramstyle(connection: Connection) -> str:
-    """The driver's style of parameters in a statement (PEP 249); "qmark" if it states none."""
+    """The driver's style of parameters in a statement (PEP 249); "qmark" if the driver states no style."""
     name = type(connection).__module__.partition(".")[0].lstrip("_")
     return str(getattr(sys.modules.get(name), "paramstyle", "qmark"))
 

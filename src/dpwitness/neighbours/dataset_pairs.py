@@ -17,7 +17,7 @@ import numpy as np
 from dpwitness.neighbours.dataset_steps import CHANGED_FIELDS, order_of, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
-from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, CONTRIBUTIONS, Change, Groups, same_record
+from dpwitness.neighbours.groups import BOTH_SIDES, CONTRIBUTIONS, FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ class Proposals:
             return
         units, most = self.groups.units(max(self.sizes) + 2), self.groups.at_most
         for turn, change in enumerate(changes, start):
-            others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+            others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
             tried = min(len(units), 3)  # a drawn unit and both ends of the field
             own, replaced = turn % tried, (turn + 1 - turn // 2 % 2) % tried
             free = [unit for k, unit in enumerate(units) if k not in (own, replaced)]
@@ -127,7 +127,7 @@ class Proposals:
             if len(others) > owners * (most or len(others)):
                 continue  # the domain holds too few units
             rest = [self.groups.record(record, free[k % owners]) for k, record in enumerate(others)]
-            place = next(k for k, (_, side) in enumerate(change.rows) if side != BOTH)
+            place = next(k for k, (_, side) in enumerate(change.rows) if side != BOTH_SIDES)
             for shape in self._shapes(turn):
                 group = self._group(after[0], units[own], shape.size, alike=shape.alike)
                 gone = self._group(before[0], units[replaced], shape.before, alike=shape.alike) if before else []
@@ -219,7 +219,7 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> Change:
-        """The change that adds a record, or replaces `before` by it, at `place` or the end; `rest` names the others."""
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` names other records."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"
@@ -353,8 +353,8 @@ class Proposals:
         if self.replace and not base:
             return
         last = owners[-1] if self.replace else None
-        rows = [(record, BEFORE if own == last else BOTH) for record, own in zip(base, owners, strict=True)]
-        stay = sum(side == BOTH for _, side in rows)
+        rows = [(record, FIRST_SIDE if own == last else BOTH_SIDES) for record, own in zip(base, owners, strict=True)]
+        stay = sum(side == BOTH_SIDES for _, side in rows)
         new = [unit for unit in self.groups.units(len(base) + 1) if key_of(unit) not in set(owners)][:1]
         place = self.groups.place
         units = [*new, *([base[-1][place]] if self.replace and place is not None else [])]
@@ -363,7 +363,7 @@ class Proposals:
             for shape in self._shapes(turn):
                 # At the end: rows of the base keep their labels.
                 group = self._group(first, units[turn % len(units)], shape.size, alike=shape.alike)
-                more = ((record, AFTER) for record in group)
+                more = ((record, SECOND_SIDE) for record in group)
                 yield Change(rows=(*rows, *more), label=label if place is None else f"{shape.words}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
@@ -372,13 +372,13 @@ class Proposals:
         counts = Counter(owners)
         tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]
         for owner in sorted(dict.fromkeys(tried), key=lambda own: -counts[own]):
-            rows = [(record, BOTH) for record in base]
+            rows = [(record, BOTH_SIDES) for record in base]
             for k in reversed([k for k, own in enumerate(owners) if own == owner]):
-                rows[k] = (base[k], BEFORE if self.replace else AFTER)
+                rows[k] = (base[k], FIRST_SIDE if self.replace else SECOND_SIDE)
                 if self.replace:
                     unit = None if self.groups.place is None else base[k][self.groups.place]
                     moved = self.groups.record(self._opposite(self.groups.stripped(base[k])), unit)
-                    rows.insert(k + 1, (moved, AFTER))
+                    rows.insert(k + 1, (moved, SECOND_SIDE))
             name = f"record {k + 1}" if self.groups.place is None else "a unit"
             what = "at the opposite end" if self.replace else "removed"
             yield Change(rows=tuple(rows), label=f"{name} of the base {what}")

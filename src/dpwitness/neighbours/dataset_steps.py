@@ -8,7 +8,7 @@ from typing import Final
 
 from dpwitness.neighbours.domains import Value, key_of, parts_of
 from dpwitness.neighbours.fields import Record
-from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, Change, Groups
+from dpwitness.neighbours.groups import BOTH_SIDES, FIRST_SIDE, SECOND_SIDE, Change, Groups
 
 
 def order_of(record: Record) -> tuple[tuple[int, Value], ...]:
@@ -44,7 +44,7 @@ class Steps:
     def varied(self, change: Change) -> Iterator[Change]:
         """Variations of a change: other records beside the group, another place of the group, or other values in it."""
         middle, paths = self.groups.fields.middle(), self.groups.fields.paths
-        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+        others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
         n = len(others)
         for count in self.groups.contributions:
             alike = Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records, apart")
@@ -63,7 +63,7 @@ class Steps:
             yield Change.of(ordered, after, before, n // 2, f"others in {name} order")
         for k in reversed(range(len(paths))[-CHANGED_FIELDS:]):
             domain = self.groups.fields.domains[k]
-            in_others = [self._with_value(change, BOTH, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]
+            in_others = [self._with_value(change, BOTH_SIDES, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]
             if k != self.groups.place:
                 yield from (*in_others[:-2], *self._with_values(change, k, domain.near), *in_others[-2:])
 
@@ -75,24 +75,24 @@ class Steps:
                 yield replace(step, label="shrunk")
 
     def _simpler(self, change: Change) -> Iterator[Change]:
-        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
-        for side in (BOTH, AFTER, BEFORE):
+        others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
+        for side in (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE):
             places = [k for k, (_, own) in enumerate(change.rows) if own == side]
-            whole = [places] if side == BOTH else []  # some records of a group stay
+            whole = [places] if side == BOTH_SIDES else []  # some records of a group stay
             for left_out in (*whole, *parts_of(places, 16)):
                 yield change.without(set(left_out))
         yield Change.of(others, after[:1] * len(after), before[:1] * len(before), len(others), "alike")
         yield Change.of(others, after, before, len(others), "at the end")
         for k in range(len(after[0]) if before else 0):
-            yield self._with_value(change, AFTER, k, before[0][k])
-            yield self._with_value(change, BEFORE, k, after[0][k])
+            yield self._with_value(change, SECOND_SIDE, k, before[0][k])
+            yield self._with_value(change, FIRST_SIDE, k, after[0][k])
         for record in (self.groups.fields.middle(), *others[:1], after[0], *before[:1]):
             yield self._all_others(change, record, "equal")
         for k, domain in enumerate(self.groups.fields.domains):
             yield from self._with_values(change, k, domain.simpler)
             if k != self.groups.place:
                 simplest = {key_of(r[k]): next(domain.simpler(r[k]), r[k]) for r in others}
-                yield change.edited(BOTH, partial(_mapped, k, simplest))
+                yield change.edited(BOTH_SIDES, partial(_mapped, k, simplest))
 
     def _length(self, change: Change) -> tuple[int, ...]:
         """The length of a change for a reader; a change of smaller length is simpler.
@@ -100,7 +100,7 @@ class Steps:
         Its entries count the other records, the group's records, the differing fields, the group's different records,
         all different records (units aside), the group's records ahead of others, and the characters.
         """
-        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+        others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
         group = {tuple(map(key_of, record)) for record in (*after, *before)}
         kinds = {
             tuple(key_of(value) for k, value in enumerate(record) if k != self.groups.place): record
@@ -108,24 +108,24 @@ class Steps:
         }
         pairs = zip(after[0], (before or after)[0], strict=True)
         differing = sum(key_of(a) != key_of(b) for a, b in pairs) if before else len(after[0])
-        last = max((k for k, (_, side) in enumerate(change.rows) if side == BOTH), default=0)
+        last = max((k for k, (_, side) in enumerate(change.rows) if side == BOTH_SIDES), default=0)
         letters = sum(len(repr(value)) for record in kinds.values() for value in record)
-        ahead = sum(side != BOTH for _, side in change.rows[:last])
+        ahead = sum(side != BOTH_SIDES for _, side in change.rows[:last])
         return len(others), len(after) + len(before), differing, len(group), len(kinds), ahead, letters
 
     def _all_others(self, change: Change, record: Record, label: str) -> Change:
         """The change with all other records equal to `record`, except for their units."""
         k = self.groups.place
-        return change.edited(BOTH, lambda own: record if k is None else with_value(record, k, own[k]), label)
+        return change.edited(BOTH_SIDES, lambda own: record if k is None else with_value(record, k, own[k]), label)
 
     def _with_value(self, change: Change, side: int, k: int, value: Value) -> Change:
         """The change with one value of one field in all records of one side."""
-        label = setting(self.groups.fields.paths[k], value) + (" in all others" if side == BOTH else "")
+        label = setting(self.groups.fields.paths[k], value) + (" in all others" if side == BOTH_SIDES else "")
         return change.edited(side, lambda record: with_value(record, k, value), label)
 
     def _with_values(self, change: Change, k: int, to_try: Callable[[Value], Iterator[Value]]) -> Iterator[Change]:
         """Changes with up to 4 other values of field k in the group's records, then in the replaced records."""
-        for side in (AFTER, BEFORE):
+        for side in (SECOND_SIDE, FIRST_SIDE):
             for record in change.on(side)[:1]:
                 for value in islice(to_try(record[k]), 4):
                     yield self._with_value(change, side, k, value)

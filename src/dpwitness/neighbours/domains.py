@@ -54,7 +54,7 @@ class Domain(ABC):
 
     @abstractmethod
     def middle(self) -> Value:
-        """An ordinary value."""
+        """An ordinary value of the domain."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Value:
@@ -127,14 +127,14 @@ def _call_text(name: str, *arguments: str, **flags: bool) -> str:
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
-#: Values of a domain at most that are all tried as special values.
+#: The largest number of values of a domain of which all are tried as special values.
 SMALL_DOMAIN_VALUES: Final = 128
-#: Listed values that are ends of a domain at most: with more, the values of other fields would come too late.
+#: The largest number of listed values that are ends of a domain: more ends would delay the values of other fields.
 LISTED_ENDS: Final = 24
 
 
 class Listed(Domain):
-    """A domain of listed values, all different; the first value is an ordinary one."""
+    """A domain of listed values, all different; the first value is an ordinary value."""
 
     values: tuple[Value, ...]
     _places: dict[Hashable, int]
@@ -150,7 +150,7 @@ class Listed(Domain):
 
     @override
     def ends(self) -> tuple[Value, ...]:
-        """The last and the first value, then the others; a single value is followed by odd values, or by itself."""
+        """The last and the first value, then the other values; a single value is followed by odd values or itself."""
         first, *others = self.values
         return (others[-1], first, *others[:-1])[:LISTED_ENDS] if others else (first, *(self.odd() or (first,)))
 
@@ -176,7 +176,7 @@ class Listed(Domain):
 
 
 def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
-    """The places of values by their keys; equal values have the place of the first."""
+    """The places of values by their keys; equal values have the place of the first equal value."""
     return {key_of(value): place for place, value in reversed(list(enumerate(values)))}
 
 
@@ -340,9 +340,11 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
     return Text(max_length=max_length, missing=missing)
 
 
-#: A magnitude at which a sum of two numbers overflows, and a sum with a small number loses all of its digits.
+#: The magnitude at which a sum of two numbers overflows, and a sum with a small number loses all of its digits.
 OVERFLOW_MAGNITUDE: Final = 1e308
+#: The least integer of 64 bits.
 LEAST_INT64: Final = -(2**63)
+#: The greatest integer of 64 bits.
 GREATEST_INT64: Final = 2**63 - 1
 #: Magnitudes of values to try, in scales of the noise that the claim asks for: a mechanism's own scale is not known.
 NOISE_MAGNITUDES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)

@@ -28,8 +28,8 @@ from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, form_of_data
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
 
-#: Records drawn from a hypothesis strategy: enough to show its kinds within a second. The draws follow from the text of
-#: `collect` below, this name included.
+#: The number of records drawn from a hypothesis strategy: enough to show its kinds within a second. The draws follow
+#: from the text of `collect` below, which holds the name DRAWN.
 DRAWN: Final = 100
 
 

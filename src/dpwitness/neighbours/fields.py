@@ -14,7 +14,7 @@ from dpwitness.neighbours.inputs import require_shallow
 
 #: The internal form of a record: the values of its fields in order, without nesting.
 Record = tuple[Value, ...]
-#: Fields of a record at most: every field is tried, and a file may ask for any number.
+#: The largest number of fields of a record: every field is tried, and a file may name any number of fields.
 MOST_FIELDS: Final = 10_000
 #: The seed of the records that fill a dataset, fixed so that a relation proposes the same pairs each time.
 FILL_SEED: Final = 20_060_101
@@ -113,12 +113,12 @@ class Fields:
         return type(record) is kind and len(record) == len(self.parts)
 
     def has_names(self, given: Iterable[object]) -> bool:
-        """Whether names equal those of the fields, in order and in type: True is not the name 1."""
+        """Whether names equal the fields' names, in order and in type: True is not the name 1."""
         names = tuple(given)
         return names == self.names and list(map(type, names)) == list(map(type, self.names))
 
     def middle(self) -> Record:
-        """An ordinary record."""
+        """An ordinary record of the fields."""
         return tuple(domain.middle() for domain in self.domains)
 
     def draw(self, n: int) -> list[Record]:

@@ -37,7 +37,7 @@ class Layout(ABC):
 
     @classmethod
     def needs(cls, fields: Fields) -> str | None:
-        """A text on the records that the form needs, if records of the fields are not such records; else None."""
+        """A text on the records that the form needs; None if records of the fields fit."""
         return None
 
     @classmethod
@@ -194,14 +194,14 @@ def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Co
     return np.array(list(values), dtype)
 
 
-def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
+def fits(domain: Domain, column_of: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
     """Whether a column holds every value of a domain; reals may be rounded within their range.
 
-    `held`: the function that makes a column of values; `floats`: whether the column holds floats.
+    `column_of`: the function that makes a column of values; `floats`: whether the column holds floats.
     """
     values = domain.samples()
     try:
-        again = _with_flags(domain, _entries(held(values)))
+        again = _with_flags(domain, _entries(column_of(values)))
     except (OverflowError, TypeError, ValueError):  # errors of libraries for values that a type does not hold
         return False
     if floats and is_real(domain):

@@ -15,19 +15,19 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Value, flags, key_of
 from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
 
-#: The side of a record that stands in both datasets.
-BOTH: Final = 0
-#: The side of a record that stands in the first dataset alone.
-BEFORE: Final = 1
-#: The side of a record that stands in the second dataset alone.
-AFTER: Final = 2
+#: The side of a record in both datasets.
+BOTH_SIDES: Final = 0
+#: The side of a record in the first dataset alone.
+FIRST_SIDE: Final = 1
+#: The side of a record in the second dataset alone.
+SECOND_SIDE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The records of two datasets in their order, each with its side: `BOTH`, `BEFORE` or `AFTER`.
+    """The records of two datasets in their order, each with its side: `BOTH_SIDES`, `FIRST_SIDE` or `SECOND_SIDE`.
 
-    A group is added if there are no records `BEFORE`, else it is replaced.
+    A group is added if no record has the side `FIRST_SIDE`, else it is replaced.
     """
 
     rows: tuple[tuple[Record, int], ...]
@@ -38,8 +38,8 @@ class Change:
         cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
     ) -> "Change":
         """The change of a group whose records all stand before the other record at `place`."""
-        rest = [(record, BOTH) for record in others]
-        group = [*((record, BEFORE) for record in before), *((record, AFTER) for record in after)]
+        rest = [(record, BOTH_SIDES) for record in others]
+        group = [*((record, FIRST_SIDE) for record in before), *((record, SECOND_SIDE) for record in after)]
         return cls(rows=(*rest[:place], *group, *rest[place:]), label=label)
 
     def on(self, side: int) -> tuple[Record, ...]:
@@ -49,12 +49,14 @@ class Change:
     @property
     def replaces(self) -> bool:
         """Whether a group is replaced, not added."""
-        return any(side == BEFORE for _, side in self.rows)
+        return any(side == FIRST_SIDE for _, side in self.rows)
 
     @property
     def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets: first the dataset with the records `BEFORE`."""
-        return tuple(r for r, side in self.rows if side != AFTER), tuple(r for r, side in self.rows if side != BEFORE)
+        """The two datasets: first the dataset with the records `FIRST_SIDE`."""
+        return tuple(r for r, side in self.rows if side != SECOND_SIDE), tuple(
+            r for r, side in self.rows if side != FIRST_SIDE
+        )
 
     @property
     def differs(self) -> bool:
@@ -65,22 +67,25 @@ class Change:
     @property
     def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The empty places of each dataset, if a record takes the place of the record that it replaces."""
-        empty: dict[int, list[int]] = {BEFORE: [], AFTER: []}
-        start, counts = 0, {BEFORE: 0, AFTER: 0}  # counts of the group's records since the last record of both
-        for side in (*(own for _, own in self.rows), BOTH):
-            if side != BOTH:
+        empty: dict[int, list[int]] = {FIRST_SIDE: [], SECOND_SIDE: []}
+        start, counts = (
+            0,
+            {FIRST_SIDE: 0, SECOND_SIDE: 0},
+        )  # counts of the group's records since the last record of both
+        for side in (*(own for _, own in self.rows), BOTH_SIDES):
+            if side != BOTH_SIDES:
                 counts[side] += 1
                 continue
             places = max(counts.values())
             for own, count in counts.items():
                 empty[own] += range(start + count, start + places)
-            start, counts = start + places + 1, {BEFORE: 0, AFTER: 0}
-        return tuple(empty[BEFORE]), tuple(empty[AFTER])
+            start, counts = start + places + 1, {FIRST_SIDE: 0, SECOND_SIDE: 0}
+        return tuple(empty[FIRST_SIDE]), tuple(empty[SECOND_SIDE])
 
     def spread(self) -> "Change":
         """The change with the records of the group apart, spaced as evenly as possible."""
-        group = [row for row in self.rows if row[1] != BOTH]
-        rows = [row for row in self.rows if row[1] == BOTH]
+        group = [row for row in self.rows if row[1] != BOTH_SIDES]
+        rows = [row for row in self.rows if row[1] == BOTH_SIDES]
         n = len(rows)
         for k, row in reversed(list(enumerate(group))):
             rows.insert(k * n // max(len(group) - 1, 1), row)
@@ -184,7 +189,7 @@ class Groups:
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
     def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The only changed group of two datasets, with other records in order; None if more, or nothing, changed."""
+        """The change of the only changed group, with other records in order; None unless exactly one group changed."""
         lengths = len(first), len(second)
         same = map(same_record, first, second)
         place = next((k for k, equal in enumerate(same) if not equal), min(lengths))
@@ -233,17 +238,17 @@ def _merged(
 ) -> Change | None:
     """The change from the group `gone` to the group `new`, which may be empty; None if other records differ."""
     rows: list[tuple[Record, int]] = []
-    before = BEFORE if any(new) else AFTER  # a group of one dataset alone is added
+    before = FIRST_SIDE if any(new) else SECOND_SIDE  # a group of one dataset alone is added
     i = j = 0
     while i < len(first) or j < len(second):
         if i < len(first) and gone[i]:
             rows.append((first[i], before))
             i += 1
         elif j < len(second) and new[j]:
-            rows.append((second[j], AFTER))
+            rows.append((second[j], SECOND_SIDE))
             j += 1
         elif i < len(first) and j < len(second) and same_record(first[i], second[j]):
-            rows.append((first[i], BOTH))
+            rows.append((first[i], BOTH_SIDES))
             i, j = i + 1, j + 1
         else:
             return None

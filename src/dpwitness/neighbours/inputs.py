@@ -133,7 +133,7 @@ def read_only(array: Array) -> Array:
 
 
 def _too_large(values: object, array: Array) -> bool:
-    """Whether all values are whole numbers and one is outside the range of 64-bit integers.
+    """Whether all values are whole numbers, and a value is outside the range of 64-bit integers.
 
     NumPy silently turns lists of such numbers into objects, unsigned integers or rounded floats.
     """

@@ -87,9 +87,10 @@ class NumberList(JsonFields, Relation):
         return as_finite_numbers(data)
 
 
-#: The excess over the sensitivity, as a share of it, that answers of neighbours may have by rounding.
+#: The largest excess over the sensitivity by rounding of neighbours' answers, as a share of the sensitivity.
 TOLERANCE: Final = 1e-9
-#: The same excess for large answers, whose doubles lie further apart: some 10¹² runs would be needed to detect it.
+#: The largest excess of large answers, whose doubles lie further apart, as a share of the sensitivity; detecting the
+#: excess would need some 10¹² runs.
 COARSE_TOLERANCE: Final = 1e-6
 
 
@@ -398,7 +399,7 @@ def _moved(base: Data, move: Data, label: str) -> Pair:
 
 
 def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
-    """Pairs without half of the coordinates, a quarter, … a single one."""
+    """Pairs without half of the coordinates, a quarter, … a single coordinate."""
     for dropped in parts_of(range(pair.data.size)):
         keep = np.ones(pair.data.size, bool)
         keep[dropped] = False
@@ -407,7 +408,7 @@ def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
 
 
 def _drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
-    """Pairs with fewer differing coordinates: without half of them, a quarter, … a single one."""
+    """Pairs with fewer differing coordinates: without half of them, a quarter, … a single coordinate."""
     differing = np.flatnonzero(pair.data != pair.neighbour).tolist()
     for places in parts_of(differing):
         if len(places) < len(differing):

@@ -11,7 +11,7 @@ from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
 #: The beginning of the label of a pair that an attack proposes; the rest explains the inputs and the event.
-ATTACK: Final = "attack: "
+ATTACK_PREFIX: Final = "attack: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def sides(self) -> tuple[Data, Data]:
-        """D and D′."""
+        """The inputs D and D′."""
         return self.data, self.neighbour
 
     @property
@@ -85,9 +85,9 @@ def alike(pair: Pair) -> bool:
 
 
 def unlike(pair: Pair) -> str | None:
-    """The first property besides records in which two arrays or frames differ; None without one, or for other objects.
+    """The first property besides records in which two arrays or frames differ; None without a difference.
 
-    A verdict may rest on that property alone. This package's relations make no such pair, but a user may.
+    A verdict may rest on that property alone. This package's relations make no pair that differs so, but a user may.
     """
     first, second = map(_schema, pair.sides)
     if not first or not second:

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.codec import OMITTED, Codec, checked, write_fields
+from dpwitness.codec import OMITTED_VALUE, Codec, checked, write_fields
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.dataset_pairs import Proposals
 from dpwitness.neighbours.dataset_steps import Steps
@@ -18,7 +18,7 @@ from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_named, form_of_data, usual_form
-from dpwitness.neighbours.groups import AFTER, BEFORE, Change, Groups, same_record
+from dpwitness.neighbours.groups import FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -184,7 +184,7 @@ class Records(Relation):
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with other values of the record that differs, other records beside it, more or fewer, another place."""
+        """Pairs with other values or another place of the differing record, other records, or more or fewer records."""
         yield from self._changed(pair, Steps.varied)
 
     @override
@@ -249,7 +249,7 @@ class Records(Relation):
             change = self._groups.change_between(first, second)
             if change is None:
                 return False
-            if self.unit is None and change.replaces and change.on(BEFORE)[0][-1] != change.on(AFTER)[0][-1]:
+            if self.unit is None and change.replaces and change.on(FIRST_SIDE)[0][-1] != change.on(SECOND_SIDE)[0][-1]:
                 return False  # a row that is replaced keeps its label
         if data is None:
             return True
@@ -270,9 +270,9 @@ class Records(Relation):
 
     @property
     def empty(self) -> Any:
-        """The dataset without records as JSON values; `OMITTED` if its layout follows from the domain."""
+        """The dataset without records as JSON values; `OMITTED_VALUE` if its layout follows from the domain."""
         usual = self.layout == FORMS[self.form].usual(self.fields)
-        return OMITTED if usual else value_to_json(self.layout.build(self.fields, []))
+        return OMITTED_VALUE if usual else value_to_json(self.layout.build(self.fields, []))
 
     @override
     def to_json(self) -> dict[str, object] | None:
@@ -285,7 +285,7 @@ class Records(Relation):
     @classmethod
     def from_keys(
         cls, domain: Fields, adjacency: str | None, size: Size, form: str, unit: Unit = None,
-        at_most: int | None = None, empty: object = OMITTED,
+        at_most: int | None = None, empty: object = OMITTED_VALUE,
     ) -> "Records":  # fmt: skip
         """Build the relation from the keys of a file. Raises `InvalidNeighbours`."""
         check_form(form, domain)
@@ -293,7 +293,7 @@ class Records(Relation):
             fields=domain, adjacency=adjacency, size=size, form=form, layout=FORMS[form].usual(domain),
             unit=unit, at_most=at_most,
         )  # fmt: skip
-        if empty is OMITTED:
+        if empty is OMITTED_VALUE:
             return relation
         layout = relation._layout_from_json(empty)
         if layout is None:

@@ -24,8 +24,8 @@ from dpwitness.frames import frames_of
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, require_shallow
 from dpwitness.neighbours.pair import Pair, holds
 
-#: Candidates that the default `contains` compares with a pair at most: a relation may give any number.
-MOST_COMPARED: Final = 10_000
+#: The largest number of candidates that the default `contains` compares with a pair: a relation may give any number.
+MOST_COMPARED_CANDIDATES: Final = 10_000
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ T = TypeVar("T")
 class Relation(ABC):
     """The pairs of inputs that are neighbours under a claim. Subclasses define `candidates`.
 
-    The search tries `candidates`, then `variations` of the best ones; a witness is shrunk by the steps of `smaller`.
-    `contains` must accept all these pairs.
+    The search tries `candidates`, then `variations` of the best candidates; a witness is shrunk by the steps of
+    `smaller`. `contains` must accept all these pairs.
     """
 
     kind: ClassVar[str]  # the class's name in files, if it is written by its fields
@@ -85,7 +85,7 @@ class Relation(ABC):
         return iter(())
 
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Many more pairs, of values that code may treat as special; most show nothing. By default no pairs.
+        """Many more pairs, of values that code may treat as special; most pairs show nothing. By default no pairs.
 
         A search makes few runs of each pair, and goes on with the one or two most promising pairs.
         """
@@ -102,7 +102,7 @@ class Relation(ABC):
         only the relation's own candidates are adjacent. A relation never changes an input, and compares the contents of
         inputs, not their identity.
         """
-        return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
+        return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED_CANDIDATES))
 
     def take(self, data: object) -> Data:
         """Data of a user in the form that the other methods take. Raises `InvalidNeighbours`.
@@ -165,8 +165,9 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
             advice = "give the relation of the claim, or a pair of it"
             if type(relation).contains is Relation.contains:  # the default compares with other candidates
                 advice = (
-                    f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
-                    "centre 0 and scale 1 alone, by equal inputs: define `contains`"
+                    "it has no `contains` of its own, so that it contains its first "
+                    f"{MOST_COMPARED_CANDIDATES:,} candidates at centre 0 and scale 1 alone, by equal inputs: define "
+                    "`contains`"
                 )
             raise InvalidNeighbours(
                 f"{what} {one} is not one that {relation!s:.200} calls neighbouring{given}: {advice}"
@@ -237,7 +238,7 @@ Kind = TypeVar("Kind", bound=type[Relation])
 #: The readers of relations in files, by their kind.
 _READERS: Final[dict[str, Reader]] = {}
 #: The relations that are written and read by their fields.
-_FAMILY: Final = Family()
+_REGISTRY: Final = Family()
 
 
 def register_relation(kind: str, reader: Reader) -> None:
@@ -250,13 +251,13 @@ def register_relation(kind: str, reader: Reader) -> None:
         raise ValueError(f"kind={brief(kind)} must be a text")
     if not callable(reader):
         raise ValueError(f"reader={brief(reader)} must be a function that makes the relation from the keys of a file")
-    require_free(kind, reader, _FAMILY.kinds.get(kind, reader))
+    require_free(kind, reader, _REGISTRY.kinds.get(kind, reader))
     _READERS[kind] = reader
 
 
 def written_by_fields(kind: Kind) -> Kind:
     """Let witness files hold a relation that is written and read by its fields; a class decorator."""
-    _FAMILY.register(kind)
+    _REGISTRY.register(kind)
     _READERS[kind.kind] = partial(_read_fields, kind)
     return kind
 
@@ -310,7 +311,7 @@ def _write(relation: Relation) -> dict[str, object] | None:
     return written
 
 
-register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _FAMILY.schema))
+register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _REGISTRY.schema))
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:

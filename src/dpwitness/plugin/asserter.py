@@ -440,7 +440,7 @@ class Asserter:
 
 
 def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
-    """The violation with a smaller witness, if one is found; the same violation and a note if shrinking fails."""
+    """The violation, with a smaller witness if shrinking finds it; the same violation and a note if shrinking fails."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: The help of --workers for an attack on one thread.
-ONE_THREAD: Final = "maximum number of threads; this attack asks one question after another, on one thread"
+ONE_THREAD_HELP: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
 
@@ -53,7 +53,7 @@ def settings_of(kind: type[S], options: object, **more: object) -> S:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackOptions:
-    """The options of every attack, those of `oracle_options` included."""
+    """The options of every attack, including the options of `oracle_options`."""
 
     attack: str
     max_time: float
@@ -101,7 +101,7 @@ class AttackOptions:
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
     """The options of the user's own system; the help says that it gets `question` and returns `answer`."""
-    own = functools.partial(Option, title="your own system (instead of a simulated one)")
+    own = functools.partial(Option, title="your own system (instead of a simulated system)")
     return [
         own(
             "--oracle",
@@ -136,10 +136,10 @@ def add_attack_command(
     run: Callable[[SimpleNamespace], int],
     parameters: Sequence[click.Parameter],
     *,
-    workers: str = ONE_THREAD,
+    workers: str = ONE_THREAD_HELP,
     **settings: Any,
 ) -> None:
-    """Add a family's command, with its own parameters and those of every attack.
+    """Add a family's command, with its own parameters and the parameters of every attack.
 
     `workers`: the help of --workers; `settings`: the examples and the description of the `Command`.
     """
@@ -172,7 +172,7 @@ def run_attack(
         `Asking`, which asks one question after another.
 
     Raises `BadInput` for unusable options and files, `OracleFailed` for a system that fails. However the attack ends,
-    --ask FILE has its questions and answers; after a kill it lacks those of the last seconds.
+    --ask FILE has its questions and answers; after a kill the file lacks the answers of the last seconds.
     """
     started = time.monotonic()
     if not options.own_system:

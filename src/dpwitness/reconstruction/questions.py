@@ -23,8 +23,8 @@ from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_que
 
 Q = TypeVar("Q")
 
-#: The largest number of questions that may wait in a file: rows for more would take minutes.
-MOST_WAITING: Final = 10_000_000
+#: The largest number of questions that may wait in a file: rows for more questions would take minutes to write.
+MOST_WAITING_QUESTIONS: Final = 10_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
 
@@ -39,7 +39,7 @@ class System(Generic[Q]):
 
 
 class WrongNumber(ValueError):
-    """The system did not give one answer a question; the message says what it gave."""
+    """The system did not give one answer a question; the message says which value it gave."""
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
@@ -159,7 +159,7 @@ class Asking(Generic[Q]):
     Attributes
     ----------
     asked, missing
-        The number of questions so far, those that the transcript answers included, and how many have no answer.
+        The number of questions so far, including questions that the transcript answers, and how many have no answer.
     stopped
         The reason why no more answers come; None while answers come.
     progress
@@ -171,7 +171,7 @@ class Asking(Generic[Q]):
         The system; None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers
         of a batch.
     limits
-        The limits on all questions, those of the transcript included; but answers in the transcript are always used.
+        The limits on all questions, also questions of the transcript; but answers in the transcript are always used.
     transcript
         The transcript that gets all questions and answers; None: they are not kept.
     save
@@ -302,11 +302,11 @@ class Asking(Generic[Q]):
         """The questions' rows, with the transcript's answers, and the error. Raises `Waiting` as `ask` does."""
         assert self.transcript is not None
         # Questions are counted before rows are made: counting takes seconds, rows for all questions take minutes.
-        most = MOST_WAITING + len(self.transcript.rows)
+        most = MOST_WAITING_QUESTIONS + len(self.transcript.rows)
         first = list(islice(questions, most + 1))
-        if len(first) > most and self.left > MOST_WAITING:
+        if len(first) > most and self.left > MOST_WAITING_QUESTIONS:
             raise InvalidParameter(
-                f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                f"the attack asks more than {MOST_WAITING_QUESTIONS:,} questions at once, too many for a file: give "
                 "--budget, or a system by --oracle"
             )
         rows, unanswered = list[Row](), list[Row]()

@@ -62,7 +62,7 @@ def _read_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[
 
 
 def _read_record(record: Mapping[str, Any], seed: str) -> Entry:
-    """The entry of an assertion's record; the verdict's claim and α are those of the witness, not of the record."""
+    """The entry of an assertion's record; the verdict's claim and α come from the witness, not from the record."""
     name = name_of(record)
     facts = [("Test", name), ("Share of the session's α", f"{float(record['alpha']):.3g}")]
     facts += [("Note", str(record["note"]))] if record.get("note") else []

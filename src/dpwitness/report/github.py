@@ -23,6 +23,7 @@ PROPERTY_ESCAPES: Final = (*MESSAGE_ESCAPES, (":", "%3A"), (",", "%2C"))
 MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
 #: REPORT_FORMAT is the name of the format of a session's report.
 REPORT_FORMAT: Final = "dpwitness-report/1"
+#: TABLE_HEAD has the names of the columns of the table.
 TABLE_HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 
@@ -92,7 +93,7 @@ def shown(record: Record) -> str:
 
 
 def bits_refuted(record: Record) -> Record | None:
-    """The finding by the last bits, for the first adjacency that has such a finding; None without one."""
+    """The finding by the last bits, for the first adjacency that has a finding; None without a finding."""
     each = (record, *record.get("others", ()))
     return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
 

@@ -17,7 +17,7 @@ from dpwitness.events import is_partition, outcomes_of, statistic_of
 from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, is_registered
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.report import plots
 from dpwitness.report.nist import fields
 from dpwitness.results.bound import Bound
@@ -25,7 +25,7 @@ from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
 from dpwitness.results.saved import Shown
 from dpwitness.results.text import UNKNOWN_RELATION, at_least, at_most, confidence, p_value, relation_text
-from dpwitness.results.verdict import EARLY_ENDS, SUFFICIENT_ENDS, Course, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import EARLY_END_REASONS, SUFFICIENT_RUNS_REASONS, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 if TYPE_CHECKING:
@@ -43,11 +43,12 @@ TEXT_CHARACTERS: Final = 1_500
 NAME_CHARACTERS: Final = 160
 #: OUTCOMES has the outcomes of results in the order in which the title counts them.
 OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
-END_TEXTS: Final = {
+#: END_REASONS has the texts of the reasons that end confirm runs.
+END_REASONS: Final = {
     "refuted": "the claim was refuted",
     "runs": "all runs that were asked for were made",
-    **EARLY_ENDS,
-    **SUFFICIENT_ENDS,
+    **EARLY_END_REASONS,
+    **SUFFICIENT_RUNS_REASONS,
 }
 
 
@@ -202,8 +203,8 @@ def _warnings(result: Shown) -> list[str]:
             f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
             "verdict below holds in real arithmetic."
         )
-    if result.ended in EARLY_ENDS:
-        texts.append(f"The runs ended early: {EARLY_ENDS[result.ended]}. What was counted until then is valid.")
+    if result.ended in EARLY_END_REASONS:
+        texts.append(f"The runs ended early: {EARLY_END_REASONS[result.ended]}. What was counted until then is valid.")
     if not isinstance(result, Curve):
         if result.alpha > 0.01:
             texts.append(
@@ -250,7 +251,7 @@ def _search_rows(result: Shown) -> list[tuple[str, Cell]]:
         runs = [(line.epsilon, line.run_counts) for line in result.lines]
         return [*((f"Runs at ε = {at:g}", f"{n.search:,} search, {n.confirm:,} tested") for at, n in runs), time]
     pair = result.pair if isinstance(result, Profile) else result.witness.pair
-    attack = pair.label.removeprefix(ATTACK)
+    attack = pair.label.removeprefix(ATTACK_PREFIX)
     rows: list[tuple[str, Cell]] = [("Pair chosen", attack if attack == pair.label else f"by an attack: {attack}")]
     if isinstance(result, Profile):
         rows.append(("Events", f"{len(result.events)} in the band"))
@@ -262,7 +263,7 @@ def _search_rows(result: Shown) -> list[tuple[str, Cell]]:
     if counts.epochs:
         since = f"{counts.confirm:,} since the event was chosen"
         made = f"{counts.epochs:,} in epochs, each bet on before it was made; {since}"
-    return [*rows, ("Paired runs", made), ("End of the runs", END_TEXTS.get(result.ended, result.ended)), time]
+    return [*rows, ("Paired runs", made), ("End of the runs", END_REASONS.get(result.ended, result.ended)), time]
 
 
 def _course_text(course: Course) -> str:
@@ -291,7 +292,7 @@ def _bounds(result: Shown) -> list[tuple[str, Cell]]:
 def _figure(
     draw: "Callable[[Axes, Any], None]", shown: object, title: str, description: str, caption: str, **points: float
 ) -> list[Piece]:
-    """A figure with a caption; `title` and `description` are for screen readers; `points` are those of `plots.svg`."""
+    """A figure with a caption; `title` and `description` are for screen readers; `points` go to `plots.svg`."""
     return [{"figure": plots.svg(draw, shown, title, description, **points), "caption": caption}]
 
 
@@ -370,7 +371,7 @@ def _plotted_numbers(result: Shown) -> list[Piece]:
         head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
         tested = result.lines[0].test_epsilons
         rows = [[f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested)]
-        return _table("p-values; a small one speaks against the tested value", rows, head=head, look="numbers")
+        return _table("p-values; a small p-value speaks against the tested value", rows, head=head, look="numbers")
     if not isinstance(result, Profile):
         return []
     points = np.linspace(0.0, result.largest_epsilon, 11) if result.largest_epsilon else np.zeros(1)

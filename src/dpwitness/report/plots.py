@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: LINE_POINTS is the number of points of a drawn line.
 LINE_POINTS: Final = 241
 #: LOG_ODDS has the log-odds (nats) of the false positive rates at which a claim's largest power is computed.
 LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)

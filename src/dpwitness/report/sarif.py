@@ -15,6 +15,7 @@ from urllib.parse import quote
 from dpwitness.report.github import Record
 from dpwitness.report.source import Place, below_root
 
+#: SCHEMA is the address of the JSON schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 

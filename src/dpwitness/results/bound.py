@@ -6,7 +6,7 @@ from typing import ClassVar
 from dpwitness.claims.claim import shown
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence, notes
-from dpwitness.results.verdict import EARLY_ENDS, WitnessedResult, spent
+from dpwitness.results.verdict import EARLY_END_REASONS, WitnessedResult, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -43,7 +43,7 @@ class Bound(WitnessedResult):
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines(tested=self.tested)]
-        if self.ended in EARLY_ENDS:
+        if self.ended in EARLY_END_REASONS:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 

@@ -45,8 +45,8 @@ class KeptEvidence(CheckedFields):
     one file, not for all together.
 
     `neighbours`: the digest of the relation and of D; `witness`: the event of the next session, its pair, claim and
-    estimate; `sessions`: all sessions, also those of earlier histories, whose seeds are not used again; `first`: the
-    number of sessions of earlier histories; `began`: the number of sessions before those of the present event;
+    estimate; `sessions`: all sessions, also sessions of earlier histories, whose seeds are not used again; `first`: the
+    number of sessions of earlier histories; `began`: the number of sessions before the sessions of the present event;
     `settled`: the log wealth (nats) won with earlier events of this history.
 
     Raises `ValueError` if two sessions have the same seed, or `first` and `began` are no numbers of sessions;

@@ -12,7 +12,7 @@ from dpwitness.results.text import p_value as p_value_text
 class OneRun:
     """The result of an audit of one training run.
 
-    Of the choices of guesses that were tried, `highest`, `lowest` and `correct` are those of the smallest p-value: the
+    Of the choices of guesses that were tried, `highest`, `lowest` and `correct` belong to the smallest p-value: the
     number of guesses on the highest scores, on the lowest scores, and the number of right guesses. `p_value` is that
     p-value times the number of choices. `refutable`: whether any number of right guesses would have refuted the claim.
     `lower_bound`: the largest parameter of the claim's family that is refuted at level `alpha`; 0 if no parameter is.

@@ -16,7 +16,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
 from dpwitness.results.fields import Alpha, CheckedFields, Detectable, RunCounts, read_result
 from dpwitness.results.text import at_least, confidence, label, notes, table
-from dpwitness.results.verdict import EARLY_ENDS, Result, spent
+from dpwitness.results.verdict import EARLY_END_REASONS, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
 #: EPSILON_STEP is the distance in nats between the values of ε in a file's band.
@@ -140,7 +140,7 @@ class Profile(Result):
 
     @property
     def _end(self) -> float:
-        """The first ε of the grid at which the band is 0."""
+        """The first ε (nats) of the grid at which the band is 0."""
         return self.largest_epsilon + EPSILON_STEP if self.delta(0.0) > 0 else 0.0
 
     @property
@@ -195,8 +195,10 @@ class Profile(Result):
             *([f"  {tail}"] if (tail := self.tail) else []),
             *(pair if self.witness is None else self.witness.lines()),
         ]
-        if self.ended in EARLY_ENDS:
-            lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; the band is valid for the runs that were counted")
+        if self.ended in EARLY_END_REASONS:
+            lines.append(
+                f"  stopped early: {EARLY_END_REASONS[self.ended]}; the band is valid for the runs that were counted"
+            )
         return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 
     def _tables(self) -> list[str]:

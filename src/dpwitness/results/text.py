@@ -24,7 +24,7 @@ WRAPPED_COLUMNS: Final = 72
 LINE_COLUMNS: Final = 80
 #: The context of decimal arithmetic: a user's own context may round to fewer digits, or refuse to round.
 DECIMAL_CONTEXT: Final = Context(prec=28, traps=[])
-#: The pattern of an event's end with seven decimal places or more, which people do not compare.
+#: The pattern of an event's end with at least seven decimal places, too many for people to compare.
 LONG_ENDS: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, codec_of
+from dpwitness.codec import OMITTED_VALUE, codec_of
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
@@ -39,17 +39,17 @@ from dpwitness.results.text import (
 )
 from dpwitness.results.witness import Witness
 
-#: EARLY_ENDS has the texts of the reasons that end confirm runs before their number is reached or evidence suffices.
-EARLY_ENDS: Final = {
+#: EARLY_END_REASONS has the texts of the reasons that end confirm runs early.
+EARLY_END_REASONS: Final = {
     "time": "the time was over",
     "interrupted": "interrupted",
     "cluster lost": "the cluster or executor does not answer any more",
     "failed": "a run failed",
 }
-#: ABORTED_ENDS has the reasons after which a check makes no more runs.
-ABORTED_ENDS: Final = ("interrupted", "cluster lost")
-#: SUFFICIENT_ENDS has the texts of the reasons for which a pass needed no more runs.
-SUFFICIENT_ENDS: Final = {
+#: ABORT_REASONS has the reasons after which a check makes no more runs.
+ABORT_REASONS: Final = ("interrupted", "cluster lost")
+#: SUFFICIENT_RUNS_REASONS has the texts of the reasons for which a pass needed no more runs.
+SUFFICIENT_RUNS_REASONS: Final = {
     "detectable": "they would have caught detectable_ratio times the claim, as far as this event shows it",
     "converged": "twice as many would lower the detectable parameter by less than 1 %",
     "excluded": "they would have caught half of the excess that the witness shows",
@@ -57,7 +57,7 @@ SUFFICIENT_ENDS: Final = {
 
 
 #: The line of a violation that only the last bits of outcomes show.
-BITS: Final = "  the event is of last bits: the evidence is about this implementation alone"
+LAST_BITS_LINE: Final = "  the event is of last bits: the evidence is about this implementation alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +286,12 @@ class CheckResult(WitnessedResult, ABC):
         text = relation_text(relation) if named else relation.adjacency if relation is not None else None
         lines = [head, *([label("neighbours", text)] if text and (named or details or self.refuted) else [])]
         lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._at_a_glance()
-        if self.ended in EARLY_ENDS:
-            lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; what was counted is valid")
-        lines += [*notes(self.notes), *([spent(self, self.run_counts)] if details or self.ended in EARLY_ENDS else [])]
+        if self.ended in EARLY_END_REASONS:
+            lines.append(f"  stopped early: {EARLY_END_REASONS[self.ended]}; what was counted is valid")
+        lines += [
+            *notes(self.notes),
+            *([spent(self, self.run_counts)] if details or self.ended in EARLY_END_REASONS else []),
+        ]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
         if reproduce and self.reproducible:
@@ -301,7 +304,7 @@ class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha.
 
     `history`: a text on each version of the mechanism, if the evidence is the runs of several sessions; empty if it is
-    the runs of one check. With a history, the counts are those of the last session, as a note says.
+    the runs of one check. With a history, the counts come from the last session, as a note says.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (*CheckResult.json_keys, "history")
@@ -324,7 +327,7 @@ class Violation(CheckResult):
 
     @property
     def _order_for_json(self) -> float:
-        return OMITTED  # type: ignore[no-any-return]
+        return OMITTED_VALUE  # type: ignore[no-any-return]
 
     @property
     def _why_not_detectable(self) -> str:
@@ -370,7 +373,7 @@ class Violation(CheckResult):
                 "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
             ]
         if self.by_bits:
-            lines.append(BITS)
+            lines.append(LAST_BITS_LINE)
         return f"VIOLATED: {self.accused} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
     def _at_a_glance(self) -> list[str]:
@@ -378,7 +381,7 @@ class Violation(CheckResult):
         return [
             *self.witness.short_lines(),
             f"  so {self.exceeded}; if the claim held, {odds(self.alpha)} would say so",
-            *([BITS] if self.by_bits else []),
+            *([LAST_BITS_LINE] if self.by_bits else []),
             *([] if explanation is None else [short_label("where", str(explanation))]),
         ]
 
@@ -431,19 +434,19 @@ class NotRefuted(CheckResult):
     def detectable_order(self) -> float | None:
         """The Rényi order beyond which most of the divergence lies in events rarer than `detectable_delta`.
 
-        The divergence is that of Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
+        The divergence belongs to Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
         """
         return self.claim.largest_order(self.detectable_delta)
 
     @property
     def _order_for_json(self) -> float:
         order = self.detectable_order
-        return order if order is not None and math.isfinite(order) else OMITTED
+        return order if order is not None and math.isfinite(order) else OMITTED_VALUE
 
     @property
     def _why_not_detectable(self) -> str:
         why = "so few runs fell into the event that no violation would have been refuted"
-        return OMITTED if math.isfinite(self.detectable_epsilon) else why
+        return OMITTED_VALUE if math.isfinite(self.detectable_epsilon) else why
 
     @property
     def caught(self) -> str:
@@ -465,7 +468,7 @@ class NotRefuted(CheckResult):
             return sentence
         rare = min(RARE_RATE, p / 10)
         caught = self._caught(detectable_at_rate(rare, self._bets_runs, self.claim, alpha=self.alpha))
-        return f"{sentence}, a rarer one (rate {rare:.3g}) {caught}"
+        return f"{sentence}, a rarer event (rate {rare:.3g}) {caught}"
 
     @property
     def above(self) -> str:
@@ -494,7 +497,11 @@ class NotRefuted(CheckResult):
         return f"in as many runs, with about 95 % power, {tail}" if tail else ""
 
     def _conclusion(self) -> tuple[str, list[str]]:
-        reason = [f"  these runs were enough: {SUFFICIENT_ENDS[self.ended]}"] if self.ended in SUFFICIENT_ENDS else []
+        reason = (
+            [f"  these runs were enough: {SUFFICIENT_RUNS_REASONS[self.ended]}"]
+            if self.ended in SUFFICIENT_RUNS_REASONS
+            else []
+        )
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             *([f"  {above}"] if (above := self.above) else []),
             *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, whole_below
+from dpwitness.codec import OMITTED_VALUE, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, is_partition
 from dpwitness.evidence import Counts, bet_on
@@ -24,11 +24,12 @@ from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
+#: WITNESS_FORMAT is the format of witness files.
 WITNESS_FORMAT: Final = "dpwitness-witness/2"
 #: DATABASE_FORMAT is the format of the pytest plugin's files, which hold a witness and its test.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
@@ -112,13 +113,13 @@ class DescribedEvent:
 class Witness(CheckedFields):
     """A violation of a claim, with the data for a proof on fresh runs.
 
-    `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
-    runs; `estimate`: the search's estimate of the event's probabilities, on which the bet was based; `relation`: the
-    relation under which the pair is adjacent (None: unknown, as for a third-party relation without JSON); `data`: the
-    input of the pair that the user gave (None: no input). If outcomes have keys, `layout` has the entries that the
-    event uses; `texts` has the texts that the event's numbers encode. `by_position`: the mechanism was compiled, or the
-    file is older than layouts. `explanation`: the line of code that may leak; None if it is not clear. `outcome`,
-    `errors`, `python`: the check's options, as on a command line; a replay also uses `errors`.
+    `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are the counts of the
+    confirm runs; `estimate`: the search's estimate of the event's probabilities, on which the bet was based;
+    `relation`: the relation under which the pair is adjacent (None: unknown, as for a third-party relation without
+    JSON); `data`: the input of the pair that the user gave (None: no input). If outcomes have keys, `layout` has the
+    entries that the event uses; `texts` has the texts that the event's numbers encode. `by_position`: the mechanism was
+    compiled, or the file is older than layouts. `explanation`: the line of code that may leak; None if it is not clear.
+    `outcome`, `errors`, `python`: the check's options, as on a command line; a replay also uses `errors`.
     """
 
     format: ClassVar[str] = WITNESS_FORMAT
@@ -156,9 +157,9 @@ class Witness(CheckedFields):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that the event uses; empty if outcomes have no keys; `OMITTED` if `by_position`."""
+        """The entries that the event uses; empty if outcomes have no keys; `OMITTED_VALUE` if `by_position`."""
         known: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
-        return OMITTED if self.by_position else known
+        return OMITTED_VALUE if self.by_position else known
 
     @classmethod
     def from_keys(
@@ -300,7 +301,7 @@ class Witness(CheckedFields):
     def lines(self, *, tested: bool = True) -> list[str]:
         """The lines of inputs, event, observed rates and, if a claim was `tested`, the rate that it allows."""
         first, second = both(self.pair.data, self.pair.neighbour)
-        proposal = self.pair.label.removeprefix(ATTACK)
+        proposal = self.pair.label.removeprefix(ATTACK_PREFIX)
         lines = [
             label("input D", first),
             label("neighbour D′", second),
@@ -328,7 +329,7 @@ class Witness(CheckedFields):
         ]
 
     def where(self) -> list[str]:
-        """The lines of the explanation; empty without one."""
+        """The lines of the explanation; empty without an explanation."""
         return [] if self.explanation is None else self.explanation.lines()
 
     def __str__(self) -> str:

@@ -270,14 +270,14 @@ def _dumped_error(error: BaseException) -> bytes:
 
 
 def _may_hold_generator(mechanism: Mechanism) -> bool:
-    """Whether a mechanism may hold a generator, whose state each process gets; the global ones are seeded anew."""
+    """Whether a mechanism may hold a generator, whose state each process gets; global generators are seeded anew."""
     signature, outcome = mechanism.signature, mechanism.outcome
     summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names of attributes hold no generator
     return any(map(may_hold_generator, (signature.given_function, *summaries, *signature.given.values())))
 
 
 def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The first shard of each task, from `first` on, and the shard behind its last one.
+    """The first shard of each task, from `first` on, and the shard behind its last shard.
 
     A task takes about `PORTION_SECONDS` by the measured cost of a run, and has at most a worker's share of the
     remaining shards, so that all workers end at about the same time.
@@ -437,7 +437,7 @@ class Dispatcher:
             with closing(ordered(self._pool, tasks, deadline, again=0 if once else WORKER_LOSSES)) as answers:
                 for answer in answers:
                     if answer is not None and once and self._pool.repeated(content):
-                        raise self._crash_error(work, answer.shards, "another one made its runs again")
+                        raise self._crash_error(work, answer.shards, "another process made its runs again")
                     yield answer
         except WorkerLost as lost:
             if isinstance(lost.__cause__, CancelledError):

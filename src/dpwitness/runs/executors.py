@@ -51,7 +51,7 @@ def default_workers() -> int:
 
 
 class WorkerLost(Exception):
-    """Too many workers ended in a task, or one in a task that must not be repeated; the cause says how."""
+    """Too many workers ended in a task, or a worker in a task that must not be repeated; the cause says how."""
 
     def __init__(self, task: Callable[[], object]) -> None:
         super().__init__(task)
@@ -264,7 +264,7 @@ class Processes(Pool):
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
-        """Send a task, to new processes if one of the old ones has ended."""
+        """Send a task, to new processes if an old process has ended."""
         from loky.process_executor import (  # type: ignore[import-untyped]  # it has no types
             BrokenProcessPool,
             ProcessPoolExecutor,
@@ -306,7 +306,7 @@ class Processes(Pool):
             self.stop()
 
     def stop(self) -> None:
-        """Kill the processes."""
+        """Kill the processes of the pool."""
         with self._lock:
             executor, self._loky = self._loky, None
         if executor is not None:
@@ -462,7 +462,7 @@ def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
 
 
 def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
-    """The cluster of a scheduler's address, a `distributed.Client` or its executor; for "local" a new one.
+    """The cluster of a scheduler's address, a `distributed.Client` or its executor; for "local" a new cluster.
 
     An address is such as "tcp://host:8786"; `workers`: the number of workers of "local". Raises `ClusterLost` if no
     scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not installed.

@@ -119,7 +119,7 @@ class Runner:
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def betting(self, left: float) -> "Runner":
-        """A runner for an epoch before the last one.
+        """A runner for an epoch before the last epoch.
 
         Runs begin until the share `left` of `max_time` is left; runs that have begun by then are waited for.
         """

@@ -23,7 +23,8 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
 
-#: The numbers in one side of a block of rows: both sides fit in a core's cache, and a call's 50 µs hardly count.
+#: The number of entries in one side of a block of rows: both sides fit in a core's cache, and a call of a block takes
+#: far longer than its overhead of 50 µs.
 BLOCK_NUMBERS: Final = 1 << 17
 
 #: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and the table of an event's cells, if any.

@@ -32,7 +32,7 @@ LEARNING_NUMBERS: Final = 1 << 22
 TAIL_SHARES: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 #: Shares of the values of an entry at which a bin ends.
 BIN_SHARES: Final = np.unique(np.concatenate([TAIL_SHARES, np.arange(1, 128) / 128, 1 - TAIL_SHARES]))
-#: The largest number of different values of an entry of which each has a bin.
+#: The largest number of different values of an entry for which each value has a bin.
 SINGLE_VALUES: Final = 256
 #: The number of bins of each entry if several entries tell D from D′.
 COARSE_BINS: Final = 32
@@ -147,11 +147,11 @@ def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 def _learned(x: Rows, y: Rows) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
     x, y = of_one_width(x, y)
-    telling = telling_entries(x, y, BIN_SHARES, few=SINGLE_VALUES)
+    telling = telling_entries(x, y, BIN_SHARES, single_values=SINGLE_VALUES)
     if len(telling) > 1:
         columns = [j for j, *_ in telling]
         shares = np.arange(1, COARSE_BINS) / COARSE_BINS
-        telling = telling_entries(x, y, shares, few=SINGLE_VALUES, columns=columns) or telling
+        telling = telling_entries(x, y, shares, single_values=SINGLE_VALUES, columns=columns) or telling
     if not telling:
         return None
     score = score_of(telling)

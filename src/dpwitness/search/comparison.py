@@ -17,7 +17,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import Costs
-from dpwitness.search.cuts import COMPARED_ERRORS, CutCells, OutcomeCells
+from dpwitness.search.cuts import COMPARISON_STANDARD_ERRORS, CutCells, OutcomeCells
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
@@ -46,7 +46,7 @@ class Entry:
         return cls(pair, RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0))
 
 
-#: The part of the runs of a comparison, 1 in 2, that all entries share evenly before the best ones get the others.
+#: The part of the runs of a comparison, 1 in 2, that all entries share evenly before the best entries get the others.
 EVEN_PART: Final = 2
 #: The number of slices of the runs of a comparison; each slice goes to one pair.
 SLICES: Final = 16
@@ -79,14 +79,14 @@ class _Comparison:
         return max(int(n * min(mean / self.prices[number], MOST_CHEAP_RUNS)), 8)
 
     def contenders(self) -> tuple[list[int], list[int]]:
-        """The numbers of entries to count, and, best first, of entries that can hardly win by their search runs."""
+        """The numbers of entries to count, and, best first, of entries unlikely to win by their search runs."""
         floor = max((entry.found.lower_value for entry in self.latest), default=-math.inf)
         left_out = [number for number, entry in enumerate(self.latest) if _at_most(entry.found) < floor]
         remaining = sorted(set(range(len(self.latest))).difference(left_out))
         return remaining, sorted(left_out, key=lambda number: -self.value(number))
 
     def count(self, numbers: Sequence[int], n: int) -> None:
-        """Count the events of entries of one pair on n more runs, and value them anew."""
+        """Count the events of entries of one pair on n more runs, and value them again."""
         entries, first = [self.latest[number] for number in numbers], numbers[0]
         events = [entry.cuts or entry.found.event for entry in entries]
         tallies = self.runner.tallies(entries[0].pair, events, n, self.role, first, self.turns[first])
@@ -96,7 +96,7 @@ class _Comparison:
             self._revalue(number, tally.swapped() if entry.found.swapped else tally)
 
     def _revalue(self, number: int, tally: Tally) -> None:
-        """Value an entry by its counts in more runs, D first."""
+        """Value an entry by its counts in more runs, of D first."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
         if cuts := entry.cuts:  # earlier runs chose its event, and later runs value it
@@ -121,9 +121,9 @@ class _Comparison:
         return self.latest[number].found.value
 
     def promise(self, number: int) -> float:
-        """The value of an entry `COMPARED_ERRORS` standard errors lower."""
+        """The value of an entry `COMPARISON_STANDARD_ERRORS` standard errors lower."""
         mean, error = self.mean_and_error(number)
-        return mean - COMPARED_ERRORS * error
+        return mean - COMPARISON_STANDARD_ERRORS * error
 
     def mean_and_error(self, number: int) -> tuple[float, float]:
         """The value of an entry, not lowered, and its standard error."""

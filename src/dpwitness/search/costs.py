@@ -23,13 +23,13 @@ ENTRY_LEVELS: Final = 3
 #: The share of `max_time` for timing pairs; once it is spent, no further pair is timed.
 TIMING_SHARE: Final = 0.05
 #: The cost, in runs of the first pair, of a run that does not end in time.
-UNENDED_COST: Final = 2.0**20
+UNFINISHED_RUN_COST: Final = 2.0**20
 
 
 def entries(data: object, depth: int = ENTRY_LEVELS) -> int:
     """The number of entries of an input: numbers, cells of a table, fields of all records, characters; at least 1.
 
-    Every record of a list counts as its first one, so that long lists need not be read.
+    Every record of a list counts as its first record, so that long lists need not be read.
     """
     size = getattr(data, "size", None)  # arrays, DataFrames, Series
     if isinstance(size, int):
@@ -53,7 +53,7 @@ class Costs:
     """The costs of paired runs of the pairs of one search.
 
     `affordable`: the number of paired confirm runs of the first pair that fit in the time. `timing`: whether pairs are
-    timed; else all cost the same.
+    timed; else all pairs cost the same.
     """
 
     runner: Runner
@@ -84,7 +84,7 @@ class Costs:
 
     def _class_of(self, seconds: float) -> float:
         if math.isinf(seconds):
-            return UNENDED_COST
+            return UNFINISHED_RUN_COST
         first = self._seconds
         if not first or not seconds or math.isinf(first):  # nothing was measured
             return 1.0

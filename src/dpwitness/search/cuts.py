@@ -23,8 +23,9 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import SHARES, all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-#: Standard errors by which values are lowered where events are compared: the best of forty is two higher by chance.
-COMPARED_ERRORS: Final = 2.0
+#: The number of standard errors by which the compared values of events are lowered: by chance the largest of forty
+#: values is too high by two standard errors.
+COMPARISON_STANDARD_ERRORS: Final = 2.0
 #: The number of cuts in each tail, behind its first 8, 16, 32, … runs.
 TAIL_CUTS: Final = 6
 #: The number of outcomes at either end of the order by likelihood ratio that have a cell each.
@@ -77,15 +78,15 @@ class CutCells(Partition):
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The range between edges with the largest value by a table of paired runs, D first, and its rates.
 
-        Each value is lowered by `COMPARED_ERRORS` standard errors, as the best of many ranges is overestimated. A range
-        with two ends must be clearly better than the best half-line.
+        Each value is lowered by `COMPARISON_STANDARD_ERRORS` standard errors, as the best of many ranges is
+        overestimated. A range with two ends must be clearly better than the best half-line.
         """
         k, n, between = self.cells - 1, tally.runs, self.statistic.between
         assert between is not None  # by `cuts_around`
         first, last, outside = all_ranges(k)
         first, last = first[~outside], last[~outside]
         p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last))
-        values = objective(p, q, n, COMPARED_ERRORS, both)
+        values = objective(p, q, n, COMPARISON_STANDARD_ERRORS, both)
         one_end, two_ends = (first == 0) ^ (last == k), (first > 0) & (last < k) & self.statistic.two_ended
         i, j = (int(np.argmax(np.where(chosen, values, -np.inf))) for chosen in (one_end, two_ends))
         if two_ends[j] and values[j] > values[i] + tolerance(float(values[i])):
@@ -214,7 +215,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """The cells of the outcomes of a sample: one for each of the most extreme likelihood ratios, others in groups."""
+    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of others."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)

@@ -56,11 +56,13 @@ from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import sample_of
 
-#: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, 24 save none.
+#: The number of cells of a column, cut at quantiles of both sides together; 8 cells need 10 % more runs, and 24 cells
+#: save no runs.
 COLUMN_CELLS: Final = 16
-#: The largest number of columns with ranges: those in which the sides differ most.
+#: The largest number of columns with ranges: the columns in which the sides differ most.
 MOST_COLUMNS: Final = 16
-#: The share of the prior for the columns whose input values differ: 1/5 of the runs is saved if one of ten does.
+#: The share of the prior for the columns whose input values differ: if one column of ten has other input values, 1/5
+#: of the runs is saved.
 MOVED_PRIOR: Final = 0.5
 #: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
 #: equal tails, since each event takes a share of the prior.
@@ -200,9 +202,9 @@ def _ranges_with_prior(cells: int, wide: bool) -> tuple[Integers, Integers, Bool
 
 
 #: The number of imagined runs without a difference between D and D′ in the portfolio of a graded event.
-MANY_IMAGINED: Final = 8.0
+IMAGINED_RUNS_IF_GRADED: Final = 8.0
 #: The number of imagined runs in the portfolio of single events.
-FEW_IMAGINED: Final = 0.25
+IMAGINED_RUNS_IF_SINGLE: Final = 0.25
 #: The prior of the ranges beside other families: most violations show in a range.
 RANGES_PRIOR: Final = 0.75
 #: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
@@ -229,7 +231,8 @@ class Portfolio:
         return int(np.argmax(self.stakes.log_shares))
 
 
-NOTHING: Final = Portfolio(
+#: The portfolio without events, which bets nothing.
+EMPTY_PORTFOLIO: Final = Portfolio(
     events=(),
     swapped=np.zeros(0, np.bool_),
     stakes=Stakes(p=np.zeros(0), q=np.zeros(0), both=np.zeros(0), log_shares=np.zeros(0)),
@@ -237,10 +240,10 @@ NOTHING: Final = Portfolio(
 
 
 def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Portfolio:
-    """The portfolio of events in either direction, by seen and `imagined` runs; `NOTHING` if no event gains."""
+    """The portfolio of events in either direction, by seen and `imagined` runs; `EMPTY_PORTFOLIO` if no event gains."""
     single = sum(len(family.events) for family in families)
     if not single:
-        return NOTHING
+        return EMPTY_PORTFOLIO
     seen = np.concatenate([family.cells for family in families], axis=1)
     others = max(len(families) - 1, 1)
     weights = [1.0] if len(families) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
@@ -254,14 +257,14 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
     plane = claim.half_plane(p, q)
     rising = np.flatnonzero(p > plane.slope * q + plane.intercept)  # a bet on any other event loses
     if not len(rising):
-        return NOTHING
+        return EMPTY_PORTFOLIO
     plane = HalfPlane(*(np.broadcast_to(part, p.shape)[rising] for part in (plane.slope, plane.intercept)))
     bets = best_bet(p[rising], q[rising], plane, both[rising])
     won = sum(n * np.log1p(bets * x) for n, x in zip(seen[:, rising], payoffs(plane), strict=True))
     values = np.where(bets > 0, prior[rising] + won, -np.inf)
     best = values.max()
     if best == -np.inf:
-        return NOTHING
+        return EMPTY_PORTFOLIO
     chosen = np.flatnonzero(values >= best - LEFT_OUT_NATS)
     chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST_EVENTS]
     promise = float(np.logaddexp.reduce(values[chosen]))
@@ -327,16 +330,17 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: The runs of an epoch are 1/16 of the pair's runs so far: on average half an epoch is made in vain.
+#: The part of a pair's runs so far, 1 in 16, that the next epoch makes: on average half an epoch is made in vain.
 EPOCH_PART: Final = 16
 #: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
-#: The charge of a run is at most 1/4 of the growth of the best pair: else no slowly growing pair would be kept.
+#: The part of the growth of the best pair, 1 in 4, that the charge of a run is at most: a larger charge would drop all
+#: slowly growing pairs.
 CHARGE_PART: Final = 4
 #: The least seconds of a paired run for which a pair is charged by time: the timing of short runs must not decide.
 CHARGED_SECONDS: Final = 0.1
-#: The least ratio of the seconds of a paired run to those of the fastest pair for which a pair is charged by time; the
-#: classes of input sizes in `search.costs` cover smaller ratios.
+#: The least ratio of the seconds of a paired run to the seconds of the fastest pair for which a pair is charged by
+#: time; the classes of input sizes in `search.costs` cover smaller ratios.
 CHARGED_RATIO: Final = 8.0
 #: The least number of runs of a pair from which learners propose events.
 LEARNING_RUNS: Final = 32
@@ -344,7 +348,7 @@ LEARNING_RUNS: Final = 32
 THOROUGH_RUNS: Final = 512
 #: The growth of the runs of a pair after which events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
-#: The number of learned events that stay beside newly learned events: those that won most.
+#: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
 #: The number of runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
 CUT_ANEW_RUNS: Final = 256
@@ -428,7 +432,7 @@ class PairWealth:
 
         `label`: a function that gives the text which an entry of an outcome encodes, None for a number.
         """
-        self.portfolios = self.coming or [NOTHING, NOTHING]
+        self.portfolios = self.coming or [EMPTY_PORTFOLIO, EMPTY_PORTFOLIO]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
         started = time.perf_counter()
         counts, x, y, turns = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]))
@@ -447,19 +451,19 @@ class PairWealth:
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
         self.turns = np.concatenate([self.turns, turns], axis=1)
         families = self._families(claim, label) if self.runs else []
-        self.coming = [self._graded(families, claim), portfolio(families, claim, FEW_IMAGINED)]
+        self.coming = [self._graded(families, claim), portfolio(families, claim, IMAGINED_RUNS_IF_SINGLE)]
         if self.runs >= 2 * (self.chosen[-1][1] if self.chosen else 0):
             best = max(self.coming, key=lambda portfolio: portfolio.promise)
             self.chosen += [(best.events[best.best], self.runs)] if best.events else []
         return len(x)
 
     def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
-        """The portfolio with many imagined runs, bet on the graded event that its events make up, if several."""
-        chosen = portfolio(families, claim, MANY_IMAGINED)
+        """The portfolio with many imagined runs, bet on the graded event of its events, if it has several events."""
+        chosen = portfolio(families, claim, IMAGINED_RUNS_IF_GRADED)
         if len(chosen.events) < 2:
             return chosen
         flags = flags_of(chosen.events, chosen.swapped, self.x, self.y)
-        return replace(chosen, stakes=graded(chosen, flags, claim, MANY_IMAGINED))
+        return replace(chosen, stakes=graded(chosen, flags, claim, IMAGINED_RUNS_IF_GRADED))
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
@@ -493,7 +497,7 @@ class PairWealth:
             return []
         half = self.renewed_at // 2
         family = family_of(self._learned, self.x[half:], self.y[half:])
-        return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT_EVENTS]
+        return list(dict.fromkeys(portfolio([family], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> Family:
         """The family of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
@@ -503,7 +507,7 @@ class PairWealth:
         return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        """The event with the largest stake, or, if betting has won nothing, the best learned event; None if neither.
+        """The event with the largest stake, or, if betting has won nothing, the best learned event; else None.
 
         `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to
         `ordinary`; so does an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
@@ -519,7 +523,7 @@ class PairWealth:
         return staked if kept else self.ordinary() or staked
 
     def tells(self, event: Event, least: int = 1) -> bool:
-        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many outside it."""
+        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many runs outside it."""
         x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))
@@ -541,7 +545,7 @@ class PairWealth:
 
     def _staked(self) -> Candidate | None:
         """The event with the largest stake."""
-        chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else NOTHING
+        chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else EMPTY_PORTFOLIO
         if not chosen.events:
             return None
         stakes, k = chosen.stakes, chosen.best
@@ -550,17 +554,17 @@ class PairWealth:
         return Candidate(pair=pair, event=chosen.events[k], estimate=estimate)
 
     def outcomes_of(self, candidate: Candidate) -> tuple[Rows, Rows]:
-        """The outcomes so far, D first as in the candidate."""
+        """The outcomes so far, first of the candidate's D, then of its D′."""
         return self.rows if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
-        """The counts of an event in the epochs since it was chosen, D first as in the candidate."""
+        """The counts of an event in the epochs since it was chosen, with the candidate's D as D."""
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
 
     def later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
-        """Events that were best earlier, and the counts of each in all later runs, D first as in the candidate.
+        """Events that were best earlier, and the counts of each in all later runs, with the candidate's D as D.
 
         The runs that chose an event are left out, as they hold it more often than others.
         """

@@ -42,7 +42,7 @@ class Objective(Protocol):
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective for repeating outcomes: few events are compared, so chance hardly raises the best one."""
+        """The objective for repeating outcomes: few events are compared, so chance hardly raises the best value."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":
@@ -60,8 +60,9 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The stop value is proved in 1/20 of the search runs, the sufficient value in 1/20 of the planned confirm runs.
-PROVED_IN: Final = 20
+#: The part of the search runs, 1 in 20, that prove the stop value, and of the planned confirm runs that prove the
+#: sufficient value.
+PROOF_PART: Final = 20
 #: The least ratio of the sufficient value to the stop value: chance gives smaller values.
 LEAST_SUFFICIENT: Final = 1 / 8
 
@@ -88,8 +89,8 @@ class GrowthAt(Objective):
     @property
     @override
     def sufficient_value(self) -> float:
-        """The value of an event that 1/`PROVED_IN` of the planned runs prove."""
-        proved = PROVED_IN * self.log_threshold / (self.planned * self.cost)
+        """The value of an event that 1/`PROOF_PART` of the planned runs prove."""
+        proved = PROOF_PART * self.log_threshold / (self.planned * self.cost)
         return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
     @override

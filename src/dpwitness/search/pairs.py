@@ -1,9 +1,9 @@
 """The search of a pair and an event on it, by runs that are no evidence.
 
-`best_candidate` compares the candidates of attacks with those of successive halving over the relation's pairs: few runs
-of all pairs, twice the runs of the better half, and so on, then likewise with variations of the best (Karnin, Koren &
-Somekh 2013, ICML). The events of the remaining pairs, and all ranges of their statistics, are compared on runs that did
-not choose them. `search.epochs` is the search where runs are not nearly free.
+`best_candidate` compares the candidates of attacks with the candidates of successive halving over the relation's pairs:
+few runs of all pairs, twice the runs of the better half, and so on, then also with variations of the best pair (Karnin,
+Koren & Somekh 2013, ICML). The events of the remaining pairs, and all ranges of their statistics, are compared on runs
+that did not choose them. `search.epochs` is the search where runs are not nearly free.
 """
 
 import math
@@ -48,7 +48,7 @@ def usual_runs(claim: Claim) -> int:
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: the given number, else the usual one, for slow code at most a part of the time."""
+    """The number of paired search runs: the given number, else the usual number; for slow code limited by time."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -65,12 +65,12 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 32 MiB.
 PAIR_NUMBERS: Final = 1 << 22
 #: The number of paired runs drawn at a time where outcomes are counted and not kept.
-COUNTED_TOGETHER: Final = 1 << 17
-#: One in LEADING_PART search runs is for the pairs of the largest measured sensitivities, before all other pairs.
+COUNTED_BLOCK_RUNS: Final = 1 << 17
+#: The part of the search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all other pairs.
 LEADING_PART: Final = 8
-#: The number of pairs whose events are compared; a bound compares twice as many, as it has more runs.
+#: The number of pairs whose events are compared; a bound compares twice as many pairs, as it has more runs.
 PROMISING_PAIRS: Final = 4
-#: The number of unusual pairs that join the search of the usual ones after the screening.
+#: The number of unusual pairs that join the search of the usual pairs after the screening.
 UNUSUAL_PAIRS: Final = 2
 #: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
 SCREENING_PART: Final = 4
@@ -80,14 +80,14 @@ SCREENING_RUNS: Final = 32
 LEAST_SCREENING_RUNS: Final = 12
 #: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
-#: The part of the unusual pairs, 1 in 4, from whose runs events are learned: those of the largest contrast.
+#: The part of the unusual pairs, 1 in 4, from whose runs events are learned: the pairs of the largest contrast.
 SCREENED_PART: Final = 4
 #: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
 #: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
 #: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
 LOOKS: Final = {64: 1 << 10, 8: 1 << 13}
-#: The same parts and runs for code whose runs take longer than learning an event from them.
+#: The parts and the least runs for code whose runs take longer than learning an event from them.
 LOOKS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 #: The number of fresh runs, for each run that chose an event, that check whether the event ends the search.
 CHECK_FACTOR: Final = 4
@@ -95,7 +95,7 @@ CHECK_FACTOR: Final = 4
 PAIR_MAKING_SHARE: Final = 0.25
 #: The share of the time so far above which an error names the time of making the pairs.
 NAMED_SHARE: Final = 0.2
-#: The largest factor by which a pair of costly runs gets fewer runs: still fewer would show nothing.
+#: The largest factor by which a pair of costly runs gets fewer runs: still fewer runs would show nothing.
 MOST_COST: Final = 8.0
 
 
@@ -199,7 +199,7 @@ class Search:
         return searched[:keep]
 
     def _looks(self, share: int) -> list[int]:
-        """The runs of each pair in the parts of the first round: few at first, as a clear violation ends the search."""
+        """The numbers of runs of a pair in the parts of the first round, few at first: a violation ends the search."""
         if np.isinf(self.objective.stop_value):
             return [share]
         least = LOOKS if self.runner.mechanism.cost.compiled else LOOKS_IF_INTERPRETED
@@ -217,7 +217,7 @@ class Search:
         return [one for one in searched if one.seen.runs]
 
     def screened(self, unusual: list[SearchedPair], budget: int, most: int) -> list[SearchedPair]:
-        """The `UNUSUAL_PAIRS` best of many unusual pairs, most of which show nothing.
+        """The `UNUSUAL_PAIRS` best pairs of many unusual pairs; most unusual pairs show nothing.
 
         `budget`: paired runs of all pairs together in the first look; `most`: paired runs of each.
 
@@ -239,7 +239,7 @@ class Search:
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
     def leading(self, searched: Sequence[SearchedPair]) -> SearchedPair | None:
-        """The best pair of those of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
+        """The best of the pairs of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
 
         None if the search does not stop early, or no sensitivity can be measured or stands out.
         """
@@ -259,7 +259,7 @@ class Search:
         ]
 
     def _share(self, pair: Pair, share: int) -> int:
-        """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete per second."""
+        """The number of paired runs of a pair in a round, smaller for costly runs, so that pairs compete per second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
         return max(int(share / min(max(cost, 1.0), MOST_COST)), min(share, 8))
 
@@ -332,16 +332,16 @@ class Search:
             if one.certain:
                 return
 
-    def more(self, one: SearchedPair, n: int) -> Sample:
+    def more(self, searched: SearchedPair, n: int) -> Sample:
         """A sample of a pair: its runs so far, or, where outcomes repeat and need little memory, n fresh runs."""
-        rows = one.seen.sample
-        if self.late or not rows.repeats or n <= one.seen.runs:
+        rows = searched.seen.sample
+        if self.late or not rows.repeats or n <= searched.seen.runs:
             return rows
-        parts = 2 * -(-n // (2 * COUNTED_TOGETHER))
+        parts = 2 * -(-n // (2 * COUNTED_BLOCK_RUNS))
         each = -(-n // parts)
-        draw = partial(self.runner.sample, one.pair, each, Role.SEARCH, one.index)
+        draw = partial(self.runner.sample, searched.pair, each, Role.SEARCH, searched.index)
         try:
-            table = counted((draw(one.turns + turn) for turn in range(parts)), rows.width, n)
+            table = counted((draw(searched.turns + turn) for turn in range(parts)), rows.width, n)
         except MechanismTimeout:
             return rows
         self.spent += parts * each
@@ -415,7 +415,7 @@ def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 
 def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pair]:
-    """The pairs that are not among the known ones, each once in either order: events are tried in both directions."""
+    """The pairs that are not among the known pairs, each once in either order: events are tried in both directions."""
     seen: set[Hashable] | None = None
     for pair in pairs:
         if seen is None:  # only once a pair comes: the keys of known pairs may take as long as making the pairs
@@ -448,7 +448,7 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
 CONTRASTED_ENTRIES: Final = 64
 #: Shares of the runs of both sides at which the contrast cuts an entry.
 CONTRAST_SHARES: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
-#: The number of repeated values of an entry, the most frequent ones, that the contrast looks at.
+#: The number of most frequent repeated values of an entry that the contrast looks at.
 CONTRASTED_VALUES: Final = 16
 
 
@@ -511,10 +511,10 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
     )
 
 
-#: Planned confirm runs for each search run from which on all ranges of an event's statistic are compared with it.
+#: The ratio of planned confirm runs to search runs from which on an event is compared with all ranges of its statistic.
 RANGE_RATIO: Final = 20
 #: The part of the confirm runs that fit in the time, 1 in 4, that comparing the candidates of a check takes at most: an
-#: event of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from one of 3·10⁻⁴.
+#: event of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
 COMPARISON_PART: Final = 4
 
 

@@ -1,4 +1,4 @@
-"""Ranges of one entry or statistic: the scan for the best one, and tables of all ranges in paired runs.
+"""Ranges of one entry or statistic: the scan for the best range, and tables of all ranges in paired runs.
 
 Cell k of a table holds the values from edge k − 1 (included) to edge k (excluded); one more cell holds the runs without
 a value.
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.events import LARGEST, Interval
+from dpwitness.events import LARGEST_FLOAT, Interval
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.objectives import Objective
@@ -38,7 +38,7 @@ def ends_of(edges: Floats) -> tuple[Floats, Floats]:
 
     +inf means no end, so a cell below an edge of +inf ends at the largest finite number.
     """
-    return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST), [np.inf]])
+    return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST_FLOAT), [np.inf]])
 
 
 def counts_of(
@@ -82,9 +82,9 @@ class Best:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Scan:
-    """Ranges of one column, and the shares of the `runs` runs of D, of D′ and of both in each; shapes (k,).
+    """Ranges of one column, and the shares of the `runs` runs of D, of D′ and of both in each range; shapes (k,).
 
-    `both` is None where outcomes are not paired by run; `few`: whether each value is one of the ranges.
+    `both` is None where outcomes are not paired by run; `single_values`: whether each value is one of the ranges.
     """
 
     coordinate: int = 0
@@ -94,7 +94,7 @@ class Scan:
     q: Floats
     both: Floats | None
     runs: int
-    few: bool
+    single_values: bool
 
     def best(self, objective: Objective, standard_errors: float) -> Best:
         """The range of the largest value in either direction; values are lowered by `standard_errors`."""
@@ -132,10 +132,10 @@ def scan(
 ) -> Scan:
     """Count the ranges of a column below and above every cut, and from single values to the next value.
 
-    `both`: the column of D and that of D′. The cuts are all values if few differ, else the values at `shares` of the
-    runs of each input; the single values are all values, else the frequent ones among the cuts. `paired`: the values
-    of D and of D′ in the same runs, NaN for no value, shape (2, runs). A range without the value +inf ends at the
-    largest finite number, since the end +inf means no end.
+    `both`: the column of D and the column of D′. The cuts are all values if few differ, else the values at `shares` of
+    the runs of each input; the single values are all values, else the frequent values among the cuts. `paired`: the
+    values of D and of D′ in the same runs, NaN for no value, shape (2, runs). A range without the value +inf ends at
+    the largest finite number, since the end +inf means no end.
     """
     present = [column for column in both if len(column.values)]
     values = _few_values(present)
@@ -144,10 +144,10 @@ def scan(
     following = _following(present, single)
     # A single value without a value above it is the range above its cut.
     infinite = any(column.values[-1] == np.inf for column in present)
-    proper = single < LARGEST if infinite else following < np.inf
-    single, following = single[proper], np.minimum(following[proper], LARGEST)
-    starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST)]  # codes of texts have no order
-    ends = np.clip(starts, -LARGEST, LARGEST)
+    proper = single < LARGEST_FLOAT if infinite else following < np.inf
+    single, following = single[proper], np.minimum(following[proper], LARGEST_FLOAT)
+    starts = cuts[(cuts >= LEAST_NUMBER) | (cuts < -LARGEST_FLOAT)]  # codes of texts have no order
+    ends = np.clip(starts, -LARGEST_FLOAT, LARGEST_FLOAT)
     edges = np.unique(np.concatenate([starts[starts > -np.inf], ends, single, following]))
     # The cell above each start, behind each end, and from each single value to the following one.
     above, below, left, right = (np.searchsorted(edges, some, "right") for some in (starts, ends, single, following))
@@ -170,7 +170,7 @@ def scan(
         q=others / runs,
         both=None if shared is None else shared / runs,
         runs=runs,
-        few=values is not None,
+        single_values=values is not None,
     )
 
 
@@ -215,7 +215,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     cuts.sort()
     cuts = _different(cuts)
     if min(column.values[0] for column in columns) < LEAST_NUMBER:
-        ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
+        ends = [column.values.searchsorted([-LARGEST_FLOAT, LEAST_NUMBER]) for column in columns]
         if any(first < last for first, last in ends):
             cuts = np.union1d(cuts, [LEAST_NUMBER])  # between codes and numbers
     return cuts

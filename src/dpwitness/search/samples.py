@@ -1,4 +1,4 @@
-"""Samples of search runs: events are learned from one half of the runs and compared on the other.
+"""Samples of search runs: events are learned from one half of the runs and compared on the other half.
 
 Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; others as rows.
 """
@@ -146,7 +146,7 @@ class Sample(ABC):
 
     @abstractmethod
     def test_rates(self, event: Event) -> tuple[float, float, float]:
-        """The shares of the test runs in which the outcome of D, that of D′, and both lie in the event."""
+        """The shares of the test runs in which the outcome of D, the outcome of D′, and both lie in the event."""
 
     def once(self, compute: Callable[..., T], *settings: Hashable) -> T:
         """The value of `compute(self, *settings)`, kept from the first call for all later objectives."""
@@ -222,7 +222,7 @@ class RowSample(Sample):
 
 
 def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple[float, float, float]:
-    """The shares of `runs` runs in which the outcome of D, that of D′, and both lie in an event."""
+    """The shares of `runs` runs in which the outcome of D, the outcome of D′, and both lie in an event."""
     counts = np.zeros(3, np.int64)
     for x, y in parts:
         a, b = event.contains(x), event.contains(y)
@@ -441,21 +441,22 @@ def shrunken_log_ratio(hits: Integers, others: Integers) -> Floats:
 
 
 def informative_bins(
-    sides: Sequence[Floats], shares: Floats, runs: int, *, few: int = 0
+    sides: Sequence[Floats], shares: Floats, runs: int, *, single_values: int = 0
 ) -> tuple[Floats, Floats] | None:
     """Edges of the bins of an entry, and the log-ratio of each bin and of absence; None if no bin is informative.
 
     `sides`: the sorted values of the entry on D and on D′, in `runs` runs each. Bins end at `shares` of the values; up
-    to `few` different values have a bin each. Entries without an informative bin would only add noise to a score.
+    to `single_values` different values have a bin each. Entries without an informative bin would only add noise to a
+    score.
     """
     count = sum(map(len, sides))
     if not count:
         return None
-    if few:
+    if single_values:
         values = np.sort(np.concatenate(sides), kind="stable")  # the stable sort merges sorted parts in linear time
         different = values[np.append(True, values[1:] != values[:-1])]
     least = min(side[0] for side in sides if len(side))
-    if few and len(different) <= few:
+    if single_values and len(different) <= single_values:
         edges = different
     else:
         edges = np.unique(merged_at(sides, (shares * count).astype(np.int64)))
@@ -469,13 +470,13 @@ def informative_bins(
 
 
 def telling_entries(
-    x: Rows, y: Rows, shares: Floats, *, few: int, columns: Iterable[int] | None = None
+    x: Rows, y: Rows, shares: Floats, *, single_values: int, columns: Iterable[int] | None = None
 ) -> list[tuple[int, Floats, Floats]]:
     """The entries of outcomes that tell D from D′, each with its `informative_bins`; shapes (n, width)."""
     found = []
     for j in range(x.shape[1]) if columns is None else columns:
         sides = [np.sort(side[~np.isnan(side)]) for side in (x[:, j], y[:, j])]
-        bins = informative_bins(sides, shares, len(x), few=few)
+        bins = informative_bins(sides, shares, len(x), single_values=single_values)
         if bins is not None:
             found.append((j, *bins))
     return found
@@ -488,7 +489,7 @@ def score_of(entries: Sequence[tuple[int, Floats, Floats]]) -> ScoreThreshold:
 
 
 def merged_at(sides: Sequence[Floats], places: Integers) -> Floats:
-    """The values at some places of two sorted columns taken together, which are not merged for that."""
+    """The values at some places of the sorted union of two sorted columns, found without merging the columns."""
     first, second = sides
     low, high = np.maximum(places - len(second), 0), np.minimum(places, len(first))
     while np.any(low < high):  # bisects the number of values before a place that are of the first column

@@ -27,7 +27,7 @@ from dpwitness.runs import Role, Runner, Threads, generator
 SENSITIVITY_RUNS: Final = 2
 #: REFERENCE_RUNS is the number of runs on one input that give the scale of the noise of each entry.
 REFERENCE_RUNS: Final = 32
-#: LEADING_PAIRS is the number of pairs, those of the largest sensitivities, that a check tries before all others.
+#: LEADING_PAIRS is the number of pairs of the largest sensitivities, which a check tries before all other pairs.
 LEADING_PAIRS: Final = 4
 #: LEADING_RATIO is the least ratio of the largest sensitivity to the median for which the order of pairs changes: below
 #: it, the order would delay other pairs for a small gain.
@@ -36,7 +36,8 @@ LEADING_RATIO: Final = 1.5
 SENSITIVITY_SHARE: Final = 0.05
 #: MOST_MEASURED_PAIRS is the largest number of measured pairs.
 MOST_MEASURED_PAIRS: Final = 1 << 10
-#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise: that of an entry without noise.
+#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise; an entry without noise has
+#: this sensitivity.
 LARGEST_SHIFT: Final = 1e3
 #: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal, the order of rounding errors.
 RELATIVE_ROUNDING: Final = 1e-9
@@ -118,7 +119,7 @@ def measurable(mechanism: Mechanism) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OrderedPairs:
-    """Pairs in the order in which they are tried; the first `leading` ones have the largest measured sensitivities."""
+    """Pairs in the order in which they are tried; the first `leading` pairs have the largest sensitivities."""
 
     pairs: list[Pair]
     leading: int = 0

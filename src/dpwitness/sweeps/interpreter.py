@@ -44,7 +44,7 @@ def start_worker(python: str | None) -> Child:
 
 @cache
 def path_of(python: str) -> tuple[str, ...]:
-    """The folders from which a process of another interpreter imports, its own before those of this interpreter.
+    """The import folders of a process of another interpreter: its own folders, then the folders of this interpreter.
 
     Raises `InvalidParameter` for a program that is no Python, a version before 3.11, and one that cannot import
     dpwitness.

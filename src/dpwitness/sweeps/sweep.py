@@ -192,7 +192,7 @@ def sweep(
     max_time
         The time limit of each case, such as 20 or "20s".
     seed
-        The seed of all runs; by default a new one.
+        The seed of all runs; by default a new seed.
     records
         A CSV file of records to start from, for mechanisms that take tables.
     python

@@ -34,8 +34,10 @@ from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registere
 
 #: STATUSES has the statuses of cases, in their order in the table.
 REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
-#: FOR_EACH_RECORD is the reason why a local mechanism is not run on records of several people.
-FOR_EACH_RECORD: Final = "it returns an entry for each record: its claim is about one record, and not about a dataset"
+#: LOCAL_MECHANISM_REASON is the reason why a local mechanism is not run on records of several people.
+LOCAL_MECHANISM_REASON: Final = (
+    "it returns an entry for each record: its claim is about one record, and not about a dataset"
+)
 #: CASE_VARIABLE is the environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE_VARIABLE: Final = "DPWITNESS_SWEEP_CASE"
 
@@ -129,7 +131,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
+    """The names in a module's `__all__`; without `__all__` the public names that it or its own submodules define."""
     listed = getattr(module, "__all__", None)
     seen: set[int] = set()
     for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):
@@ -237,13 +239,13 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
         if form in each:
             continue
         why = try_attempt(attempt)
-        each |= {form} if why == FOR_EACH_RECORD else set()
+        each |= {form} if why == LOCAL_MECHANISM_REASON else set()
         if not why:
             return number, attempt
         said = said or why
         if time.monotonic() > until:
             break
-    raise InvalidParameter(FOR_EACH_RECORD if each else said or "no known input fits its parameters")
+    raise InvalidParameter(LOCAL_MECHANISM_REASON if each else said or "no known input fits its parameters")
 
 
 def try_attempt(attempt: Attempt) -> str:
@@ -272,7 +274,7 @@ def try_attempt(attempt: Attempt) -> str:
         return f"it returns the same twice for each input, and its parameter {attempt.unknown!r} is not known as data"
     several = {records for records, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
-        return FOR_EACH_RECORD
+        return LOCAL_MECHANISM_REASON
     enough = lengths and 2 * len(lengths) >= len(inputs)
     return "" if enough else said or "no known input fits its parameters"
 

@@ -90,7 +90,7 @@ class Agreement:
         self._lock = threading.Lock()
 
     def require(self, compiled: Mechanism, pair: Pair) -> None:
-        """Raise `CompiledDisagrees` if compiled code and Python differ on this pair, or differed on an earlier one."""
+        """Raise `CompiledDisagrees` if compiled code and Python differ on this pair, or differed on an earlier pair."""
         if compiled.plain is None:
             return
         with self._lock:

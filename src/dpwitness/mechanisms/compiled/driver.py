@@ -100,7 +100,7 @@ def reason(message: str) -> str:
     return why if len(why) <= 160 else f"{why[:159]}…"
 
 
-#: The mechanisms of driver modules that are being imported, by fingerprint.
+#: The mechanisms of driver modules during their import, by fingerprint.
 MECHANISMS: dict[str, object] = {}
 #: The drivers that this process has loaded, by file.
 DRIVERS: dict[Path, Any] = {}

@@ -24,7 +24,7 @@ from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
 #: The driver's position before the first run has begun.
-NOT_STARTED: Final = np.int64(2**62)
+INITIAL_POSITION: Final = np.int64(2**62)
 #: A lock for runs of plain Python, which are not safe under threads, in the place of machine code.
 _PYTHON_LOCK: Final = threading.Lock()
 #: The reason why a mechanism whose lists vary in length runs as plain Python.
@@ -126,7 +126,7 @@ class CompiledMechanism(Mechanism):
             ) from error
 
     def _filled(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        position = np.array([NOT_STARTED])  # the row of the present run: n · side + run
+        position = np.array([INITIAL_POSITION])  # the row of the present run: n · side + run
         # Two arrays, not one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
@@ -139,7 +139,7 @@ class CompiledMechanism(Mechanism):
             if not is_failure(error):
                 raise
             at = int(position[0])
-            if at == NOT_STARTED:  # the compiler raised, since no run had begun
+            if at == INITIAL_POSITION:  # the compiler raised, since no run had begun
                 raise Refused(str(error) or type(error).__name__) from error
             failure = raised_error(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # in `compile_for`

@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 #: The functions that a walk has visited, by id, and whether the walk is still within the function.
 Seen = dict[int, bool]
 #: The mark of a variable that is not bound yet.
-UNBOUND = object()
+UNBOUND_MARK = object()
 
 
 def is_numba(value: object) -> bool:
@@ -40,7 +40,7 @@ def is_numba(value: object) -> bool:
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class of numba, which is not imported for it: that takes 0.4 s."""
+    """Whether a value is of a class of numba; numba is not imported to find out, as the import takes 0.4 s."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
@@ -85,13 +85,13 @@ def _loads_globally(code: pytypes.CodeType, name: str) -> bool:
 
 
 def variables(function: pytypes.FunctionType) -> dict[str, object]:
-    """The globals and free variables of a function, by name; `UNBOUND` for a variable that is not bound yet."""
+    """The globals and free variables of a function, by name; `UNBOUND_MARK` for a variable that is not bound yet."""
     known = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             known[name] = cell.cell_contents
         except ValueError:
-            known[name] = UNBOUND
+            known[name] = UNBOUND_MARK
     return known
 
 
@@ -101,9 +101,9 @@ def _is_known(module: pytypes.ModuleType) -> bool:
 
 
 def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> Iterator[tuple[Path, Any]]:
-    """The values of the paths that a function's code reads, sorted by path; `UNBOUND` for a missing attribute.
+    """The values of the paths that a function's code reads, sorted by path; `UNBOUND_MARK` for a missing attribute.
 
-    A path is followed through modules, through those of `KNOWN_PACKAGES` only with `into_known`.
+    A path is followed through modules, through modules of `KNOWN_PACKAGES` only with `into_known`.
     """
     known = variables(function)
     for path in sorted(set(names(function.__code__))):
@@ -112,7 +112,7 @@ def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> 
             for attribute in path[1:]:
                 if not isinstance(value, pytypes.ModuleType) or (_is_known(value) and not into_known):
                     break
-                value = getattr(value, attribute, UNBOUND)
+                value = getattr(value, attribute, UNBOUND_MARK)
             yield path, value
 
 
@@ -264,7 +264,7 @@ class _Rebuilder:
         for name in {*paths, *cells} & set(known):
             value = self._value(known[name], paths.get(name, set()))
             if name in cells:
-                if value is not UNBOUND:
+                if value is not UNBOUND_MARK:
                     cells[name].cell_contents = value
             else:
                 space[name] = value
@@ -281,7 +281,7 @@ class _Rebuilder:
             space = {}
             for name in {path[0] for path in attributes if path}:
                 inner = {path[1:] for path in attributes if path and path[0] == name}
-                old = getattr(value, name, UNBOUND)
+                old = getattr(value, name, UNBOUND_MARK)
                 new = self._value(old, inner)
                 if new is not old:
                     space[name] = new

@@ -83,7 +83,7 @@ def _fit(thing: Any) -> Callable[..., object]:
 
 
 def _without_record(thing: Any) -> dict[int, object]:
-    """A memo for `copy.deepcopy` that replaces an unlimited accountant of diffprivlib by a new one.
+    """A memo for `copy.deepcopy` that replaces an unlimited accountant of diffprivlib by a new accountant.
 
     The default accountant records every fit of the process: copying its list would take longer with every fit.
     """

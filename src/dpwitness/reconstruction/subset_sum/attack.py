@@ -49,13 +49,13 @@ from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulate
 DEFAULT_SIZE: Final = 128
 #: Largest error of the simulated system's answers without --error, in counts: below √128 ≈ 11, so bits are recovered.
 DEFAULT_ERROR: Final = 4.0
-#: Law of the simulated system's errors without --law: bounded errors are those of Theorem 3.
+#: Law of the simulated system's errors without --law: Theorem 3 is about bounded errors.
 DEFAULT_LAW: Final = "uniform"
 #: Number of answers for each answer kept for checking: ten reconstruct, one checks.
 ANSWERS_PER_CHECK: Final = 11
 #: Smallest number of answers kept for checking: the check fits three numbers to them.
 MIN_CHECKS: Final = 10
-#: Number of answers that a fit needs beyond one a person: one for the offset of all answers, one to show the errors.
+#: Number of answers that a fit needs beyond an answer a person: one answer gives the offset, one shows the errors.
 SPARE_ANSWERS: Final = 2
 
 
@@ -85,8 +85,9 @@ class Options(AttackOptions):
 class Plan:
     """The questions of an attack: `used` random subsets to reconstruct and `fresh` subsets to check, or all subsets.
 
-    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `variance`: that of the
-    errors in counts², None if unknown. `attributes`: known attributes of people, on which conditions make the subsets.
+    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `variance`: the variance
+    of the errors in counts², None if unknown. `attributes`: known attributes of people, on which conditions make the
+    subsets.
     """
 
     size: int
@@ -142,7 +143,7 @@ class Plan:
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
-    """The numbers of questions to reconstruct and to check: n·ln²n and a tenth as many, or fewer within the budget.
+    """The numbers of questions to reconstruct and to check: n·ln²n and n·ln²n/10, or fewer within the budget.
 
     Raises `InvalidParameter` for numbers of people or questions that are too small or too large.
     """
@@ -210,7 +211,7 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
     """Ask the planned questions, which the seed determines, and reconstruct bits from the answers.
 
-    Raises `AttackStopped` where the answers are too few.
+    Raises `AttackStopped` where there are too few answers.
     """
     if plan.asks_all_subsets:
         people = np.arange(plan.size)
@@ -237,7 +238,7 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
 
 
 def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
-    """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` where the answers are too few."""
+    """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` for too few answers."""
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
     if number - kept < plan.size + SPARE_ANSWERS:

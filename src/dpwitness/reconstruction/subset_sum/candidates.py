@@ -13,7 +13,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import Interval, OutcomeSet
 from dpwitness.neighbours import Data, bits, make_pair
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import AttackFamily, Candidate, Commands
 
 #: Number of bits of an input without data: a run of 720 queries and a linear program takes 0.02 s; 128 bits take 0.2 s.
@@ -35,13 +35,14 @@ def flipped_bit(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0
     whose = "alternating bits" if data is None else "the data"
-    label = f"{ATTACK}D: {whose}, with a 1 for person {position + 1}, and 0 on D′; the event: the attack recovers the 1"
+    inputs = f"D: {whose}, with a 1 for person {position + 1}, and 0 on D′"
+    label = f"{ATTACK_PREFIX}{inputs}; the event: the attack recovers the 1"
     pair = make_pair(one, zero, label)
     yield Candidate(pair=pair, event=OutcomeSet([[1.0]]))
 
 
 def check_position(position: int, size: int) -> None:
-    """Raise `InvalidParameter` unless the position, counted from 0, is that of one of `size` bits."""
+    """Raise `InvalidParameter` unless the position of a bit is at least 0 and below `size`."""
     if not 0 <= position < size:
         raise InvalidParameter(f"position={position} must be one of the {size} bits, counted from 0")
 

@@ -28,7 +28,7 @@ Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
 
 #: Names of the kinds of conditions on one attribute, as --allow takes them.
 KINDS: Final = ("values", "range", "remainders")
-#: Largest number of values that a question lists, so that it stays short; ranges and remainders ask about more.
+#: Largest number of values that a question lists, so that it stays short; ranges and remainders ask about more values.
 MAX_LISTED_VALUES: Final = 64
 #: Smallest share of the people for whom a condition holds, and for whom it does not: systems often hide small counts.
 MIN_SHARE_OF_PEOPLE: Final = 1 / 8

@@ -20,11 +20,12 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Reconstruc
 
 #: Standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0
-#: Standard errors by which a scale must exceed 0 for a claim: of 700 systems that answer noise alone, one exceeds them.
+#: Standard errors by which a scale must exceed 0 for a claim: of 700 systems that answer noise alone, one system has
+#: such a scale.
 SIGNIFICANT_STANDARD_ERRORS: Final = 3.0
 #: Median deviations from the median beyond which answers are clipped: one normal answer in a million lies there.
 CLIP_MEDIAN_DEVIATIONS: Final = 7.3
-#: Nats by which a log likelihood may lie below the largest one: the difference at two standard errors.
+#: Nats by which a log likelihood may lie below the largest log likelihood: the difference at two standard errors.
 LIKELIHOOD_NATS: Final = 2.0
 #: Number of scales within the confidence limits for which claims are computed; the least claim counts.
 TRIED_SCALES: Final = 5
@@ -32,7 +33,7 @@ TRIED_SCALES: Final = 5
 MIN_CONTRAST: Final = 0.02
 #: Level of each test of the assumption that answers are sums of bits: if a test rejects it, nothing is claimed.
 LEVEL: Final = 1e-3
-#: p-value of the F test below which claims are lowered in proportion to it: noise may hide people whose ones add less.
+#: p-value of the F test below which claims are lowered in proportion: noise may hide people whose ones add less than 1.
 DOUBTFUL_P_VALUE: Final = 0.05
 #: Root mean square error, relative to the answers' standard deviation, below which rounding alone explains errors.
 ROUND_OFF: Final = 1e-6

@@ -75,6 +75,6 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
     candidate = int(kernel(_smallest_candidate)(answers, size, error + ANSWER_TOLERANCE))
     if candidate < 0:
         raise InvalidParameter(
-            f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"
+            f"no list of {size} bits agrees with all answers within error={error:g}: give a larger error"
         )
     return (candidate >> np.arange(size)) & 1

@@ -104,7 +104,7 @@ class Subsets:
         return np.concatenate([block @ values for _, block in self._blocks(np.float64)])
 
     def moments(self, answers: Floats) -> Floats:
-        """For each person the sum of the answers to subsets with the person, Qᵀ·answers, shape (people,)."""
+        """The sum of the answers to subsets with each person, Qᵀ·answers, shape (people,)."""
         total = np.zeros(self.people)
         for rows, block in self._blocks(np.float64):
             total += block.T @ answers[rows]
@@ -292,7 +292,7 @@ def polynomial_adversary(
     solution violates. A solution that violates no constraint solves the whole program, and at most about 3n rows of the
     matrix are in memory as numbers.
 
-    Parameters and errors are those of `least_squares_adversary`.
+    Parameters and errors: see `least_squares_adversary`.
     """
     queries, size = len(subsets), subsets.people
     # `solve` is 5 times as fast as `lstsq`, and the start need not be exact. The ridge makes few queries solvable.
@@ -332,7 +332,7 @@ def least_absolute_adversary(
     """Round the values with the least sum of absolute errors to bits; a fraction of the answers may have any error.
 
     Least squares are repeated, each answer weighted by the inverse of its last error (Schlossmacher, JASA 68, 1973).
-    Parameters and errors are those of `least_squares_adversary`.
+    Parameters and errors: see `least_squares_adversary`.
     """
     people, common = subsets.people, 0.0
     weights, fractions = np.ones(len(subsets)), np.full(people, 0.5)

@@ -126,7 +126,7 @@ def all_subsets(size: int, queries: int | None) -> int:
     if size > LARGEST_EXPONENTIAL_SIZE:
         raise InvalidParameter(
             f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
-            f"{LARGEST_EXPONENTIAL_SIZE} people fit; use another one for more"
+            f"{LARGEST_EXPONENTIAL_SIZE} people fit; use another adversary for more people"
         )
     if queries is not None:
         raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")

@@ -12,7 +12,7 @@ import numpy as np
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, histogram, make_pair
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import AttackFamily, Candidate, Commands, as_numbers, is_histogram
 
 
@@ -37,8 +37,8 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     place = len(table) + 2 * int(parameters["partitions"])
     whose = "people with each value" + ("" if data is None else ", as in the data")
     label = (
-        f"{ATTACK}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is the "
-        f"attack's total of everybody, and the event that it is {people:.0f}, as on D"
+        f"{ATTACK_PREFIX}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is "
+        f"the attack's total of everybody, and the event that it is {people:.0f}, as on D"
     )
     pair = make_pair(table, fewer, label)
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))
@@ -48,9 +48,9 @@ def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Cl
     """Propose the event "the answer for the fullest cell is too large for D′", which has one person fewer in this cell.
 
     The mechanism takes counts and returns noisy counts, the cells' own first; the search finds better events, such as
-    events of sums. If its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
-    proposed as well. The parameter `perturbation`, or 0, is the bound of the noise. D is the data, or 100 people in
-    each of 7 cells, above any usual suppression. Data other than counts have no candidate.
+    events of sums. If its parameters equal the parameters of `dpwitness.algorithms.table_builder`, the averaging
+    attack's event is proposed as well. The parameter `perturbation`, or 0, is the bound of the noise. D is the data, or
+    100 people in each of 7 cells, above any usual suppression. Data other than counts have no candidate.
     """
     if {"suppression", "base", "partitions"} <= parameters.keys():
         yield from whole_count(parameters, data, claim, runs)

@@ -101,7 +101,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         histogram(
             "--base-partitions",
             type=whole,
-            help="two-partitions of the base set, asked once (default: 2.5 × those of a value)",
+            help="two-partitions of the base set, asked once (default: 2.5 × the two-partitions of a value)",
         ),
         Option(
             "--sums",

@@ -58,7 +58,8 @@ def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> 
     """The probability that `count`, at least 0, is right, if another set's count is the base set's + `sign`·count.
 
     Both estimates, `base` and `other`, are unbiased, normal and independent. As in `probability_right`, all counts have
-    the same prior probability, those of the base set too: if both means have the same error, the difference is right.
+    the same prior probability, also the counts of the base set: if both means have the same error, the difference is
+    right.
     """
     (mean, error), (more, spread) = base, other
     if not (error > 0 and spread > 0):
@@ -301,7 +302,7 @@ def examine(
         The base set's count; and some sets with their counts by another attribute's partitions, the base set first, or
         () without another attribute.
     fitted
-        False: counts are those of Algorithm 4, even if the fit has smaller standard errors.
+        False: Algorithm 4 gives the counts, even if the fit has smaller standard errors.
     """
     variance = noise_variance([first, *averages])
     base = [block for block in first.asked if block.attribute == attribute]

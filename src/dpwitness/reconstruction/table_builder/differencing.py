@@ -109,7 +109,7 @@ def recover_suppressed(
     contradictions = {
         "answers are not exact sums of the same counts: there is noise, or people came or left": not agree.all(),
         "a count is negative: the answers hold more than people": np.any(counts < 0),
-        "a suppressed count is as large as a published one": most_hidden >= came.min(initial=total),
+        "a suppressed count is as large as a published count": most_hidden >= came.min(initial=total),
     }
     note, unit = None, np.gcd.reduce(came, initial=total)
     if not len(agree):

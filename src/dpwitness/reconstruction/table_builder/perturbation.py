@@ -252,7 +252,7 @@ UNIFORM_PRIOR: Final = 0.5
 LAYERED_PRIOR: Final = 0.1
 #: Scales of normal and Laplace noise, in units of the guess for r: from noise that is rarely truncated to wide noise.
 NOISE_SCALES: Final = (0.2, 0.3, 0.45, 0.65, 1.0)
-#: Smallest number of sums whose standard deviation shows that of the noise: fewer may agree by chance.
+#: Smallest number of sums that show the standard deviation of the noise: fewer sums may agree by chance.
 MIN_INFORMATIVE_SUMS: Final = 20
 
 

@@ -32,7 +32,7 @@ from dpwitness.reconstruction.table_builder.tables import Where
 PARTITIONS_PER_VARIANCE: Final = 100
 #: Factor of the base set's number of two-partitions: its count, which all counts use, is wrong once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
-#: Number of two-partitions that estimate the noise's variance to 10 %, where the number of questions depends on it.
+#: Number of two-partitions that estimate the noise's variance to 10 %, where it determines the number of questions.
 PILOT_PARTITIONS: Final = 200
 #: Largest number of values in the base set; 20 values have 524,287 two-partitions, more than a value gets.
 BASE_SIZE: Final = 20
@@ -43,8 +43,8 @@ class Plan:
     """The values to count and the numbers of questions of an attack.
 
     `fitted`: whether counts come from the least squares of all single answers if their standard errors are smaller than
-    those of the sums of partitions, and no answer contradicts the assumptions; two sets are counted by another
-    attribute, too, for comparison. False: counts come from sums alone, as in Algorithm 4.
+    the standard errors of the sums of partitions, and no answer contradicts the assumptions; two sets are counted by
+    another attribute, too, for comparison. False: counts come from sums alone, as in Algorithm 4.
     """
 
     targets: tuple[int, ...] | None = None  # positions of the values to count; None: all values

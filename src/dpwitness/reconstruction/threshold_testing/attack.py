@@ -2,8 +2,8 @@
 
 Algorithm 3 of Chen & Machanavajjhala (2015) asks all differences x_u − x_v under one noisy threshold. The set larger(v)
 of the cells u whose difference to v is answered ⊤ shrinks as x_v grows, so equal sets give parts of cells in the order
-of counts. Algorithm 4 buys a noisy total for each part, which gives its count; if all counts up to a known k occur, the
-order of the parts gives their counts (Theorem 5.12).
+of counts. Algorithm 4 asks for a noisy total for each part, which gives its count; if all counts up to a known k occur,
+the order of the parts gives their counts (Theorem 5.12).
 
 The adaptive attack asks signed sums of cells, chosen by the answers so far: it finds counts relative to each other
 (`relative_counts`; against query noise by copies, `majority_comparisons`), and claims counts of people if noisy
@@ -95,7 +95,7 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells
 def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
     """Algorithm 4: the ordered partition gives parts of cells, and the noisy total of each part gives its count.
 
-    Where the oracle sells no totals, the guess of a cell is the number of its part: a lower limit of its count if the
+    Where the oracle gives no totals, the guess of a cell is the number of its part: a lower limit of its count if the
     noisy threshold is positive (Lemma 5.10). Raises `InvalidParameter` for copies out of range.
     """
     part, _ = ordered_partition(oracle, copies=copies)
@@ -164,7 +164,7 @@ def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: 
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
-    """The fractions of right guesses among all cells, and among those with at most `small` people (NaN without any)."""
+    """The fractions of right guesses among all cells, and among cells of at most `small` people (NaN without cells)."""
     right = counts == guess
     few = counts <= small
     return float(right.mean()), float(right[few].mean()) if few.any() else float("nan")
@@ -175,7 +175,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
 
     Counts are found up to a common factor, which a noisy total then gives, or ε₁ limits. Fresh sums test the counts. If
     their answers are not as predicted, or other counts may explain all answers as well, the attack uses Algorithm 4
-    where the oracle sells totals, and else claims nothing; guesses that failed the test become 0.
+    where the oracle gives totals, and else claims nothing; guesses that failed the test become 0.
 
     `copies`: the number of copies of each query, for finite ε₂; None: the number that ε₂ needs. `rng` draws the sums.
     Raises `InvalidParameter` for copies out of range.
@@ -243,7 +243,7 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     """The number of each cell's part for the noisy totals, shape (cells,).
 
     Part 0 holds the known cells. Other cells that the answers do not tell apart form one part: of more people, with
-    less noise a cell. Where many cells have wide limits, the parts are those of Algorithm 3.
+    less noise a cell. Where many cells have wide limits, Algorithm 3 gives the parts.
     """
     known, wide = found.known, found.high - found.low > 1
     columns = [found.low, found.high, np.rint(4 * found.likeliest).astype(np.int64)]

@@ -1,6 +1,6 @@
 """Candidates against private threshold testing, and the family's entry point.
 
-The candidates are those of Theorem 4.7 of Chen & Machanavajjhala (2015), copies of two queries around the threshold
+The candidates come from Theorem 4.7 of Chen & Machanavajjhala (2015): copies of two queries around the threshold
 that change places on D′; and without query noise, the event that Algorithm 3 gives a cell its true count.
 """
 
@@ -13,7 +13,7 @@ from dpwitness.arrays import Integers
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, make_pair, queries
-from dpwitness.neighbours.pair import ATTACK
+from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import Attack, AttackFamily, Candidate, Commands, as_numbers, is_histogram
 from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 
@@ -27,7 +27,7 @@ def promising_copies(
     """The numbers t of copies with the most expected evidence and with the best lower bound from `runs` paired runs.
 
     The result has one or two numbers, at most `MOST_TRIED_COPIES`, in ascending order; without query noise one copy
-    suffices. ε₁, ε₂, threshold and base are those of `mirrored_probabilities`, in units of the sensitivity.
+    suffices. ε₁, ε₂, threshold and base, in units of the sensitivity: see `mirrored_probabilities`.
     """
     if epsilon2 == np.inf:
         return [1]
@@ -70,7 +70,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            label = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
+            label = f"{ATTACK_PREFIX}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
             yield Candidate(pair=make_pair(first, second, label), event=OutcomeSet(answers[None]))
 
     return propose

@@ -117,7 +117,7 @@ class Options(AttackOptions):
         if not 0 < self.share < 1:
             raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
         if given.share is not None and self.support is not None:
-            raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
+            raise InvalidParameter("--share has no meaning with --support, which asks for no totals: leave it out")
         if self.adaptive and self.beta is not None:
             raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
 
@@ -290,7 +290,7 @@ def _claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[
 
 
 def _truth(options: Options) -> Counts | None:
-    """The counts of --data, else those of the simulated system; None if the user's system is attacked without --data.
+    """The counts of --data, else of the simulated system; None if the user's system is attacked without --data.
 
     Raises `InvalidParameter` or `InvalidData` for a wrong number of cells, or wrong counts.
     """

@@ -83,7 +83,7 @@ def majority_comparisons(oracle: Queries, copies: int | None = None) -> Iterator
         if not ratio * ratio <= MOST_COPIES:
             raise InvalidParameter(
                 f"epsilon2={epsilon2:g} is too small: to read a query takes {ratio * ratio:.2g} copies of it, more "
-                "than 10^12; give a larger one"
+                "than 10^12; give a larger epsilon2"
             )
         enough = int(np.ceil(ratio * ratio))
         cuts = laplace_cdf(epsilon2 * np.array([0.25, -0.25])).tolist()

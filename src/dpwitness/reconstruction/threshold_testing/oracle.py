@@ -27,10 +27,10 @@ Signs = NDArray[np.int8]
 #: A set of questions: common signs, the cell whose coefficient each question changes, and the change.
 Change: TypeAlias = tuple[Signs, Cells, int]
 
-#: The number of questions in a round whose answers determine the next round: more of them take fewer rounds, but more
+#: The number of questions in a round whose answers determine the next round: more questions take fewer rounds, but more
 #: questions in all.
 QUESTIONS_AT_ONCE: Final = 8
-#: The largest count of a cell, in people: a larger count, or a sum of 10⁶ of them, would not be exact.
+#: The largest count of a cell, in people: a larger count, or a sum of 10⁶ counts, would not be exact.
 LARGEST_COUNT: Final = 1 << 40
 
 
@@ -95,7 +95,7 @@ class Queries:
         The system's noise, as far as it is known.
     totals
         A function from the number of each cell's part, shape (cells,), to a noisy number of people in each part, shape
-        (parts,), for Algorithm 4; None: the system sells no totals.
+        (parts,), for Algorithm 4; None: the system gives no totals.
     together
         The number of questions in a round (see `QUESTIONS_AT_ONCE`).
 
@@ -150,11 +150,11 @@ class Queries:
 
     @property
     def sells_totals(self) -> bool:
-        """Whether noisy totals are sold."""
+        """Whether the system gives noisy totals."""
         return self._totals is not None
 
     def totals(self, parts: Cells) -> Floats | None:
-        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where they are not sold."""
+        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None without totals."""
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
 
     def _positives(self, questions: Iterator[Signs], copies: int) -> Cells:
@@ -197,7 +197,7 @@ class ThresholdOracle(Queries):
     −1, 0, +1, of sensitivity 1; its answer is ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only the
     methods of `Queries`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
 
-    The ε's are those of `Noise`; without `epsilon_totals` the oracle sells no totals. Raises `InvalidData` for counts
+    `Noise` explains the ε's; without `epsilon_totals` the oracle gives no totals. Raises `InvalidData` for counts
     that are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
@@ -233,7 +233,7 @@ class ThresholdOracle(Queries):
 
     @override
     def larger(self, copies: int = 1) -> tuple[Cells, Cells]:
-        """`Queries.larger`; without query noise by sorting counts, which takes milliseconds for thousands of cells."""
+        """The flags of `Queries.larger`; sorted counts give them in milliseconds if queries have no noise."""
         if self.noise.epsilon2 != np.inf:
             return super().larger(copies)
         self.queries += copies * self.cells**2

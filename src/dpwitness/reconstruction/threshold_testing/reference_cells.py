@@ -20,11 +20,11 @@ from dpwitness.reconstruction.threshold_testing.oracle import Cells, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
 LEAST_DEVIATION: Final = 1e-7
-#: Random sums that tabulated sums complete: of 256 none is an even question at counts of 10⁵.
+#: The number of random sums that tabulated sums complete: at counts of 10⁵, 256 sums hold no even question.
 PARTIAL_SUMS: Final = 1 << 12
-#: The largest count of the first cell, in the unit of all cells, that is tried: larger ones are within rounding errors.
+#: The largest tried count of the first cell, in the unit of all cells: larger counts are within rounding errors.
 LARGEST_UNIT: Final = 1 << 20
-#: Units that are tried at a time, the smallest first: a million at once take 50 ms, and the first few decide.
+#: The number of units that are tried at a time, the smallest first: 10⁶ units take 50 ms, and the first few decide.
 TRIED_UNITS: Final = 1 << 14
 
 
@@ -156,7 +156,7 @@ class Posterior:
 
 
 def _units(mean: Floats, deviation: Floats, first: int, end: int) -> Floats:
-    """The units from `first` to below `end` of which all counts, relative to the first one, are about multiples."""
+    """The units from `first` to below `end` of which all counts, relative to the first count, are about multiples."""
     units, misfit = np.arange(float(first), end), np.zeros(end - first)
     # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
     for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):

@@ -23,7 +23,7 @@ def mirrored_probabilities(
 ) -> tuple[float, float]:
     """V and V′ of Theorem 4.7 for t copies, by quadrature (relative error below 10⁻⁸); with ε₂ = ∞ V′ is 0.
 
-    The noise of the threshold is Lap(1/ε₁) and that of queries Lap(1/ε₂), in nats per unit of sensitivity; θ (the
+    The noise of the threshold is Lap(1/ε₁) and the noise of queries Lap(1/ε₂), in nats per unit of sensitivity; θ (the
     `threshold`) and b (the `base`) are in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
     """
     answers = np.repeat([0.0, 1.0], copies)

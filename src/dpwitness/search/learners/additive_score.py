@@ -83,7 +83,7 @@ def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
 
 
 def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Rows, y: Rows) -> list[Part]:
-    """The entries with their edges and shrunken weights; the last weight of each is that of its absence."""
+    """The entries with their edges and shrunken weights; the last weight of each entry is the weight of its absence."""
     counted = []
     for side in (x, y):
         cells = [np.searchsorted(edge, side[:, j], side="right") for (j, _), edge in zip(columns, edges, strict=True)]

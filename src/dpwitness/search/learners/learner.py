@@ -33,7 +33,7 @@ class RatedEvent:
 
     @property
     def telling(self) -> bool:
-        """Whether the event holds some runs and not all; a pass by any other event would say nothing."""
+        """Whether the event holds some runs and not all runs; a pass by any other event would say nothing."""
         return 0 < self.estimate.p + self.estimate.q < 2
 
     def directed(self, pair: Pair) -> Pair:

@@ -11,8 +11,8 @@ from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-#: Single outcomes that are proposed in either direction.
-SINGLES = 3
+#: The number of single outcomes that are proposed in either direction.
+PROPOSED_SINGLE_OUTCOMES = 3
 
 
 class OutcomeSets(Learner):
@@ -32,7 +32,7 @@ def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bo
 
 
 def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:
-    """For one direction: the best single outcomes, the best prefix by likelihood ratio, the shortest good prefix."""
+    """The best single outcomes, the best prefix by likelihood ratio, and the shortest good prefix, in one direction."""
     ranking = sample.once(_ranking)
     ranking, times = (ranking[::-1], sample.times[::-1]) if swapped else (ranking, sample.times)
     alone = times[:, ranking]
@@ -40,7 +40,7 @@ def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[
     singles, prefixes = np.split(objective(p, q, sample.training_runs), 2)
     best = float(prefixes.max())
     sizes = {int(prefixes.argmax()) + 1, int(np.argmax(prefixes >= best - tolerance(best))) + 1}
-    members = [ranking[[k]] for k in np.argsort(-singles, kind="stable")[:SINGLES]]
+    members = [ranking[[k]] for k in np.argsort(-singles, kind="stable")[:PROPOSED_SINGLE_OUTCOMES]]
     members += [ranking[:size] for size in sorted(sizes) if 1 < size < len(ranking)]
     for chosen in members:
         yield OutcomeSet(sample.outcomes[chosen])

@@ -21,7 +21,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.arrays import Booleans, Floats, Integers, Rows
-from dpwitness.events import LARGEST, Event, Feature, FeatureEvent, Interval, OutcomeSet
+from dpwitness.events import LARGEST_FLOAT, Event, Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.features import numbers
 from dpwitness.search.learners.intervals import best_intervals
@@ -51,12 +51,12 @@ NEAR_ENDS: Final = 32
 #: The number of values of each input, in all pairs of columns together, that are searched for repeated values.
 SEARCHED_NUMBERS: Final = 1 << 18
 #: The number of values of each input, in all columns together, that are searched for repeated residues.
-RESIDUES: Final = 1 << 16
+SEARCHED_RESIDUES: Final = 1 << 16
 #: The least number of runs of an input that are searched for repeated values.
 LEAST_SEARCHED_RUNS: Final = 1 << 11
 #: The largest number of runs of an input that are searched for repeated residues.
 MOST_SEARCHED_RUNS: Final = 1 << 15
-#: The largest number of columns of which all pairs are compared; of more columns the entries of each run are sorted.
+#: The largest number of columns of which all pairs are compared; with more columns the entries of each run are sorted.
 COMPARED_COLUMNS: Final = 8
 #: The number of runs that are compared at a time.
 COMPARED_RUNS: Final = 1 << 13
@@ -66,10 +66,10 @@ EQUAL_RUNS: Final = 256
 ROUNDING: Final = 2.0**-44
 #: The number of significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
-#: The finest spacing of each family of grids, the factor to the next one, and the number of spacings.
+#: The finest spacing of each family of grids, the factor to the next spacing, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 #: The largest distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
-ON_GRID: Final = 1e-11
+GRID_ROUNDING: Final = 1e-11
 #: The number of values of a block of pairs, so that it stays in the processor's cache.
 CACHED_NUMBERS: Final = 1 << 16
 #: The largest number of pairs of columns that are searched.
@@ -77,7 +77,7 @@ MOST_PAIRS: Final = 64
 #: The set of the value 0 of a feature.
 ZERO: Final = OutcomeSet(np.zeros((1, 1)))
 #: The least number of standard errors by which a set stands out on some of the runs before it is counted on all.
-STANDING_OUT: Final = 2.5
+LEAST_STANDARD_ERRORS: Final = 2.5
 
 
 class Scans(Learner):
@@ -215,8 +215,8 @@ def _runs_at(column: SortedColumn, values: Floats) -> Integers:
 def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
     """The interval that stands out most, for either input and for each length, counted in runs of that input.
 
-    Intervals of one length hold about equally many runs of the input, so the best one by any objective holds the fewest
-    runs of the other input.
+    Intervals of one length hold about equally many runs of the input, so the best interval by any objective holds the
+    fewest runs of the other input.
     """
     step = min(max(runs >> 9, END_STEP), LARGEST_END_STEP)
     events: list[Interval] = []
@@ -258,7 +258,7 @@ def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Integers]:
     else:
         cuts = np.unique(values[np.searchsorted(runs, np.arange(0, runs[-1], step), side="right") - 1])
         places = np.searchsorted(values, cuts)
-    numbers = (cuts >= LEAST_NUMBER) & (cuts <= LARGEST)
+    numbers = (cuts >= LEAST_NUMBER) & (cuts <= LARGEST_FLOAT)
     ends = np.concatenate([[-np.inf], cuts[numbers], [np.inf]])
     return ends, np.concatenate([[0], runs[places[numbers]], runs[-1:]])
 
@@ -280,7 +280,7 @@ def _with_better_ends(
             continue
         tried = np.unique(np.concatenate([*(_near(side, ends, which) for side in both), ends[[which]]]))
         inside = tried > ends[0] if which else (tried < ends[1]) & (tried >= LEAST_NUMBER)
-        tried = tried[inside & (tried <= LARGEST)]
+        tried = tried[inside & (tried <= LARGEST_FLOAT)]
         fixed = np.full(len(tried), ends[1 - which])
         lows, highs = (fixed, tried) if which else (tried, fixed)
         p, q = ((_runs_below(side, highs) - _runs_below(side, lows)) / sample.training_runs for side in both)
@@ -336,19 +336,21 @@ class _Clearest:
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):
-            if clear[k] >= STANDING_OUT:
+            if clear[k] >= LEAST_STANDARD_ERRORS:
                 self.found[event(k)] = float(clear[k])
 
 
 def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     """Add the multiples of every spacing in each column, and the other repeated values of its residues."""
-    rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
+    rows, times = sample.some(
+        min(max(SEARCHED_RESIDUES // max(len(columns), 1), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS)
+    )
     plain = np.ascontiguousarray(numbers(rows[:, columns]).T)
     for finest, factor, spacings in GRIDS:
         turns = plain * (1 / finest)
         whole = np.rint(turns)
         rest = turns - whole
-        on = np.abs(rest) < ON_GRID
+        on = np.abs(rest) < GRID_ROUNDING
         for j in np.flatnonzero(np.count_nonzero(on, axis=1) > 1).tolist():
             multiples = _multiples(whole[j, on[j]], times[:, on[j]], factor, spacings)
             found = np.array([part.sum(axis=1) for part in multiples])
@@ -360,7 +362,7 @@ def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
             rest[on] = np.nan
             kinds = [Feature(name="residue", columns=(j,), number=finest) for j in columns]
             even = np.full(len(columns), finest)
-            _add_gathered(state, kinds, rest * finest, ON_GRID * even, even)
+            _add_gathered(state, kinds, rest * finest, GRID_ROUNDING * even, even)
 
 
 def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> Iterator[Integers]:
@@ -377,7 +379,7 @@ def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     rows, _ = sample.some(min(max(SEARCHED_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     used = sorted({column for pair in pairs for column in pair})
     plain = np.ascontiguousarray(numbers(rows[:, used]).T)
-    size = np.nan_to_num(np.median(np.abs(plain[:, :LEAST_SEARCHED_RUNS]), axis=1), posinf=LARGEST)
+    size = np.nan_to_num(np.median(np.abs(plain[:, :LEAST_SEARCHED_RUNS]), axis=1), posinf=LARGEST_FLOAT)
     first, second = np.searchsorted(used, pairs).T
     scales = np.clip(size[first] + size[second], 1e-300, 1e300)
     together = max(CACHED_NUMBERS // plain.shape[1], 1)

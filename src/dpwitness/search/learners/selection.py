@@ -22,7 +22,7 @@ from dpwitness.search.learners.statistics import Statistics
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
-#: The learners in order of precedence: of equally simple events that are nearly the best, the first one wins.
+#: The learners in order of precedence: of equally simple events that are nearly the best, the first event wins.
 LEARNERS: list[Learner] = [
     OutcomeSets(),
     Intervals(),
@@ -83,8 +83,8 @@ def _simplest(rated: Sequence[RatedEvent]) -> int:
 def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
     """At most `most` of the proposed events, by their values on the test runs of the sample.
 
-    The first is the simplest that is nearly as good as the best one, the second has the largest `lower_value`, in case
-    the first has its value by chance; the others follow by value.
+    The first event is the simplest event that is nearly as good as the best event. The second event has the largest
+    `lower_value`, in case the first event has its value by chance. Other events follow by value.
     """
     rated = sorted(rated, key=lambda found: found.event.complexity[0])  # the sort is stable
     if max(event.value for event in rated) <= 0:  # no event looks good: prefer events that hold some runs and not all

@@ -1,4 +1,4 @@
-"""Statistics of several entries, and of the digits of one, that tell D from D′ better than every entry by itself.
+"""Statistics of several entries, and of the digits of one entry, that tell D from D′ better than every entry by itself.
 
 One or two entries give differences, order, residues; all entries give sums, extremes and their places, order
 statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one, so
@@ -84,7 +84,7 @@ class Statistics(Learner):
         for place, (_, one, feature) in enumerate(better[: PROPOSED_STATISTICS if thorough else 1]):
             for found in one.proposals(objective, (1.0, 3.0) if thorough and not place else (1.0,)):
                 yield Proposal(event=FeatureEvent(feature=feature, within=found.interval), swapped=found.swapped)
-            if thorough and one.few:
+            if thorough and one.single_values:
                 for members, swapped in best_sets(sample.once(_table, feature), objective):
                     yield Proposal(event=FeatureEvent(feature=feature, within=members), swapped=swapped)
 
@@ -167,15 +167,15 @@ def _separation(columns: Floats, times: Integers) -> Floats:
     return np.asarray(distance.max(axis=1, initial=0.0))
 
 
-#: The number of columns, the most promising ones, whose pairs are tried.
+#: The number of most promising columns whose pairs are tried.
 PAIRED_COLUMNS: Final = 24
 #: The number of pairs that each measure of `_pairs` chooses.
 PAIRS_BY_MEASURE: Final = 4
 #: The largest number of columns whose pairs are all tried.
 COLUMNS_WITH_ALL_PAIRS: Final = 5
-#: The number of columns whose digits are tried, the most promising ones.
+#: The number of most promising columns whose digits are tried.
 DIGIT_COLUMNS: Final = 4
-#: The number of values, the most frequent ones, that are counted and located.
+#: The number of most frequent values that are counted and located.
 COUNTED_VALUES: Final = 3
 #: The least share of a counted value among all entries.
 COUNTED_SHARE: Final = 1 / 64
@@ -191,10 +191,10 @@ WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
 SPACING_STEPS: Final = 6
 #: The number of blocks of the smallest steps.
 SPACING_BLOCKS: Final = 5
-#: The number of spacings, the largest ones, that are moduli.
+#: The number of largest spacings that are moduli.
 SPACINGS: Final = 4
 #: The largest distance of a step from a multiple of a spacing, as a share of the spacing.
-NEARLY_WHOLE: Final = 0.01
+MULTIPLE_TOLERANCE: Final = 0.01
 #: The difference of two values, as a share of the largest value, that may be rounding.
 ROUNDING: Final = 2.0**-46
 #: The least spacing, in differences that may be rounding.
@@ -202,7 +202,7 @@ LEAST_SPACING: Final = 2.0**12
 
 
 def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
-    """The families of all statistics but those of last bits; see `Families`."""
+    """The families of all statistics except statistics of last bits; see `Families`."""
     families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
     if rows.shape[1] > 1:
         pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))
@@ -299,18 +299,20 @@ def _spacing(steps: Floats, least: float) -> float:
     spacing = 0.0
     for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
-        while smaller > NEARLY_WHOLE * larger:  # Euclid's algorithm multiplies rounding errors and would not reach 0
+        while (
+            smaller > MULTIPLE_TOLERANCE * larger
+        ):  # Euclid's algorithm multiplies rounding errors and would not reach 0
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
         # By the largest step so far, whose relative rounding error is the smallest.
         spacing = step / round(step / larger)
         if spacing < least:
             return 0.0
     multiples = steps / spacing
-    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY_WHOLE) else 0.0
+    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < MULTIPLE_TOLERANCE) else 0.0
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many, the pairs most correlated, or whose order or equality differs most."""
+    """All pairs of few columns; of many columns the pairs most correlated, or whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:

@@ -1,7 +1,8 @@
 """Describers, which turn a name of a module into mechanisms. One file a library, with one `DESCRIBER`.
 
 All packages, dpwitness too, name their describers in the entry point group `dpwitness.describers`. The first describer
-that describes a thing is used: describers of other packages come first, then those of dpwitness, `signatures` last.
+that describes a thing is used: describers of other packages come first, then describers of dpwitness, `signatures`
+last.
 """
 
 import warnings
@@ -34,7 +35,7 @@ class Attempt:
     is not run, since its claim is about one record. `strict`: whether the attempt is run only if it runs on all of the
     first pairs and on the smallest inputs; a later attempt leaves out inputs that the mechanism refuses. `unknown`: the
     name of the parameter taken for the data, if the name is not one usual for data, else empty; then the attempt is
-    checked only if two runs on an input differ, unlike those of a formula of ε and settings.
+    checked only if two runs on an input differ, unlike runs of a formula of ε and settings.
     """
 
     mechanism: Callable[..., Any]  # a function as `check` takes it
@@ -66,7 +67,7 @@ class Describer(Protocol):
 
 @cache
 def registered() -> dict[str, Describer]:
-    """Return all describers by name, in the order in which they are asked; a broken one is left out with a warning."""
+    """Return all describers by name, in the order of use; a broken describer is left out with a warning."""
     found: dict[str, Describer] = {}
     points = entry_points(group="dpwitness.describers")
     for point in sorted(points, key=lambda one: (one.value.startswith("dpwitness."), one.name)):

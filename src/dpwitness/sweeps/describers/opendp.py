@@ -19,7 +19,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import EMPTY, named_after
+from dpwitness.sweeps.describers.signatures import NO_DEFAULT, named_after
 
 #: LARGEST_INT32 is the largest integer of 32 bits.
 LARGEST_INT32: Final = 2**31 - 1
@@ -79,7 +79,7 @@ class OpenDP:
     """The describer of OpenDP's constructors `make_…`, and of measurements and transformations in any module."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether the thing belongs to OpenDP; functions `then_…`, which make the same as `make_…`, are left out."""
+        """Whether the thing belongs to OpenDP; functions `then_…`, equal in effect to `make_…`, are left out."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
             return module.startswith("opendp.") and name.startswith("make_")
@@ -134,7 +134,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
         return
     own = inspect.signature(thing).parameters
     of_space = ("input_domain", "input_metric", "domain", "metric")
-    needed = [name for name, one in own.items() if one.default is EMPTY and name not in of_space]
+    needed = [name for name, one in own.items() if one.default is NO_DEFAULT and name not in of_space]
     known = {name: atom for name, (atom, *_) in spaces(prelude()).items()}
     for space, atom in known.items() if {"input_domain", "domain"} & set(own) else [("", "f64"), ("", "i32")]:
         low, _, high = edges = ATOM_VALUES[atom]

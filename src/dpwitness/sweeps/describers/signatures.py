@@ -25,8 +25,8 @@ from dpwitness.targets import target_of
 
 #: Parameters is the type of a function's parameters by name.
 Parameters = Mapping[str, inspect.Parameter]
-#: EMPTY is the value of a missing default or annotation.
-EMPTY: Final = inspect.Parameter.empty
+#: NO_DEFAULT is the default of a parameter without a default.
+NO_DEFAULT: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
@@ -177,24 +177,24 @@ class Taking:
         self.data = data_of(self.taking, self.method)
         labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
-        self.labelled = any(self.taking[name].default is EMPTY for name in labels)
+        self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
         pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
         epsilon = next((name for name in CLAIM_NAMES if name in self.all), "")  # if both occur, eps is not the ε
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
-        free = {name for name, one in self.all.items() if one.default is EMPTY and one.annotation is not int}
+        free = {name for name, one in self.all.items() if one.default is NO_DEFAULT and one.annotation is not int}
         self.columns = [name for name in COLUMN_NAMES if name in free - {self.data}]
         annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
         self.takes_frame = bool(self.columns or annotated or FRAME_NAMES.search(str(self.data)))
-        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is EMPTY]
+        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is NO_DEFAULT]
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
         self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
         drawn = GENERATOR_NAMES & set(self.all)
-        self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is EMPTY}
+        self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
 
     def call(self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x") -> object:
         """Run the function, or make an object of the class and run its method, on an input.
@@ -334,7 +334,7 @@ class Taking:
         yield [categories(False, True)], "list", None, ""
 
     def frame_text(self, domains: Sequence[Any], column: str) -> str:
-        """The text on missing values and on the named column of frames; empty for frames with neither."""
+        """The text on missing values and on the named column of frames; empty for frames without them."""
         missing = "; missing values, which it accepts" if "missing=True" in str(domains[0]) else ""
         return missing + (f"; column {column!r}" if column else "")
 
@@ -376,11 +376,11 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
         if name in known:
             found[name] = known[name]
         elif name in DELTA_NAMES:
-            found |= {name: 1e-3} if one.default is EMPTY else {}
+            found |= {name: 1e-3} if one.default is NO_DEFAULT else {}
         elif name in SENSITIVITY_NAMES:
             # The relations move numbers by 1, whatever the default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
-        elif one.default is not EMPTY:
+        elif one.default is not NO_DEFAULT:
             unknown += [name] if may_restrict(name, one.default) else []
         else:
             found[name] = PARAMETER_VALUES.get(name, value_of_type(one.annotation))
@@ -391,9 +391,9 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
     return found, unknown
 
 
-def may_restrict(name: str, default: object = EMPTY) -> bool:
+def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
     """Whether a parameter's name and default suggest that it restricts the data of the claim, or spends a budget."""
-    if default is EMPTY:
+    if default is NO_DEFAULT:
         return bool(LIMIT_NAMES.search(name) or MAXIMUM_NAMES.search(name))
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
@@ -431,7 +431,7 @@ def data_of(own: Parameters, method: str | None = None) -> str | None:
     """
     other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
-    free = [name for name, one in own.items() if one.default is EMPTY]
+    free = [name for name, one in own.items() if one.default is NO_DEFAULT]
     if usual := next((name for name in free if name in DATA_NAMES), None):
         return usual
     releases = str(method).startswith(RELEASE_VERBS)
@@ -445,7 +445,7 @@ def data_of(own: Parameters, method: str | None = None) -> str | None:
 
 
 def method_of(thing: Any) -> tuple[str | None, Parameters]:
-    """The method of a class that releases something about data, and its parameters; None without such a method."""
+    """The method of a class that releases something about data, and its parameters; None without a releasing method."""
     verbs = [name for verb in RELEASE_VERBS for name in dir(thing) if name == verb or name.startswith(f"{verb}_")]
     for name in (*verbs, *METHOD_NAMES):
         if callable(one := getattr(thing, name, None)):
