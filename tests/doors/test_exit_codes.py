@@ -321,6 +321,13 @@ def test_a_signal_while_a_result_is_written_waits_until_it_is(give, capsys, tmp_
     assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "not-refuted"
 
 
+def test_a_signal_that_an_import_turned_into_another_error_is_an_interruption(capsys):
+    session = console.Session()
+    session.signal = signal.SIGINT
+    assert session.explain(ImportError("numba")) == 130
+    assert capsys.readouterr().err == "dpwitness: interrupted before there was a result\n"
+
+
 def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monkeypatch):
     """`timeout` sends SIGTERM to a process, and at once to its group."""
     ended, now = [], [100.0]

@@ -36,6 +36,9 @@ def without(items, place):
         (PEOPLE, [*PEOPLE[:2], *PEOPLE[5:50], *PEOPLE[51:]], "96 records: D without records 3 to 5: "
          "{'age': 32, 'name': 'x'}, {'age': 33, 'name': 'x'}, {'age': 34, 'name': 'x'}; "
          "without record 51: {'age': 31, 'name': 'x'}"),
+        (PEOPLE, [*PEOPLE[:2], *PEOPLE[3:60], {"age": 99, "name": "x"}, *PEOPLE[61:]],
+         "99 records: D without record 3: {'age': 32, 'name': 'x'}; "
+         "but for record 61: {'age': 34, 'name': 'x'} → {'age': 99, 'name': 'x'}"),
         (np.zeros(100), np.zeros(99), "99 values: D without value 100: 0.0"),
         (np.arange(200), np.arange(200.0), "200 values, type float64, where D has type int64"),
         (np.arange(99.0), np.r_[-0.0, np.arange(1.0, 99)], "the same but for entry 1: 0.0 → -0.0"),

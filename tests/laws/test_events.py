@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpwitness.errors import InvalidWitness
@@ -34,6 +34,7 @@ def test_flags_in_outcomes_are_no_numbers():
     assert event.to_json()["rows"] == [[True, False]]
 
 
+@example(Interval(coordinate=0, low=0.0, high=1.0), np.array([[0.0], [1.0]]))
 @given(intervals, st.one_of(rows, real_rows))
 def test_intervals_are_half_open_and_absent_entries_lie_outside(interval, outcomes):
     def inside(row):

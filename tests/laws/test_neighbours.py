@@ -283,6 +283,12 @@ class Straying(Foreign):
         return abs(float(pair.data[0] - pair.neighbour[0])) == 1
 
 
+def test_two_relations_without_json_are_not_taken_for_the_same():
+    relation = Foreign()
+    assert same_relation(relation, relation)
+    assert not same_relation(relation, Straying([1.0]))
+
+
 def test_pairs_of_a_foreign_relation_that_leave_it_are_not_tried():
     relation = Foreign()  # of which only its own candidates are known to be adjacent
     (only,) = adjacent_candidates(relation)
@@ -416,6 +422,7 @@ SENSELESS = {
     "numbers only": lambda: queries().take([1, "a"]), "of one depth": lambda: queries().take([1, [2]]),
     "not 1.5": lambda: list(histogram().candidates(np.array([1.5]))),
     "not -1": lambda: list(histogram().candidates(np.array([-1]))),
+    r"not 9.22337e\+18": lambda: list(histogram().candidates(np.array([2.0**63]))),
     "zeros and ones": lambda: list(bits().candidates(np.array([2]))),
     "one answer": lambda: list(queries().candidates(np.zeros((2, 2)))),
     "either pairs or data": lambda: list(pairs(([1], [2])).candidates(np.array([1]))),

@@ -304,6 +304,15 @@ def test_rows_are_equal_where_the_outcomes_are_whatever_the_columns(a, b, seen):
     assert (rows[0] == rows[1]) == (row([0, a]) == row([0, b])) == (written(a) == written(b))
 
 
+def test_a_set_has_one_row_in_any_order_and_a_dict_another_in_its_order_alone():
+    assert row(dict.fromkeys("abc").keys()) == row({"c": 0, "b": 0, "a": 0}.keys()) == row({"a", "b", "c"})
+    assert row({0.5, 0.25}) == row({0.25, 0.5})  # their hashes collide, so that the first stays first
+    order = pd.Series([4, 6], index=["a", "b"])
+    for pair in (({"a": 1.0, "b": 2.0}, {"b": 2.0, "a": 1.0}), (order, order.sort_values(ascending=False))):
+        first, second = map(row, pair)
+        assert {path[0][0] for path, part in first if first[path, part] != second[path, part]} == {"order of"}
+
+
 ENDLESS = []
 ENDLESS.append(ENDLESS)
 

@@ -174,6 +174,11 @@ def test_an_event_takes_the_place_of_the_kept_one_if_it_is_clearly_better(path):
     assert kept.witness.counts == Counts(n10=411, n01=89)
     assert kept.began == len(kept.sessions) == 3
     assert kept.settled == pytest.approx(replace(kept, witness=passed().witness, settled=-math.inf, began=0).log_wealth)
+    # Counts of an earlier event say nothing about the present one.
+    earlier = replace(kept.sessions[0], counts=Counts(n01=10_000))
+    path.write_text(json.dumps(replace(kept, sessions=(earlier, *kept.sessions[1:])).to_json()))
+    session(path, runs=100, check=pass_with(n10=405, n01=95))
+    assert content(path).witness.counts == Counts(n10=411, n01=89)
 
 
 @pytest.mark.parametrize("how", ["interrupted", "failed"])

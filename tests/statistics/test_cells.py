@@ -13,13 +13,16 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
-from dpwitness.candidate import CellsEstimate, Estimate
+from dpwitness.candidate import Candidate, CellsEstimate, Estimate
 from dpwitness.claims.renyi import Hyperplane
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import Cells, ScoreThreshold, event_from_json
+from dpwitness.events import Cells, Interval, ScoreThreshold, event_from_json
 from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.bet import OnCells
 from dpwitness.evidence.counts import Counts
+from dpwitness.neighbours import Pair
+from dpwitness.search.cells import Aim, better_by_rows
+from dpwitness.search.objectives import GrowthAt
 from running import sampled, soon
 
 ONE = [([0], [1])]
@@ -236,6 +239,35 @@ def test_where_cells_do_not_keep_what_they_promised_the_event_is_left():
     ]
     assert bounds[0] == 0.0
     assert 0.5 < bounds[1] < divergence(8.0, P, Q)
+
+
+def test_the_estimate_beside_cells_is_that_of_their_event():
+    rng = np.random.default_rng(3)
+    x, y = 1 + rng.standard_normal((8_000, 1)), rng.standard_normal((8_000, 1))
+    claim, pair = ZCDP(0.1), Pair(np.array([0]), np.array([1]))
+    plain = Candidate(pair=pair, event=Interval(coordinate=0, low=2.0), estimate=Estimate(p=0.16, q=0.02, both=0.0))
+    aim = Aim(claim=claim, planned=8_000, log_threshold=math.log(1e6), of_bound=False)
+    found = better_by_rows(x, y, plain, aim, GrowthAt(claim=claim, planned=8_000))
+    assert isinstance(found.event, Cells)
+    here, there = found.event.contains(x[4_000:]), found.event.contains(y[4_000:])  # the runs that did not learn it
+    rates = found.estimate.p, found.estimate.q, found.estimate.both
+    assert rates == pytest.approx((here.mean(), there.mean(), (here & there).mean()))
+
+
+def test_a_share_on_the_event_loses_that_share_at_most():
+    rng = np.random.default_rng(5)
+    claim, counts = RenyiDP(2.0, 0.1), counts_of(rng.multinomial(3_000, JOINT.ravel()).reshape(3, 3))
+    alone = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1))
+    shared = bet_on(counts, claim, bet_of(2.0, JOINT, 0.1, event_share=0.25))
+    assert shared.log_e_value(claim) >= alone.log_e_value(claim) + math.log(0.75)
+    assert lower_bound(shared, claim, alpha=1e-3) >= lower_bound(alone, claim, alpha=0.75e-3)
+    # A part that refutes alone, with its share, refutes with the other part too.
+    assert shared.log_e_value(claim.at(lower_bound(shared, claim, alpha=1e-3))) >= math.log(1e3)
+    weak = claim.at(0.9 * divergence(2.0, P, Q))
+    limits = [detectable_parameter(bet_on(counts, weak, b), weak, alpha=a) for b, a in (
+        (bet_of(2.0, JOINT, weak.parameter), 0.75e-3), (bet_of(2.0, JOINT, weak.parameter, event_share=0.25), 1e-3),
+    )]  # fmt: skip
+    assert limits[1] <= limits[0]
 
 
 @pytest.mark.campaign

@@ -815,6 +815,10 @@ def test_tests_run_the_health_check_that_users_run():
     assert dependence.SERIES_RUNS == 1 << 15
 
 
+def test_what_never_varies_is_no_noise_that_every_process_draws(asked_here):
+    assert require_new_draws(job(remembered.noiseless, outcome=float)[1], GIVEN, (POSITIVE,)) == ()
+
+
 @pytest.mark.campaign
 def test_a_generator_that_every_process_seeds_alike_gives_each_session_the_same_draws():
     """Their luck would be multiplied as if the draws were new; a check of one session has no such trouble."""

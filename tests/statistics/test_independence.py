@@ -92,6 +92,33 @@ def test_repeats_are_an_e_value_whatever_the_outcomes(outcomes, places):
         assert np.mean(p_values <= x) <= x
 
 
+def slow_repeats_p_value(outcomes, places):
+    """The definition, run by run."""
+    ratios = []
+    for at in (places, range(len(outcomes))):
+        for favour in (1.0, 1e2, 1e4, 1e8):
+            ratio, distance = 1.0, None
+            for t, outcome in enumerate(outcomes):
+                if distance is not None and at[t] - distance in at:
+                    expected, rest = outcomes[at.index(at[t] - distance)], outcomes[t:]
+                    share = rest.count(expected) / len(rest)
+                    if 0 < share < 1:
+                        ratio *= (1 + favour * (outcome == expected)) / (1 + favour * share)
+                if outcome in outcomes[:t]:
+                    distance = at[t] - max(at[k] for k in range(t) if outcomes[k] == outcome)
+            ratios.append(ratio)
+    return min(1.0, len(ratios) / sum(ratios))
+
+
+def test_the_p_value_of_repeats_is_that_of_its_definition():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        outcomes, places = rng.integers(0, 4, 12), np.sort(rng.choice(20, 12, replace=False))
+        outcomes[6:] = np.where(rng.random(6) < 0.7, outcomes[:6], outcomes[6:])  # some come again
+        expected = slow_repeats_p_value(outcomes.tolist(), places.tolist())
+        assert repeats_p_value(outcomes, places) == pytest.approx(expected, rel=1e-9)
+
+
 def in_time(runs, seed):
     """A generator, and the numbers that the runs of one side have where the order of sides is random."""
     rng = np.random.default_rng(seed)

@@ -60,6 +60,22 @@ def test_the_sides_of_every_run_follow_each_other_in_a_random_order(coupled, whe
     follow_each_other(*where(mechanism).sample(PAIR, RUNS, Role.SEARCH, coupled=coupled))
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["D first", "D′ first"])
+def test_turns_are_the_numbers_of_the_runs_of_each_side(first):
+    calls = itertools.count()
+
+    def many(rng, data, size):
+        return np.array([float(next(calls)) for _ in range(size)])
+
+    for kind, function in ((PythonMechanism, counted(calls)), (VectorisedMechanism, many)):
+        mechanism = kind(Signature.of(function, {}))
+        runs = PairedRuns(pair=PAIR, order=np.full(3, first, np.uint8), coupled=False)
+        for _ in range(2):
+            before = next(calls) + 1 - mechanism.run_count
+            _, rows = mechanism.pair_rows(runs, generator(1, Role.SEARCH), 1)
+            assert np.array_equal(rows[:, :, 0], before + mechanism.turns(runs.order)[1:])
+
+
 def test_of_another_interpreter_too(tmp_path):
     (tmp_path / "there.py").write_text(
         "CALLS = []\n\ndef call(data):\n    CALLS.append(0)\n    return float(len(CALLS))\n"

@@ -74,6 +74,12 @@ def table(members, swapped, x, y):
     return CountsTable(np.array(rows, np.int64).T)
 
 
+def test_counts_of_swapped_events_are_those_of_the_swapped_pair():
+    counts = CountsTable(np.array([[1, 5], [2, 6], [3, 7], [4, 8]]))
+    directed = counts.directed(np.array([1, 1, 0]), np.array([True, False, True]))
+    assert [directed.of(k) for k in range(3)] == [counts.of(1).swapped(), counts.of(1), counts.of(0).swapped()]
+
+
 def flags_in(members, swapped, x, y):
     """The flags of such runs."""
     hits, others = members[:, list(x)], members[:, list(y)]

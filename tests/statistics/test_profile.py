@@ -78,6 +78,14 @@ def test_a_line_lies_below_its_event_at_every_slope(p, q, slope, other, low, hig
     assert line.at(other) <= p - other * q + 1e-12 * (1 + slope + other)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_power_of_one_line_is_that_of_its_own_test(swapped):
+    """A test of rates (0.1, 0.5), and its complement in the other direction, mixed with constant answers."""
+    line = BandLine(slope=1.0, difference=0.4, q_low=0.1, q_high=0.1, swapped=swapped)
+    power = ProfileBand((line,)).power([0.05, 0.1, 0.3, 0.5, 1.0])
+    assert power == pytest.approx([0.25, 0.5, 0.5 + 0.2 * 5 / 9, 0.9, 1.0], abs=5e-3)
+
+
 @functools.cache
 def exact_band(mu=1.0, both_directions=False, n=10**9):
     """The band of counts that are exactly as expected."""
