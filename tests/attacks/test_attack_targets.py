@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from attacking import agrees
+from scipy.integrate import quad
+from scipy.stats import laplace
 
 import dpwitness as dpw
 from dpwitness.algorithms import sparse_vector, table_builder, threshold_testing
@@ -24,6 +26,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, u
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
 from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
+from dpwitness.reconstruction.threshold_testing.theory import mirrored_probabilities
 from running import soon
 
 TARGETS = [
@@ -122,6 +125,35 @@ def test_the_attack_proposes_the_users_table():
     assert not list(
         whole_count({"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 3]), ApproxDP(epsilon=1), 10)
     )
+
+
+@pytest.mark.parametrize(
+    ("epsilon1", "epsilon2", "threshold", "base"),
+    [
+        (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0), (1, 3, 0, 0), (0.5, 0.75, 0.5, 0), (0.5, 0.75, 7.25, 7),
+        (0.5, 0.75, -2, -2),
+    ],
+)  # fmt: skip
+def test_theorem_4_7_holds_for_every_number_of_copies(epsilon1, epsilon2, threshold, base):
+    for t in range(1, 41):
+        v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
+        # κ is the least ratio of the odds of F(z) and F(z − 1) for |z − θ| ≤ |F₁⁻¹(V′/4)|.
+        z = threshold - base + np.linspace(-1, 1, 2_001) * laplace.ppf(w / 4, scale=1 / epsilon1)
+        odds = [laplace.logcdf(at, scale=1 / epsilon2) - laplace.logsf(at, scale=1 / epsilon2) for at in (z, z - 1)]
+        kappa = np.exp(np.min(odds[0] - odds[1]))
+        assert kappa > 1
+        assert v >= kappa**t / 2 * w
+
+
+def test_v_is_the_integral_of_the_paper():
+    epsilon1, epsilon2, t = 0.5, 1.0, 3
+
+    def integrand(z):
+        f, g = laplace.cdf(z, scale=1 / epsilon2), laplace.cdf(z - 1, scale=1 / epsilon2)
+        return laplace.pdf(z, scale=1 / epsilon1) * (f - f * g) ** t
+
+    expected = sum(quad(integrand, a, b, epsabs=1e-14)[0] for a, b in ((-60, 0), (0, 1), (1, 60)))
+    assert mirrored_probabilities(t, epsilon1, epsilon2)[0] == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.campaign

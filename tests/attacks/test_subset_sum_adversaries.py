@@ -28,8 +28,10 @@ from dpwitness.reconstruction.subset_sum.oracle import (
 )
 from dpwitness.reconstruction.subset_sum.theory import (
     allowed_queries,
+    chernoff_bound,
     simulate_confidence,
     simulate_normal_confidence,
+    steps,
     threshold,
 )
 from reference import packed
@@ -169,6 +171,42 @@ def test_exact_answers_give_everything_away(size, seed):
     secret = rng.integers(0, 2, size)
     subsets = np.vstack([np.eye(size, dtype=bool), rng.integers(0, 2, (query_count(size), size)).astype(bool)])
     assert np.array_equal(polynomial_adversary(packed(subsets), (subsets @ secret).astype(float)).bits, secret)
+
+
+def test_queries_are_as_many_as_theorem_3_asks():
+    assert [query_count(n) for n in (64, 512)] == [math.ceil(n * math.log(n) ** 2) for n in (64, 512)]
+    assert all(query_count(n) > n for n in range(1, 30))
+
+
+def test_a_step_is_the_log_ratio_of_the_binomial_law():
+    # An answer that needs the error k − R/2 if the bit is 1 needs one more if it is 0.
+    for fair_bits in (1, 5, 64):
+        k = np.arange(fair_bits)
+        expected = binom.logpmf(k, fair_bits, 0.5) - binom.logpmf(k + 1, fair_bits, 0.5)
+        assert np.allclose(steps(fair_bits)[:-1], expected, atol=1e-9)
+        assert steps(fair_bits)[-1] == math.inf
+
+
+@pytest.mark.parametrize(("fair_bits", "answers"), [(256, 1), (256, 4), (1024, 4), (1024, 16), (4096, 16)])
+@pytest.mark.parametrize("delta", [0.1, 0.25, 0.4])
+def test_the_walk_reaches_the_threshold_no_more_often_than_the_bound_says(fair_bits, answers, delta):
+    walks = 20_000
+    peaks = np.abs(simulate_confidence(np.random.default_rng(fair_bits), fair_bits, answers, walks)).max(axis=1)
+    bound = chernoff_bound(fair_bits, threshold(delta))(answers)
+    assert np.sum(peaks >= threshold(delta)) <= binom.isf(1e-9, walks, min(bound, 1.0))
+
+
+def test_a_confidence_is_calibrated():
+    # Averaged over the secret bit, a confidence of c means that the bit is 1 with probability 1/(1 + e^−c): the mean of
+    # 1/(1 + e^c) over walks for a 1 equals that of 1/(1 + e^−c) over walks for a 0, whose steps come from k + 1.
+    rng = np.random.default_rng(9)
+    fair_bits, walks = 64, 40_000
+    ones = simulate_confidence(rng, fair_bits, 8, walks)[:, -1]
+    noise = rng.binomial(fair_bits, 0.5, (walks, 8)) - 1
+    zeros = np.append(steps(fair_bits), -np.inf)[noise].sum(axis=1)  # index −1: the error 0 cannot come from a 1
+    wrong_one, wrong_zero = 1 / (1 + np.exp(ones)), 1 / (1 + np.exp(-zeros))
+    spread = math.sqrt((wrong_one.var() + wrong_zero.var()) / walks)
+    assert abs(wrong_one.mean() - wrong_zero.mean()) <= 6 * spread
 
 
 @pytest.mark.parametrize("law", soon(["gaussian", "binomial"], 0))

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 import table_builder_systems as calibration
-from dpwitness.reconstruction.table_builder import confidence, histogram
+from dpwitness.reconstruction.table_builder import averaging, confidence, histogram
 from dpwitness.reconstruction.table_builder.averaging import AnsweredBlock
 from dpwitness.reconstruction.table_builder.perturbation import parameter_right
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, BoundedNoisyCounts, System
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
 
@@ -41,6 +43,17 @@ def bounded(table=ONE, r=2, seed=0):
 
 def recovered(system, plan=None, seed=0):
     return histogram.recover_histogram(system, np.random.default_rng(seed), system.attributes[0], plan)
+
+
+def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
+    rng = np.random.default_rng(0)
+    for r in (1, 2, 5, 30):
+        sums = rng.integers(-r, r + 1, (2, 400)).sum(axis=0) + 1000
+        assert not averaging.outliers(sums).any()
+        sums[:80] = rng.integers(0, 600, 80)
+        assert averaging.outliers(sums).tolist() == [True] * 80 + [False] * 320
+    assert not averaging.outliers(np.array([0, 0, 0, 99])).any()  # of four values none is judged
+    assert not averaging.outliers(np.array([100] * 70 + [110] * 15 + [90] * 15)).any()  # rounded to tens
 
 
 def fitted(selections, answers):
@@ -155,6 +168,15 @@ def test_noise_with_a_mean_is_no_change_of_two_counts():
 
     found = recovered(Floored(TWO, noise=1, suppression=4, rng=np.random.default_rng(4)))
     assert (found.counts, found.failed_checks) == (tuple(TWO.histogram("c")), ())
+
+
+@given(seed=st.integers(0, 1000), missing=st.integers(0, 60))
+def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
+    answers = np.random.default_rng(seed).integers(1, 50, (2, 30))
+    holes = answers.copy()
+    holes.ravel()[:missing] = MISSING_ANSWER
+    rest = answers[:, np.all(holes != MISSING_ANSWER, axis=0)]
+    assert averaging.Sums.of(holes).totals.tolist() == rest.sum(axis=0).tolist()
 
 
 def right_share(plan, seeds, table=ONE, r=3):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, laplace
 from statsmodels.datasets import nile
 
 from dpwitness.errors import InvalidParameter
@@ -37,6 +37,7 @@ from dpwitness.reconstruction.threshold_testing.relative_counts import (
     RelativeCounts,
     find_relative_counts,
 )
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
 from reference_gptt import paper_oracle, partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
 small_histograms = st.lists(st.integers(0, 12), min_size=2, max_size=14)
@@ -89,6 +90,11 @@ def test_theorem_5_12_small_counts_get_a_part_of_their_own(alpha, extra, others,
     part, _ = ordered_partition(oracle_at(counts, 2 * alpha * position))
     for i in range(k - 2 * alpha + 1):
         assert np.flatnonzero(part == i).tolist() == np.flatnonzero(counts == i).tolist()
+
+
+def test_the_noisy_threshold_is_positive_as_often_as_lemma_5_10_says():
+    for epsilon, delta in ((0.5, 0.05), (0.03, 1e-6), (3.0, 0.3)):
+        assert laplace.cdf(0.0, attack_threshold(epsilon, delta), 1 / epsilon) <= delta / 2
 
 
 def test_many_copies_come_to_the_partition_without_noise():
@@ -183,6 +189,16 @@ def test_with_the_support_known_a_system_of_ones_own_is_read(z):
     found = reconstruct_supported(queries_of(lambda signs: signs @ counts >= z, 13, noise=noise), 10)
     assert found.known.tolist() == [*[True] * 5, *[False] * 6, True, True]
     assert found.guess[found.known].tolist() == counts[found.known].tolist()
+
+
+@pytest.mark.parametrize(("epsilon2", "distance", "queries"), [(0.5, 0.25, 1), (0.05, 0.5, 10_000), (3.0, 0.1, 7)])
+def test_copies_for_beta_are_the_fewest_that_do(epsilon2, distance, queries):
+    beta = 0.01
+    t = copies_for(beta, queries, epsilon2=epsilon2, distance=distance)
+    wrong = np.exp(-epsilon2 * distance) / 2  # of one copy: below z by the distance, and answered ⊤
+    assert t % 2 == 1
+    assert binom.sf(t // 2, t, wrong) <= beta / queries
+    assert t == 1 or binom.sf((t - 2) // 2, t - 2, wrong) > beta / queries
 
 
 @pytest.mark.parametrize("z", [-9.5, 0.3, 9.5])

@@ -399,6 +399,16 @@ def test_as_processes(tmp_path):
         assert err.count("\n") == bool(message), (process.args, err)
 
 
+def test_texts_of_files_cannot_drive_the_terminal(capsys):
+    console.show("a\x1b[2J\x9b\ud800\nb")
+    assert capsys.readouterr().out == "a\\u001b[2J\\u009b\\ud800\nb\n"
+    assert json.loads(f'"{console.printable(chr(0x9B) + chr(0xE0001))}"') == chr(0x9B) + chr(0xE0001)
+    console.say("long " * 1000 + "\x1b")
+    line = capsys.readouterr().err
+    assert len(line) < 1100
+    assert line.endswith("\\u001b\n")
+
+
 #: Words of a command line, and what the function of the command gets; a mechanism may carry what was not given.
 HANDED_OVER = [
     ("", {"claim": None, "outcome": None}),

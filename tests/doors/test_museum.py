@@ -147,6 +147,13 @@ def stop():
     raise KeyboardInterrupt
 
 
+def test_a_verdict_that_was_not_expected_is_not_drawn_again(folder, asked, tmp_path):
+    (folder / "fake_first.py").write_text(SOURCE.format(name="fake_first", truthful=0.99, kind="arguable"))
+    options = ["--json", str(tmp_path / "rows.json"), "--resume", "fake_first"]
+    assert [command.main(options), command.main(options)] == [1, 1]
+    assert asked == ["fake_first"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "needs --json"), ("[", "holds no rows"), ('[{"name": "a"}]', "holds no rows")]
 )

@@ -16,7 +16,7 @@ from report_pages import HOSTILE, hostile, huge, results
 from dpwitness.cli import main
 from dpwitness.report import plots
 from dpwitness.report.files import report, session_page
-from dpwitness.report.page import TEXT_CHARACTERS
+from dpwitness.report.page import TEXT_CHARACTERS, Entry, page
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
@@ -177,6 +177,25 @@ def test_a_damaged_file_is_refused_or_drawn(kind, odd, tmp_path, capsys):
         code = main(["report", str(file), "-o", str(page_file)])
         error = capsys.readouterr().err
         assert (code, error.count("\n")) in ((0, 0), (2, 1)), (key, error)
+
+
+@pytest.mark.parametrize("text", ["<b>'\"&{{ 1 }}", "\\u202e", "\0\u202eabc\ud800", "a" * 10_000])
+def test_every_text_of_an_entry_is_escaped(text):
+    """Each field that a page shows; an attribute of the page has the name too."""
+    found = replace(results()["violation"], notes=(text,), mechanism=text, parameters={text: text})
+    entries = [
+        Entry(name=text, result=None, reason=text, facts=((text, text),)),
+        Entry(name=text, result=found, replay=text, facts=((text, text),)),
+    ]
+    made = page(entries, facts=[(text, text)])
+    read = Reader(made)
+    assert "b" not in {tag for tag, _ in read.elements}
+    assert made.encode()
+    assert all(c.isprintable() or c == "\n" for c in read.text)
+    (label,) = [nav["aria-label"] for nav in read.all("nav") if nav["aria-label"].startswith("Sections of ")]
+    if text.isprintable() and len(text) < 100:
+        assert label == f"Sections of {text}"
+        assert read.text.count(text) >= 10
 
 
 def test_the_command_draws_saved_results(tmp_path, capsys):

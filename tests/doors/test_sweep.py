@@ -379,6 +379,10 @@ def without_missing(df, column, epsilon):
     return float(df[column].sum())
 
 
+def of_text_column(df, col_name, epsilon):
+    return (df[col_name].str.len() == 1).sum()
+
+
 def of_categories(data, columns, epsilon):
     return len(data[columns[0]].cat.categories)
 
@@ -443,6 +447,7 @@ class Regression:
         ("of_each_row", "any two values of one record; missing values, which it accepts; column 'x'", "'dataframe'"),
         ("of_column", "from 0 to 5, which is assumed; missing values, which it accepts; column 'x'", "missing=True"),
         ("without_missing", "numbers from 0 to 5, which is assumed; column 'x'", "form='dataframe'"),
+        ("of_text_column", "numbers from 0 to 5, which is assumed; column 'y'", "form='dataframe'"),
         ("of_categories", "numbers from 0 to 5, which is assumed; column 'z'", "form='dataframe'"),
         ("of_annotations", "add-remove and replace-one", ""),
         ("own_limits", "add-remove and replace-one", ""),
@@ -456,6 +461,7 @@ def test_the_inputs_are_those_on_which_a_function_runs(name, adjacency, relation
     """By names, annotations and what it raises; what a fitted object releases differs between neighbours."""
     exec(DESCRIBED_MODULE, names := {"__name__": "some.module"})
     attempt = first_running(names[name])
+    assert attempt.claim == dpw.PureDP(1.0)
     assert adjacency in attempt.adjacency
     assert relation in str(attempt.relations[0])
     if name in ("Generator", "Model"):

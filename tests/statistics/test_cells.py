@@ -146,6 +146,15 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert OnCells(ZCDP(0.1), bet.cells).divergence_seen(counts) == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
+@pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 5.0])
+def test_of_expected_counts_the_divergence_of_the_cells_is_seen(order):
+    bet = bet_of(order, JOINT, divergence(order, P, Q))
+    on_cells = OnCells(RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
+    assert on_cells.divergence_seen(counts_of(np.round(1_000_000 * JOINT))) == pytest.approx(
+        divergence(order, P, Q), rel=1e-3
+    )
+
+
 def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     """A mechanism whose hyperplane mean is that of the detectable parameter: 95 % of its checks refute the claim."""
     rng, n, alpha = np.random.default_rng(3), 20_000, 1e-3
@@ -204,6 +213,18 @@ def test_other_claims_take_the_event_of_the_cells():
     plain = Counts(n10=counts.n10, n11=counts.n11, n01=counts.n01, n00=counts.n00)
     for claim in (dpw.PureDP(0.3), RenyiDP(2.0, 0.2)):
         assert log_e_value(counts, claim, bet) == log_e_value(plain, claim, Estimate(p=bet.p, q=bet.q, both=bet.both))
+
+
+def test_counts_of_cells_add_up_and_swap():
+    one, other = counts_of(np.arange(9).reshape(3, 3)), counts_of(np.ones((3, 3), np.int64))
+    assert (one + other).cells == tuple(k + 1 for k in range(9))
+    assert (Counts() + one) == one
+    assert one.swapped().cells == (0, 3, 6, 1, 4, 7, 2, 5, 8)
+    assert one.swapped().swapped() == one
+    with pytest.raises(ValueError, match="must add up to the 3 runs"):
+        Counts(n10=3, cells=(1, 1, 0, 0))
+    with pytest.raises(ValueError, match="must be a square number"):
+        Counts(n10=3, cells=(1, 1, 1))
 
 
 @pytest.mark.parametrize(

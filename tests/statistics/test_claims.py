@@ -15,6 +15,7 @@ import dpwitness as dpw
 from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
+from dpwitness.claims.trade_off import TEST_SIZES
 from dpwitness.errors import BadInput, InvalidClaim
 from dpwitness.evidence import Estimate, detectable_at_best, event_bet, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
@@ -376,6 +377,25 @@ def test_all_that_a_trade_off_function_allows_is_in_its_region_and_little_more(k
         assert np.all(np.minimum(region, 1.0) <= allowed + 1e-3)
 
 
+def kinked(a):
+    """Two kinks at neighbouring points of the grid, where f has nearly fallen to 0: the worst case."""
+    first, second = TEST_SIZES[500:502]
+    return max(1 - 0.98 * a / first, 0.02 * (second - a) / (second - first), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "most"),
+    [(kinked, 1e-2), *((lambda a, mu=mu: float(ndtr(-ndtri(a) - mu)), 1e-3) for mu in (6.0, 8.0, 10.0))],
+)
+def test_the_polygon_of_a_steep_function_is_near_it_from_the_least_size_of_its_grid_on(f, most):
+    at, claim = np.geomspace(1e-12, 0.5, 3_000), TradeOff(f)
+    gap = np.array([f(a) - (1 - claim.largest(a)) for a in at])
+    assert np.all(gap >= 0)
+    assert np.max(gap) < most
+    if f is kinked:
+        assert np.max(gap) > 0.8 * most
+
+
 @pytest.mark.parametrize("a", [0.0, 0.01, 0.1])
 def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_more_there(a):
     """Of f(a) and f(b) alone f may rise along their line to the left, and be no higher anywhere than it is convex."""
@@ -435,3 +455,7 @@ def test_points_that_count_as_no_error_of_the_first_kind_claim_no_more_than_was_
     claim = TradeOff(points)
     assert claim.points == ((0.0, 0.5), (0.5, 0.1), (1.0, 0.0))
     assert all(claim.largest(a) >= 1 - f for a, f in points)
+
+
+def test_zcdp_allows_a_divergence_of_rho_times_the_order():
+    assert [ZCDP(0.5).largest_divergence(order, 0.5) for order in (1.5, 2.0, 16.0)] == pytest.approx([0.75, 1.0, 8.0])

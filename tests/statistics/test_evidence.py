@@ -1,5 +1,6 @@
 import itertools
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -29,9 +30,10 @@ from dpwitness.evidence import (
     why_enough,
     why_excluded,
 )
-from dpwitness.evidence.bet import BET_GRID, bets_and_weights
+from dpwitness.evidence.bet import BET_GRID, EXACT_HITS, PARAMETERS, bets_and_weights
 from dpwitness.evidence.bounds import RARE_RATE
-from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.portfolio import Epoch, Stakes, largest_bet, log_e_values_of
 from reference import best_growth, log_wealth, payoffs
 from running import soon
 from truth import gaussian_delta
@@ -168,6 +170,55 @@ def test_the_bound_of_a_refuted_claim_is_at_least_the_claim(counts, hint, delta,
         assert lower >= epsilon
     else:
         assert lower < epsilon or lower == epsilon == 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.005])
+@pytest.mark.parametrize("hint", [None, Estimate(p=0.04, q=0.024), Estimate(p=0.04, q=0.024, both=0.02)])
+def test_the_bound_of_a_claim_that_is_only_just_refuted_is_the_claim(hint, delta):
+    """And that of one only just not refuted lies below it: δ and hint are those of the claim's own e-value."""
+    counts, alpha = Counts(n10=20_000, n11=20_000, n01=4_000, n00=956_000), 1e-3
+    end = brentq(lambda x: log_e_value(counts, ApproxDP(x, delta), hint) - math.log(1 / alpha), 0.0, 3.0, xtol=1e-9)
+    refuted, standing = end - 1e-8, end + 1e-8
+    assert 0.1 < refuted < 1
+    assert lower_bound(event_bet(counts, hint), ApproxDP(refuted, delta), alpha=alpha) == refuted
+    below = lower_bound(event_bet(counts, hint), ApproxDP(standing, delta), alpha=alpha)
+    assert PARAMETERS[np.searchsorted(PARAMETERS, standing) - 1] == below < standing
+
+
+@pytest.mark.campaign
+@given(small_counts, st.floats(0.01, 3), deltas)
+def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
+    """What they win, run by run, against the bound and against the next point of the grid."""
+    alpha, hint = 0.05, Estimate(p=0.6, q=0.1)
+    claim = ApproxDP(epsilon=epsilon, delta=delta)
+    bets = [*BET_GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, HalfPlane(math.exp(epsilon), delta)))]
+    weights = np.log([*[0.5 / len(BET_GRID)] * len(BET_GRID), 0.5])
+
+    def refuted(tested):
+        xs = payoffs(counts, ApproxDP(epsilon=tested, delta=delta))
+        wealth = [log_wealth(xs, bet) for bet in bets]
+        return np.logaddexp.reduce(wealth + weights) - math.log(1 / alpha)
+
+    lower = lower_bound(event_bet(counts, hint), claim, alpha=alpha)
+    if 0 < lower < epsilon:
+        assert refuted(lower) >= -1e-9
+    following = PARAMETERS[np.searchsorted(PARAMETERS, lower, side="right")]
+    if lower < following < epsilon and lower > 0:
+        assert refuted(following) < 1e-9
+    if lower == 0 < epsilon:
+        assert refuted(0.0) < 1e-9
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_below_a_claim_that_stands_the_bound_is_the_last_point_of_the_grid_that_is_refuted(delta, seed):
+    rng, claim, alpha = np.random.default_rng(seed), ApproxDP(1.0, delta), 0.05
+    bet = event_bet(counts_of(rng.multinomial(3_000, [0.5, 0.05, 0.15, 0.3])), Estimate(p=0.55, q=0.2, both=0.05))
+    points = bet.parameters(claim, above=False)
+    evidence = np.array(list(bet.log_e_values(claim, points, claim)))
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert bet.log_e_value(claim) < -math.log(alpha) < evidence[0]
+    assert lower_bound(bet, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
 
 
 def test_a_bound_stops_at_a_point_that_stands_below_a_claim_that_is_refuted():
@@ -456,6 +507,39 @@ def test_gaussian_noise_of_the_parameter_that_a_pass_would_have_caught_is_caught
         assert sum(refutes(counts(mu, runs)[0], claim, estimate, alpha) for _ in range(100)) >= 90
 
 
+@given(
+    st.floats(0.02, 1), epsilons, deltas, unit, unit, st.sampled_from([0.9, 1.0, 1.05]), st.sampled_from([12, 16, 20])
+)
+def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, epsilon, delta, share, part, known, size):
+    """What is expected less 1.645 standard deviations reaches the bar for one of the bets, by the four cells; and no
+    smaller ε does for the worst coupling."""
+    claim, runs, alpha = ApproxDP(epsilon=epsilon, delta=delta), 2**size, 1e-6
+    counts = Counts(n10=round(p * runs), n00=runs - round(p * runs))
+    p = counts.hits / runs
+    hint = Estimate(p=min(p * known, 1.0), q=p * math.exp(-epsilon))
+    assume(runs * claim.smallest(p, epsilon) > EXACT_HITS)
+    detectable = detectable_parameter(event_bet(counts, hint), claim, alpha=alpha)
+    bets = np.append(BET_GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, claim.half_plane()))
+    weights = np.log(np.append(np.full(len(BET_GRID), 0.5 / len(BET_GRID)), 0.5))
+
+    def excess(q, both):
+        cells = np.array([p - both, both, q - both, 1 - p - q + both])
+        logs = np.log1p(np.outer([1 - delta, 1 - claim.ratio - delta, -claim.ratio - delta, -delta], bets))
+        mean = cells @ logs
+        deviation = np.sqrt(np.maximum(cells @ (logs - mean) ** 2, 0.0))
+        nats = runs * mean - stats.norm.ppf(0.95) * math.sqrt(runs) * deviation + weights
+        return float(nats.max()) - math.log(1 / alpha)
+
+    if not math.isfinite(detectable):
+        assert p <= delta or excess(1e-30, 0.0) < 1e-6
+        return
+    q = (p - delta) * math.exp(-detectable) * share
+    least, most = max(p + q - 1, 0.0), min(p, q)
+    assert excess(q, least + part * (most - least)) >= -1e-6
+    worse = (p - delta) * math.exp(-detectable + 1e-4)
+    assert excess(worse, max(p + worse - 1, 0.0)) < 0
+
+
 @pytest.mark.campaign
 @given(
     st.integers(20, 40), st.floats(0.3, 1), unit, st.floats(0, 0.05), st.floats(0.2, 3.0), unit,
@@ -604,6 +688,84 @@ def test_an_event_of_the_detectable_probability_is_refuted_in_95_percent_of_samp
         shares.append(share_refuted(counts, claim, Estimate(p=part * p, q=0.0), alpha))
     assert stats.binom.ppf(1e-6, samples, 0.95) <= samples * shares[0]
     assert samples * shares[1] < stats.binom.ppf(1e-6, samples, 0.95)  # a tenth less is not seen as often
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize("q", [1e-6, 1e-5, 1e-3])
+def test_no_event_of_less_delta_than_the_detectable_one_is_refuted_more_often(q, coupled):
+    """Whatever its rate on D′ is: of all events with p − s·q = δ, that which never happens there shows most."""
+    claim, runs, alpha, samples, rng = ApproxDP(1.0, 1e-6), 10_000_000, 0.01, 1_000, np.random.default_rng(2)
+    p = detectable_probability(runs, claim, alpha=alpha) + claim.ratio * q
+    both = q if coupled else p * q
+    counts = [counts_of(cells) for cells in rng.multinomial(runs, law(p, q, both), samples)]
+    refuted = share_refuted(counts, claim, Estimate(p=p, q=q, both=both), alpha)
+    assert samples * refuted <= stats.binom.isf(1e-6, samples, 0.95)
+
+
+def power_of_an_event(claim, runs, alpha, p):
+    """Of bets placed for it, and for rarer ones."""
+
+    def fewest(estimate):
+        return bisect_left(
+            range(runs + 1), True, key=lambda hits: refutes(Counts(n10=hits, n00=runs - hits), claim, estimate, alpha)
+        )
+
+    estimates = [Estimate(p=part * p, q=0.0) for part in (1.0, 0.9, 0.7, 0.5)]
+    return stats.binom.sf(min(map(fewest, estimates)) - 1, runs, p)
+
+
+def power_of_a_portfolio(claim, runs, alpha, p):
+    """Of all of the wealth on one event, without a grid."""
+    at = [np.array([part]) for part in (p, 0.0, 0.0, 0.0)]
+    stakes = Stakes(p=at[0], q=at[1], both=at[2], log_shares=at[3])
+
+    def refuted(hits):
+        epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[hits], [0], [0], [runs - hits]])))
+        return log_e_values_of([epoch], claim)[0] >= math.log(1 / alpha)
+
+    return stats.binom.sf(bisect_left(range(runs + 1), True, key=refuted) - 1, runs, p)
+
+
+def power_of_a_graded_event(claim, runs, alpha, p):
+    """At best: S never happens on D′, T never on D, and never both in one run; for the best of several bets.
+
+    Half of the wealth is on the graded event, as in epochs, the other half on S.
+    """
+    most = int(stats.binom.isf(1e-9, runs, min(2 * p, 1.0)))
+    both = np.arange(most + 1)
+    likely = stats.binom.pmf(both, runs, min(2 * p, 1.0))
+    of_event = stats.binom.pmf(both, both[:, None], 0.5)  # how many of both are those of S on D
+    event = [log_e_value(Counts(n10=hits, n00=runs - hits), claim, Estimate(p=p, q=0.0)) for hits in range(most + 1)]
+    plane = claim.half_plane(p, 0.0)
+    most, powers = float(largest_bet(plane)), []
+    for part in (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02):
+        none = -part * plane.intercept
+        graded = both * math.log1p(most * (none + part / 2)) + (runs - both) * math.log1p(most * none)
+        whole = np.logaddexp(graded[:, None], event) - math.log(2)
+        powers.append(likely @ (of_event * (whole >= math.log(1 / alpha))).sum(axis=1))
+    return max(powers)
+
+
+@pytest.mark.parametrize(
+    ("claim", "runs", "alpha"),
+    [
+        (ApproxDP(0.0, 1e-9), 20, 0.05),
+        (ApproxDP(0.0, 1e-9), 100_000, 0.05),
+        (ApproxDP(0.2, 1e-4), 20_000, 1e-6),
+        (ApproxDP(1.0, 1e-5), 1_000_000, 0.01),
+        (GaussianDP(0.1), 2_000, 0.05),
+        (RenyiDP(8.0, 0.4), 1_000, 0.05),
+    ],
+)
+def test_what_no_single_event_shows_graded_ones_show_down_to_three_fifths_of_it(claim, runs, alpha):
+    """Against ε near 0 a graded event shows less than any single one, as it wins on both sides."""
+    p = detectable_probability(runs, claim, alpha=alpha)
+    assert power_of_an_event(claim, runs, alpha, p) >= 0.95
+    assert power_of_an_event(claim, runs, alpha, 0.9 * p) < 0.95
+    for power in (power_of_an_event, power_of_a_portfolio, power_of_a_graded_event):
+        assert power(claim, runs, alpha, 0.6 * p) < 0.95
+    if claim.parameter < 0.5:
+        assert power_of_a_graded_event(claim, runs, alpha, 0.9 * p) >= 0.95
 
 
 def test_too_few_runs_show_no_event_at_all():

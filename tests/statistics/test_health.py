@@ -1,5 +1,6 @@
 """Runs that depend on each other, noise that is remembered, inputs that are ignored: found before anyone is accused."""
 
+import functools
 import platform  # noqa: F401  # loaded
 import random
 import secrets
@@ -498,6 +499,15 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time
     begin = time.monotonic()
     assert len(asked(function, replace(FEW, seconds=1.0))) == 1
     assert time.monotonic() < begin + 20.0
+
+
+def test_only_functions_that_a_name_leads_to_are_loaded_anew():
+    exec("def of_no_module(data): return data", space := {})
+    decorated = functools.wraps(remembered.noisy)(lambda rng, data, size: data)
+    others = (remembered.hidden[0], decorated, np.random.default_rng(0).laplace, new_process.Place)
+    for function in (*others, lambda data: data, space["of_no_module"]):
+        with pytest.raises(new_process.CannotLoad):
+            new_process.place_of(function)
 
 
 NOISE = np.random.default_rng(3).laplace()

@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import cells_of
+from dpwitness.events import Interval, cells_of
 from dpwitness.evidence import Estimate, best_bet, event_bet, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
+from dpwitness.evidence.portfolio import COARSE_PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     EMPTY_PORTFOLIO,
+    MOST_EVENTS,
     PairWealth,
+    Ranges,
+    cuts_of,
+    flags_of,
     next_pair,
+    portfolio,
 )
 from running import soon
 
@@ -132,6 +137,29 @@ def test_a_factor_is_what_bets_and_money_kept_come_to():
     assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
 
 
+def test_a_graded_event_pays_each_run_what_its_parts_come_to():
+    """∏ (1 + Σ φ_k λ̄_k X_ki), D′ first in a swapped event; the other epochs' factors are as they were."""
+    claim = ApproxDP(0.5, 0.01)
+    events = [Interval(coordinate=0, low=1.0), Interval(coordinate=0, low=2.0), Interval(coordinate=0, high=0.0)]
+    swapped = np.array([False, False, True])
+    x, y = (np.array(rows, np.float64)[:, None] for rows in ([0, 1, 2, 2, -1], [1, 0, -1, -1, 2]))
+    fractions = np.array([0.5, 0.2, 0.1])
+    stakes = staked([0.6] * 3, [0.1] * 3, [0.0] * 3, [1 / 3] * 3, fractions=fractions)
+    flags = flags_of(events, swapped, x, y)
+    assert sorted(flags.times) == [1, 1, 1, 2]  # two runs fell into the same events
+    epoch = Epoch(stakes=stakes, counts=CountsTable(np.zeros((4, 3), np.int64)), flags=flags)
+    slope, most = math.exp(0.5), 0.999 / (math.exp(0.5) + 0.01)
+    expected = 0.0
+    for a, b in zip(x[:, 0], y[:, 0], strict=True):
+        pays = [(a >= 1) - slope * (b >= 1), (a >= 2) - slope * (b >= 2), (b < 0) - slope * (a < 0)]
+        expected += math.log1p(sum(part * most * (pay - 0.01) for part, pay in zip(fractions, pays, strict=True)))
+    single = Epoch(stakes=replace(stakes, fractions=None), counts=CountsTable(np.full((4, 3), 2)))
+    assert log_e_values_of([epoch, single], claim) == pytest.approx([expected, log_e_values_of([single], claim)[0]])
+    # Against a weaker claim the bets are those against this one, and each run pays less.
+    weaker = ApproxDP(1.0, 0.01)
+    assert log_e_values_of([epoch], weaker, claim)[0] < expected
+
+
 def test_more_than_the_wealth_cannot_be_staked():
     with pytest.raises(ValueError, match="more than a graded event can bet"):
         staked([1, 1], [1, 1], [1, 1], [0.5, 0.5], fractions=np.array([0.7, 0.4]))
@@ -237,6 +265,40 @@ def test_the_mean_of_courses_is_an_e_value_whoever_gets_the_next_epoch(rule):
     assert mean(courses, 3) <= 1 + ROUNDING
 
 
+entries = st.sampled_from([0.0, -0.0, 1.0, 2.0, 2.5, -1e300, 1e300, np.inf, -np.inf, np.nan, 0.1, 0.30000000000000004])
+
+
+some_rows = st.integers(1, 3).flatmap(
+    lambda width: st.tuples(
+        *(hnp.arrays(np.float64, (30, width), elements=entries, fill=st.nothing()) for _ in range(2))
+    )
+)
+
+
+@given(some_rows, st.floats(0, 1.5), st.sampled_from([0.0, 0.1]))
+@settings(max_examples=15)
+def test_a_portfolio_stakes_its_wealth_and_the_same_with_the_inputs_exchanged(rows, epsilon, delta):
+    x, y = rows
+    claim, cuts = ApproxDP(epsilon, delta), cuts_of(x, y)
+    one, other = (portfolio([Ranges(cuts).seen(*sides)], claim, 0.25) for sides in ((x, y), (y, x)))
+    assert len(one.events) == len(other.events)
+    if 0 < len(one.events) < MOST_EVENTS:  # else which of several equal ones are left out may differ
+        assert np.exp(one.stakes.log_shares).sum() == pytest.approx(1)
+        shares = [
+            dict(zip(zip(p.events, p.swapped ^ turned, strict=True), np.exp(p.stakes.log_shares), strict=True))
+            for p, turned in ((one, False), (other, True))
+        ]
+        assert shares[0] == pytest.approx(shares[1])
+
+
+def test_many_runs_are_counted_like_the_sum_of_their_parts():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(30_000, 1)), rng.normal(size=(30_000, 1))
+    events = Ranges(cuts_of(x, y))[:20]
+    parts = [cells_of(events, x[start : start + 1_000], y[start : start + 1_000]) for start in range(0, 30_000, 1_000)]
+    assert np.array_equal(cells_of(events, x, y), np.sum(parts, axis=0))
+
+
 def wealth_of(counts, estimate, **more):
     """The wealth of one course with one event."""
     return Wealth(accounts=((epoch_of(staked(*estimate, 1.0), counts),),), **more)
@@ -268,6 +330,16 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
     assert above <= alpha
 
 
+def test_a_lower_bound_falls_with_alpha_and_rises_with_the_counts():
+    claim = ApproxDP(0.5)
+    bounds = [
+        [lower_bound(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
+        for alpha in (0.01, 0.05)
+    ]
+    assert 0.5 < bounds[0][0] < bounds[0][1] < bounds[1][1]
+    assert bounds[0][0] < bounds[1][0] < bounds[1][1]
+
+
 def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
     claim = ApproxDP(0.1)
     one = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0))
@@ -276,6 +348,25 @@ def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
     spread = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0), unused=3)
     assert spread.log_e_value(claim) == pytest.approx(math.log((math.exp(log_e) + 3) / 4))
     assert lower_bound(spread, claim, alpha=0.05) < lower_bound(one, claim, alpha=0.05)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("seed", soon(range(4), 1))
+def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is_the_last_point_that_is_refuted(
+    delta, seed
+):
+    rng, claim, alpha = np.random.default_rng(seed), ApproxDP(1.0, delta), 0.05
+    k, probabilities = 12, np.array([0.5, 0.05, 0.15, 0.3])  # ln(0.55/0.2) = 1.01
+    cells = np.rint(300 * probabilities)[:, None].astype(np.int64) + rng.integers(-3, 4, (4, k))
+    p, q = rng.uniform(0.5, 0.6, k), rng.uniform(0.1, 0.2, k)
+    stakes = Stakes(p=p, q=q, both=np.full(k, 0.05), log_shares=np.full(k, -math.log(k)))
+    epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
+    wealth = Wealth(accounts=((epoch, epoch), ()), unused=1)
+    points = COARSE_PARAMETERS[COARSE_PARAMETERS < 1.0]
+    evidence = np.array([wealth.log_e_value(claim.at(float(x)), claim) for x in points])
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
+    assert lower_bound(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
 
 
 @pytest.mark.parametrize("before", [-2.0, 0.0, 1.5])

@@ -9,7 +9,9 @@ import pytest
 import dpwitness as dpw
 from dpwitness.claims import ApproxDP
 from dpwitness.search.learners import Scans, learn_events, selection
+from dpwitness.search.learners.scans import _scanned
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.samples import sample_of
 
 OBJECTIVE = GrowthAt(claim=ApproxDP(1.0))
 RUNS = 80_000
@@ -82,6 +84,28 @@ def test_what_few_runs_show_is_found(change, width, share, monkeypatch):
     assert best.event.contains(outcomes(rng, change, width, 20_000, 0.0)).mean() < share / 10
     monkeypatch.setattr(selection, "LEARNERS", [one for one in selection.LEARNERS if not isinstance(one, Scans)])
     assert learn_events(x, y, OBJECTIVE)[0].value <= 0
+
+
+#: So many standard errors more than √(2 log N) the luckiest of N ≥ 100 has with probability 4·10⁻⁴ at most.
+MORE = 1.5
+
+
+@pytest.mark.parametrize("digits", [None, 2])
+def test_the_luckiest_of_all_that_was_tried_is_luck(digits):
+    """At a privacy loss of exactly the claim no set is better than it by much more than the luckiest should be.
+
+    N(1 − Φ(z)) ≤ exp(−MORE·√(2 log N) − MORE²/2)/√(4π log N) for z = √(2 log N) + MORE; 23 lengths and two directions.
+    """
+    beyond = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y = (rng.laplace(mean, 1, (8_000, 1)) for mean in (0.0, 1.0))
+        if digits is not None:
+            x, y = np.round(x, digits), np.round(y, digits)
+        found = (sample := sample_of(x, y)).once(_scanned, True)
+        for p, q in (found.p, found.q), (found.q, found.p):
+            beyond += int(np.any(OBJECTIVE(p, q, sample.training_runs, found.errors + MORE) > 0))
+    assert beyond <= 4  # 0.4 are to be expected: P < 10⁻⁴
 
 
 def leaks_slowly(rng, data):

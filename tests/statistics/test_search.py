@@ -14,11 +14,13 @@ from dpwitness.evidence import Estimate
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.runs import Role
+from dpwitness.runs import Role, Runner
 from dpwitness.search import epochs
 from dpwitness.search.comparison import Entry, compare
+from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
-from dpwitness.search.objectives import BoundAt, GrowthAt
+from dpwitness.search.objectives import BoundAt, GrowthAt, value_of
+from dpwitness.search.samples import sample_of
 from running import best_entry, runner, search, soon
 
 BUDGET = 60_000
@@ -113,6 +115,22 @@ def higher(rare):
     return entry(Interval(coordinate=0, low=11 + 10 * rare), HIGHER)
 
 
+def test_events_of_one_pair_are_counted_in_the_same_runs_in_either_direction():
+    """Each of the three in all runs; below −10 on D′ against D is what above 1 + 10 is on D against D′, mirrored."""
+    below = Interval(coordinate=0, high=-10.0)
+    events = [entry(above(1.0)), entry(below, swapped=True), entry(above(1.5))]
+    other_way = entry(below, SHIFTED.swapped())
+    ranked, spent = ranked_by(events, 1, 2_000_000)
+    assert spent == 1_000_000  # half of them tell the best
+    found = {one.found.event: one.found.estimate for one in ranked}
+    p, q = 0.5 * math.exp(-1.0), 0.5 * math.exp(-1.1)
+    for event in (above(1.0), below):
+        assert found[event].p == pytest.approx(p, abs=5 * math.sqrt(p / spent))
+        assert found[event].q == pytest.approx(q, abs=5 * math.sqrt(q / spent))
+    (alone, _), _ = ranked_by([other_way, entry(above(1.0))], 1, 400_000)  # another pair than the one that is swapped
+    assert alone.found.estimate.p > alone.found.estimate.q
+
+
 @pytest.mark.campaign
 def test_what_is_left_open_is_not_decided_by_luck():
     """An event that 12 of 25,000 runs see may seem to have twice its ratio, and no more runs are left to tell."""
@@ -132,6 +150,23 @@ def test_a_playoff_is_not_won_by_luck():
     for seed in range(5):
         ranked, _ = ranked_by(entries, seed, 4_000_000, MANY)
         assert ranked[0].found.event == above(0.0)
+
+
+def test_a_cut_is_valued_by_runs_that_did_not_choose_it(monkeypatch):
+    halves, tallies = [], Runner.tallies
+
+    def kept(self, *given, **how):
+        halves.extend(tallies(self, *given, **how))
+        return halves[-1:]
+
+    monkeypatch.setattr(Runner, "tallies", kept)
+    where = laplace_runner(1)
+    cuts = cuts_around(above(0.0), sample_of(*where.sample(SHIFTED, 20_000, Role.SEARCH, 0)))
+    (best,), _ = compare(where, [replace(entry(above(0.0)), cuts=cuts)], BOUND, 400_000, Role.COMPARISON)
+    first, second = halves
+    chosen_by_first, _ = cuts.best(first, BOUND)
+    assert best.found.value == value_of(cuts.estimate(chosen_by_first, second), BOUND, second.runs, 1.0)
+    assert best.found.event == cuts.best(first + second, BOUND)[0]
 
 
 def response(rng, data, infinity, continuous):
