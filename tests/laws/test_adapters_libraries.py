@@ -132,6 +132,13 @@ def test_gaussian_noise_is_refuted_at_seven_tenths_of_its_claim_and_not_at_it(na
     assert less.parameter <= broken.lower_bound < claim.parameter
 
 
+def test_diffprivlib_gives_its_neighbours():
+    thing = diffprivlib("Geometric")
+    (pair,) = library_of(thing).neighbours(thing).candidates()
+    assert (pair.data.item(), pair.neighbour.item()) == (0, 1)
+    assert pair.data.dtype == np.int64
+
+
 def test_opendp_losses_of_another_kind_are_claims_too():
     dp = opendp()
     gaussian = dp.m.make_gaussian(*scalar(), scale=1.0)
@@ -380,11 +387,59 @@ def test_inputs_of_a_plan_keep_its_margin():
         assert holds_nan
 
 
+@pytest.mark.campaign
+def test_a_sweep_refutes_a_plan_below_its_claim():
+    describer, thing, recipes = plans_of()
+    (recipe,) = [one for one in recipes if one.label == "sum of integers; at most 20 rows"]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert attempt.claim == ApproxDP(1.0)
+    limits = {"runs": 4_000, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False, "max_time": 300}
+    assert check(attempt.mechanism, claim=0.1, neighbours=attempt.relations[0], **limits).refuted
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [("make_count_by", ApproxDP(1.0, 0.0134)), ("make_sum", ApproxDP(1.0)), ("make_b_ary_tree", ApproxDP(1.0))],
+)
+def test_a_sweep_of_opendp_adds_noise_of_the_scale_of_the_map(name, claim):
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    assert try_attempt(attempt) == ""
+    assert attempt.claim.epsilon == pytest.approx(claim.epsilon)
+    assert attempt.claim.delta == pytest.approx(claim.delta, rel=0.1)
+
+
+def test_a_sweep_of_opendp_says_what_it_cannot_make():
+    assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
+    assert "post-processing" in recipes_of("opendp.transformations", "make_cdf")[2][0].refused
+    assert "transformation to SymmetricDistance" in recipes_of("opendp.transformations", "make_cast")[2][0].refused
+
+
 @pytest.mark.parametrize("name", ["Laplace", "Geometric", "LaplaceTruncated"])
 def test_a_sweep_of_diffprivlib_runs_its_mechanisms(name):
     describer, thing, recipes = recipes_of("diffprivlib.mechanisms", name)
     for recipe in recipes:
         assert any(not try_attempt(attempt) for attempt in describer.attempts(thing, recipe))
+
+
+def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_ignored():
+    describer, thing, recipes = recipes_of("diffprivlib.tools", "nanmean")
+    attempt = next(describer.attempts(thing, recipes[0]))
+    assert {one.adjacency for one in attempt.relations} == {"add-remove", "replace-one"}
+    assert "missing=True" in str(attempt.relations[0])
+    describer, thing, recipes = recipes_of("diffprivlib.tools", "mean")
+    assert "missing" not in str(next(describer.attempts(thing, recipes[0])).relations[0])
+    assert [recipe.settings["parameters"]["bounds"] for recipe in recipes] == [(0.0, 5.0), (-1.0, 4.0)]
+
+
+def test_a_sweep_of_diffprivlib_fits_a_classifier_to_one_class_too():
+    describer, thing, recipes = recipes_of("diffprivlib.models", "LogisticRegression")
+    attempt = next(one for one in describer.attempts(thing, recipes[0]) if not try_attempt(one))
+    some = [*islice(attempt.relations[0].candidates(), 12)]
+    assert any(len(set(side[1])) == 1 for pair in some for side in pair.sides)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the optimiser, on little data
+        assert all("coef_" in attempt.mechanism(side) for pair in some for side in pair.sides)
 
 
 def test_what_warns_that_it_leaks_is_not_run():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections import namedtuple
+from contextlib import nullcontext
 from itertools import count
 
 import numba
@@ -16,8 +17,11 @@ import pytest
 from numba import objmode
 
 from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, profile, replay
+from dpwitness.api.loop import require_agreement
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised, SlowMechanism
 from dpwitness.events import Interval
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, TRUE
+from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
 from dpwitness.machine import cache_folder, is_user_owned, private_folder
 from dpwitness.mechanisms.compiled import driver
@@ -25,12 +29,13 @@ from dpwitness.mechanisms.compiled.compare import Agreement, difference_in_event
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, rebuilt
+from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Role, generator, order
+from dpwitness.runs import Role, Runner, generator, order
 from running import sample, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
@@ -77,6 +82,30 @@ def test_an_exactly_private_sampler_is_not_accused(sampler, seed):
     assert isinstance(check(sampler, claim=0.5, neighbours=pairs(([0], [1])), **limits), NotRefuted)
 
 
+@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1)])
+def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
+    counts = np.array(draws)
+
+    def drawing(rng, data):
+        total = 0
+        for _ in range(data[0]):
+            total += rng.integers(0, 1 << 31)
+        return total
+
+    rng = generator(9, Role.SEARCH)
+    state = sfc64_state(rng)
+    start = int(state[3])
+    runs = PairedRuns.d_first(Pair(counts[:1], counts[1:]), 1, coupled=True)
+    as_mechanism(drawing, counts[:1]).fill_pair(runs, rng, np.empty((2, 1, 2)))
+    # A word serves two draws of 31 bits.
+    assert int(state[3]) == start + (max(draws) + 1) // 2
+    assert int(state[4]) == 0
+    # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
+    fresh = generator(9, Role.SEARCH)
+    fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
+    assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
+
+
 # The code tested is the code given.
 
 
@@ -112,6 +141,25 @@ def test_edited_code_is_compiled_anew_in_this_process_and_in_the_next(tmp_path, 
         there.append(run.stdout.strip())
     assert here == [2, 3, 2]
     assert there == [f"CompiledMechanism {value}" for value in here]
+
+
+@pytest.mark.campaign
+def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
+    config = types.ModuleType("config")
+
+    @numba.njit
+    def helper(x):
+        return x + config.SCALE
+
+    def mechanism(rng, data):
+        return helper(data[0]) + config.SCALE
+
+    answers = []
+    for scale in (1.0, 3.0):
+        config.SCALE = scale
+        answers.append(value_of(compiled(mechanism, Pair(np.zeros(1), np.zeros(1))), 0.0))
+        assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
+    assert answers == [2, 6]
 
 
 def test_an_array_that_is_changed_in_place_is_another_function():
@@ -373,6 +421,25 @@ def test_what_numba_changes_runs_as_python_with_one_warning(function, data, neig
     assert mechanism.reproducible is (function is not draws_itself)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
+        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
+        ([TRUE], [1.0], False),
+        ([FALSE], [0.0], False),
+        ([NEGATIVE_ZERO], [0.0], False),
+        ([np.nan], [NOT_A_NUMBER], False),
+        ([np.nan, np.inf], [np.nan, np.inf], True),
+        ([np.inf], [1e300], False),
+    ],
+)
+def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
+    a, b = np.array([a]), np.array([b])
+    assert differing(a, b, a).tolist() == differing(b, a, b).tolist() == [not same]
+
+
 def test_numbers_that_differ_by_rounding_are_one_outcome_where_noise_is_wider():
     rng = stream(1)
     large = 1e9 + rng.normal(0, 10, (100, 1))
@@ -457,6 +524,45 @@ def remembers_in_a_parameter(rng, data, kept=np.zeros(2)):  # noqa: B008  # the 
 def test_no_run_of_compiled_code_can_leave_anything_in_a_parameter(parameters):
     with pytest.raises(MechanismRaised, match="read-only"):
         check(remembers_in_a_parameter, claim=1.0, neighbours=pairs(([0], [1])), parameters=parameters, seed=1)
+
+
+def rarely_wrong(rng, data):
+    """Numba's whole numbers wrap; Python's do not. In one run of 500."""
+    u = rng.random()
+    if u < 0.002:
+        x = int(data[0]) << 62
+        return x + x + x + x + 0.0
+    return u
+
+
+def higher(rng, data):
+    return 1 + rng.random()
+
+
+NEVER = Interval(coordinate=0, low=5.0, high=6.0)
+
+
+def unchecked():
+    """Machine code that is wrong in few runs, which no first runs have shown."""
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    value_of(mechanism, 0)
+    mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
+    return mechanism
+
+
+@pytest.mark.parametrize(("counts", "compared"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])
+def test_an_event_is_compared_with_python_where_it_happened_on_either_input(counts, compared):
+    seen = Counts(n10=counts[0], n01=counts[1], n00=15)
+    with pytest.raises(CompiledDisagrees, match="no run with the event was found") if compared else nullcontext():
+        require_agreement(Runner(mechanism=unchecked(), seed=1), PAIR, NEVER, seen)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_pass_of_compiled_code_is_compared_with_python(same):
+    mechanism = unchecked()
+    mechanism.plain = mechanism if same else PythonMechanism(Signature.of(higher, {}))
+    with nullcontext() if same else pytest.raises(CompiledDisagrees, match=r"run 0 on the input \[.\] gave"):
+        refutation.require_same_in_python(Runner(mechanism=mechanism, seed=1), PAIR)
 
 
 def numbered(wrong):
@@ -617,6 +723,13 @@ def test_a_cache_that_cannot_be_written_is_done_without(own_cache):
     assert value_of(made) == 20
 
 
+def list_or_nothing(rng, data):
+    value = data[0] + rng.laplace(0.0, 1.0)
+    if value < 0:
+        return None
+    return [value, 1.0]
+
+
 def array_or_nothing(rng, data):
     value = data[0] + rng.laplace(0.0, 1.0)
     if value < 0:
@@ -626,8 +739,9 @@ def array_or_nothing(rng, data):
     return both
 
 
-def test_memory_of_an_outcome_that_may_be_missing_is_freed_once():
-    mechanism = compiled(array_or_nothing)
+@pytest.mark.parametrize("function", [pytest.param(list_or_nothing, marks=pytest.mark.campaign), array_or_nothing])
+def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
+    mechanism = compiled(function)
     numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
     numba.core.runtime.nrt._nrt.memsys_enable_stats()
     for seed in range(50):

@@ -184,6 +184,36 @@ def test_a_column_is_read_as_its_values_are(domain, data):
         assert list(map(exact_key, domain.read_all(column))) == list(map(exact_key, one_by_one))
 
 
+def test_values_to_try_lie_in_the_range_but_for_some_of_one_that_is_clipped():
+    for domain in (integers(-(2**63), 2**63 - 1), numbers(-1e308, 1e308), numbers(3, 3.5), integers(5, 6)):
+        assert domain.ends()[:2] == (domain.high, domain.low)
+        assert all(domain.low <= value <= domain.high for value in domain.ends())
+    assert all(0 <= value <= 1 for value in numbers(0, 1).samples())
+    assert not all(0 <= value <= 1 for value in numbers(0, 1, clipped=True).samples())
+
+
+def added_of(smaller, larger):
+    """The record that the larger dataset has more."""
+    place = next((k for k, (a, b) in enumerate(zip(smaller, larger, strict=False)) if a != b), -1)
+    return larger[place]
+
+
+def test_the_neighbours_that_break_real_code_are_among_the_first():
+    def first(most, **settings):
+        """The first candidates as sorted lists: the smaller dataset and the larger one."""
+        pairs = islice(records(numbers(0, 10, **settings)).candidates(), most)
+        return [sorted([pair.data.tolist(), pair.neighbour.tolist()], key=len) for pair in pairs]
+
+    assert [[0.0] * 9, [0.0] * 9 + [10.0]] in first(8)  # an outlier
+    assert [[], [10.0]] in first(8)
+    assert [[10.0] * 9, [10.0] * 10] in first(8)  # a duplicate
+    assert {len(larger) for _, larger in first(40)} >= {1, 2, 10, 100}
+    assert [[10.0] * 9, [0.0] + [10.0] * 9] in first(40)  # an outlier before the others
+    added = [added_of(*pair) for pair in first(40, clipped=True, missing=True)]
+    assert any(math.isnan(x) for x in added)
+    assert {1e308, -1e308, 20.0, -10.0} <= {x for x in added if not math.isnan(x)}
+
+
 FRAME = pd.DataFrame({"age": [30, 41, 25], "sex": ["f", "m", "f"], "income": [1.5, np.nan, 2.5]})
 
 

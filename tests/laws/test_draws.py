@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from dpwitness.errors import SlowMechanism
+from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -52,6 +53,13 @@ def test_draws_are_uniform_and_runs_independent_where_one_side_draws_more():
         assert kstest(side, "uniform").pvalue > 1e-6
         assert abs(np.corrcoef(side[:-1], side[1:])[0, 1]) < 4 / np.sqrt(len(side))
     assert not set(x[1:].tolist()) & set(y[:-1].tolist())
+
+
+def test_a_coupled_run_begins_from_bits_of_its_own_whatever_the_run_before_it_left():
+    draws = Draws(stream(), 3, own_streams=True, global_too=False)
+    first = [draws.of_run(run).random() for run in range(3)]
+    draws.of_run(0).integers(0, 7, dtype=np.uint32)  # half a word stays behind
+    assert [draws.of_run(run).random() for run in range(3)] == first
 
 
 def slow(function):

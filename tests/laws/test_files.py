@@ -144,6 +144,19 @@ def test_a_fifo_stays_and_its_reader_gets_the_content(tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
+def test_a_device_is_written_to_and_stays():
+    ours, theirs = os.openpty()
+    try:
+        name = os.ttyname(theirs)
+        check_writable(name)
+        write_atomically(name, "new")
+        assert os.read(ours, 100) == b"new"
+        assert stat.S_ISCHR(Path(name).stat().st_mode)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
 def test_standard_output_that_is_a_file_is_appended_to(tmp_path):
     """`--save /dev/stdout > file`: the verdict is in that file already."""
     with (tmp_path / "file").open("wb") as file:

@@ -185,6 +185,15 @@ def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
     assert outcome(interpreted(kind_of, data), data) == f"{type(data).__name__} {data!r}"
 
 
+def test_machine_code_is_not_used_where_it_gives_another_answer_than_python_on_what_was_given():
+    def doubled(rng, data):
+        return len(data * 2)  # a list is repeated, an array is not
+
+    with pytest.warns(dpw.CompiledDiffers):
+        mechanism = as_mechanism(doubled, as_input([1.0, 2.0]))
+    assert outcome(mechanism, [1.0, 2.0]) == 4
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

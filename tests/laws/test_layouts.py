@@ -437,6 +437,18 @@ def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():
         assert not relation.contains(Pair(data, changed))
 
 
+def test_a_row_that_is_removed_takes_its_label_with_it_and_one_that_is_replaced_keeps_it():
+    example = frame("int8", "float64", index="days")
+    for adjacency in ("add-remove", "replace-one"):
+        relation = dpw.records(base=example, adjacency=adjacency)
+        found = [pair for pair in relation.candidates(example) if pair.label.startswith("record 1 of the base")]
+        for pair in found:
+            longer, shorter = sorted(pair.sides, key=len, reverse=True)
+            assert list(longer.index) == list(example.index)
+            assert list(shorter.index) == list(example.index[1:] if adjacency == "add-remove" else example.index)
+        assert found
+
+
 @pytest.mark.parametrize("index", [name for name in INDEXES if name not in ("repeated", "category", "levels", "mixed")])
 def test_labels_stay_different_for_more_rows_than_the_example_has(index):
     relation = dpw.records(dpw.like(frame("int8", index=index)), size=(59, 60))
@@ -525,6 +537,16 @@ def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors)
 
     relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
     assert isinstance(checked(recent, relation, errors=errors), dpw.NotRefuted)
+
+
+@pytest.mark.campaign
+def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
+    def clips_in_place(rng, data):
+        data.clip(0, 1, out=data)
+        return float(data.sum()) + rng.laplace(0, 1)
+
+    relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
+    assert isinstance(checked(clips_in_place, relation, errors="outcome"), dpw.NotRefuted)
 
 
 X = pd.DataFrame({"x": [1, 2]})

@@ -377,6 +377,20 @@ def test_a_killed_process_costs_no_counts(place):
 
 
 @pytest.mark.campaign
+def test_a_mechanism_that_kills_its_process_is_named(place):
+    here = os.getpid()
+
+    def deadly(rng, data):
+        if rng.random() < 0.01 and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return data[0] + rng.random()
+
+    mechanism = python(deadly)
+    with pytest.raises(MechanismCrashed, match=r"deadly .*terminated.* runs"):
+        counted(away(mechanism, place), 5_000)
+
+
+@pytest.mark.campaign
 def test_processes_that_hang_at_the_deadline_are_ended(place):
     here = os.getpid()
 

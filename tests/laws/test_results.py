@@ -335,6 +335,20 @@ def test_bounds_are_rounded_so_that_they_stay_true(value, digits):
     assert (low == high) == (float(nearest) == value)
 
 
+@pytest.mark.campaign
+def test_a_bound_is_rounded_down_wherever_it_is_said():
+    bound = replace(RESULTS["bound"], epsilon_lower_bound=1.0225021)
+    passed = replace(RESULTS["passed"], epsilon_lower_bound=1.0225021, detectable_epsilon=1.0225021)
+    for said in (str(bound), bound.to_html(), str(passed), passed.to_html()):
+        assert "1.022" in said
+    assert "1.023" not in str(bound) + bound.to_html()
+    assert "would have caught ε ≥ 1.023" in str(passed)
+    event = replace(PROFILE.events[0], line=BandLine(slope=1.0, difference=0.99971, q_low=0.0, q_high=0.0002))
+    profile = replace(PROFILE, events=(event,))
+    assert "δ(ε) ≥  0.999" in str(profile)
+    assert "<bdi>0.999</bdi>" in profile.to_html()
+
+
 def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
     curve = replace(RESULTS["curve"], lines=(replace(LINE, tests=(replace(LINE.tests[0], p_value=0.0),)),))
     assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
@@ -396,6 +410,12 @@ def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(clai
     assert repr(found).endswith(f", {says}>")
     assert f": {says.replace('>', '&gt;')} with confidence" in found.to_html()
     assert "≥" not in found.to_html()
+
+
+def test_a_function_that_never_varied_is_not_said_to_draw():
+    for counts, draws in (({"n10": 9}, False), ({"n10": 8, "n00": 1}, True)):
+        found = replace(of_counts("violated", **counts), reproducible=False)
+        assert ("draws its own randomness" in str(found)) == ("draws its own randomness" in found.to_html()) == draws
 
 
 @pytest.mark.parametrize(("ended", "less", "slow"), [("time", 1, True), ("time", 0, False), ("runs", 1, False)])

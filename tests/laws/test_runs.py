@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import threading
 import time
 from collections import Counter
@@ -11,18 +12,34 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpwitness
 from dpwitness.candidate import Tally
 from dpwitness.errors import MechanismRaised, MechanismTimeout
-from dpwitness.events import Interval, OutcomeSet
+from dpwitness.events import (
+    FEATURES,
+    Box,
+    Cells,
+    Feature,
+    FeatureEvent,
+    Interval,
+    OutcomeSet,
+    Outside,
+    ScoreThreshold,
+    is_partition,
+)
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import Role, Runner, generator
-from dpwitness.runs.shards import OutcomeRows
+from dpwitness.runs import Role, Runner, default_workers, generator
+from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.samples import sample_of
 from running import confirm, last, ordered, runner, sample
 from truth import target_probability
 
@@ -34,11 +51,73 @@ def svt(epsilon=0.7):
     return as_mechanism(load("svt"), PAIR.data, epsilon=epsilon)
 
 
+def coins_of_any_number(rng, data):
+    coins = np.empty(rng.integers(0, 5))
+    for i in range(len(coins)):
+        coins[i] = rng.random() < 0.5 + 0.1 * data[0]
+    return coins
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    "event",
+    [
+        OutcomeSet([[0, 1]]),  # and nothing behind it
+        OutcomeSet([[]]),
+        OutcomeSet([[k] for k in (0, 1)] + [[k, 0] for k in (0, 1)] + [[0, 0, 1], [0, 1, 1]]),  # by its table
+        Interval(coordinate=1, low=1.0),
+        Outside(interval=Interval(coordinate=2, high=1.0)),
+        Interval(coordinate=7, low=0.0),
+    ],
+)
+def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event):
+    pair = pairs(([0], [1])).given[0]
+    mechanism = as_mechanism(coins_of_any_number, pair.data)
+    runs = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
+    _, rows, _ = OutcomeRows(**runs, width=8)(0)
+    (counts,) = last(confirm(mechanism, pair, [event], seed=3, runs=2_000))
+    assert counts == cells_of(event, *rows)
+    assert EventCells.width_for(mechanism, [event]) == event.width + 1
+
+
 def cells_of(event, x, y):
     """The counts of rows of D and D′."""
     here, there = event.contains(x), event.contains(y)
     cells = {"n10": here & ~there, "n11": here & there, "n01": ~here & there, "n00": ~here & ~there}
     return Counts(**{name: int(np.sum(rows)) for name, rows in cells.items()})
+
+
+def events_of_every_kind(rng):
+    def interval(coordinate):
+        return Interval(coordinate=int(coordinate), low=float(rng.integers(0, 3)))
+
+    def chosen(n):
+        return tuple(map(int, rng.choice(5, n, replace=False)))
+
+    for name, kind in FEATURES.items():
+        number = {"": math.nan, "value": 1.0, "positive": 2.0, "power": 3.0, "place": 1.0}[kind.number]
+        feature = Feature(name=name, columns=chosen(kind.entries or 1), number=number)
+        yield FeatureEvent(feature=feature, within=interval(0))
+    score = ScoreThreshold(
+        coordinates=tuple(sorted(chosen(2))),
+        edges=([0.5], [0.5, 1.5]),
+        weights=([0, 1, -1], [0, 1, 2, 5]),
+        threshold=1.0,
+    )
+    yield from (score, Cells(score=score, cuts=[1.0, 1.5]), interval(2), Outside(interval=interval(3)))
+    yield from (Box(sides=(interval(0), interval(3))), OutcomeSet([[1, 1, 1]]), OutcomeSet([[], [2], [0, 1]]))
+
+
+def test_every_kind_of_event_needs_no_more_than_its_width_and_an_entry_behind_it():
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 3, (400, 6)).astype(float)
+    rows[np.arange(6) >= rng.integers(0, 7, (400, 1))] = math.nan
+    for _ in range(5):
+        for event in events_of_every_kind(rng):
+            narrow = np.ascontiguousarray(rows[:, : event.width + 1])
+            assert np.array_equal(event.contains(rows), event.contains(narrow)), event
+            if is_partition(event):
+                assert np.array_equal(event.cell_of(rows), event.cell_of(narrow)), event
 
 
 def test_no_role_is_another_or_another_with_a_number_behind_it():
@@ -138,6 +217,38 @@ def test_a_check_in_epochs_draws_no_stream_twice(asked):
     assert len({key[2] for key in evidence if key[1] is Role.EPOCH}) > 3  # pairs: one raised, and some are variations
 
 
+class Widening(Mechanism):
+    """Returns one number a run, and three from the run `late` on, whatever its width was thought to be."""
+
+    threads = True
+    outcomes, pair_rows = CompiledMechanism.outcomes, CompiledMechanism.pair_rows
+
+    def __init__(self, width, shard, late):
+        super().__init__(Signature.of(lambda data: 0, {}))
+        self.width, self.shard, self.late = width, shard, late
+        self.starts = []
+
+    def fill_pair(self, runs, rng, rows):
+        self.starts.append(runs.start)
+        length = 1 if runs.start < self.late else 3
+        drawn = rng.random((2, rows.shape[1], 3))
+        drawn[:, :, length:] = math.nan
+        rows[:] = drawn[:, :, : rows.shape[2]]
+        return length
+
+
+@pytest.mark.parametrize(("runs", "late"), [(1_000, 0), (BLOCK_NUMBERS + 2, 0), (2 * BLOCK_NUMBERS + 1, BLOCK_NUMBERS)])
+def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws(runs, late):
+    """Of one block, of the first of two, and of the last of three."""
+    narrow, wide = Widening(1, runs, late), Widening(3, runs, late)
+    events = [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
+    (halves, none), other = (last(confirm(made, PAIR, events, seed=1, runs=runs)) for made in (narrow, wide))
+    assert len(narrow.starts) == len({*narrow.starts}) + 1  # one block is made twice
+    assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
+    assert none == Counts(n00=runs)
+    assert len(wide.starts) > 1 or other == (halves, none)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_samples_and_tallies_hold_every_shard(shards):
     mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
@@ -166,6 +277,19 @@ def test_both_sides_have_the_right_distribution_and_agree_more_where_they_are_co
         assert counts.n11 / n > 5 * p * q
     else:
         assert abs(counts.n11 / n - p * q) < 5 * math.sqrt(p * q / n)
+
+
+def test_coupled_runs_are_independent_of_each_other():
+    """What one run of D did says nothing about the next run of D′, though their draws follow each other."""
+    pair = pairs(([0.0] * 4, [3.0] * 4)).given[0]
+    mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0)
+    left, right = sample(mechanism, pair, 200_000, seed=9, key=(0,))
+    stops = [np.sum(~np.isnan(rows), axis=1) for rows in (left, right)]
+    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        table = np.histogram2d(stops[a][:-1], stops[b][1:], bins=[np.arange(1, 6)] * 2)[0]
+        assert stats.chi2_contingency(table).pvalue > 1e-6
+    together = np.histogram2d(*stops, bins=[np.arange(1, 6)] * 2)[0]
+    assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
 
 
 def test_an_output_longer_than_the_first_guess_is_kept_whole():
@@ -267,6 +391,16 @@ def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     assert len(x) == 0
 
 
+def test_by_default_there_are_as_many_workers_as_cores_that_may_be_used(monkeypatch):
+    assert Runner(mechanism=svt(), seed=1).workers == default_workers() >= 1
+    if hasattr(os, "sched_getaffinity"):
+        assert default_workers() == len(os.sched_getaffinity(os.getpid()))
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for cores, workers in ((7, 7), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert default_workers() == workers
+
+
 def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():
     begun, done, free = [], [], threading.Event()
 
@@ -308,3 +442,14 @@ def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
     )
     for shard in (0, 1, 7):
         np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
+
+
+def test_tallies_and_tables_of_cells_have_d_first():
+    x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
+    tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
+    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)
+    cells = cuts_around(Interval(coordinate=0, low=1.0), sample_of(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])))
+    cells = replace(cells, edges=np.array([1.0, 2.0]))
+    tally = tally_of_rows(cells, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
+    assert np.reshape(tally.cells, (4, 4)).tolist() == [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (1, 1, 0, 0)

@@ -1,4 +1,4 @@
-"""Events that are learned from samples: values, infinities and the largest number that give the input away."""
+"""Events that are learned from samples: ranges, and values, infinities and the largest number that leak."""
 
 import warnings
 
@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST_FLOAT
+from dpwitness.events import LARGEST_FLOAT, Interval
+from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
 from dpwitness.search.samples import OutcomeCounter, RowSample
 
 
@@ -27,6 +29,44 @@ def test_tables_and_rows_teach_the_same_event():
     assert turned.estimate.p == pytest.approx(0.3, abs=0.02)
 
 
+def ranges_of(x, y, shares, paired=True):
+    """The scan of one column, from its values under D and under D′ in the same runs."""
+    return scan_of(np.append(x, y), np.repeat([[1, 0], [0, 1]], len(x), axis=1), shares, paired=paired)
+
+
+POOLS = {
+    "continuous": np.random.default_rng(0).normal(size=600),
+    "few": np.arange(5.0),
+    "rounded": np.round(np.random.default_rng(0).normal(size=600), 1),
+    "not numbers": np.array([-np.inf, np.inf, np.nan, LARGEST_FLOAT, -LARGEST_FLOAT, 0.0, NOT_A_NUMBER, NONE, 1.0]),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("runs", [1, 2, 40, 300])
+def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(pool, runs):
+    x, y = np.random.default_rng(runs).choice(POOLS[pool], (2, runs))
+    found = ranges_of(x, y, SHARES)
+    events = [Interval(coordinate=0, low=low, high=high) for low, high in zip(found.lows, found.highs, strict=True)]
+    a, b = (np.array([event.contains(side[:, None]) for event in events]).reshape(-1, runs) for side in (x, y))
+    assert np.allclose([found.p, found.q, found.both], [a.mean(1), b.mean(1), (a & b).mean(1)], rtol=0, atol=1e-12)
+    alone = ranges_of(x, y, SHARES, paired=False)
+    assert alone.both is None
+    assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
+    objective = GrowthAt(claim=ApproxDP(0.5))
+    numbers = np.unique([*x, *y])
+    numbers = numbers[(numbers >= LEAST_NUMBER) & (numbers < LARGEST_FLOAT)].tolist()
+    every = [Interval(coordinate=0, low=low) for low in numbers] + [Interval(coordinate=0, high=low) for low in numbers]
+    if pool == "few":
+        every += [Interval(coordinate=0, low=low, high=low + 1e-9) for low in numbers]
+    for event in every if len(numbers) <= SINGLE_VALUES else ():
+        p, q = event.contains(x[:, None]), event.contains(y[:, None])
+        both = np.array([(p & q).mean()])
+        for first, second in ((p, q), (q, p)):
+            value = objective(np.array([first.mean()]), np.array([second.mean()]), runs, 1.0, both)
+            assert found.best(objective, 1.0).value >= value - 1e-12
+
+
 @pytest.mark.parametrize("thorough", [False, True])
 def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     """0 is three times as likely under D; of the numbers around it nothing is to be seen."""
@@ -36,6 +76,23 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
     assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
+
+
+@pytest.mark.parametrize("size", [2, 300])
+@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
+def test_infinite_entries_are_values_like_others(size, shares):
+    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
+    rng = np.random.default_rng(4)
+    values = rng.choice([-np.inf, np.inf, LARGEST_FLOAT, *rng.normal(size=size)], 4000)
+    values[rng.random(4000) < 0.3] = np.inf
+    values[rng.random(4000) < 0.2] = -np.inf
+    column = ranges_of(values, values, shares)
+    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
+    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
+        event = Interval(coordinate=0, low=low, high=high)
+        assert p == q == event.contains(values[:, None]).mean()
+    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+    assert {(np.inf, np.inf), (-np.inf, -LARGEST_FLOAT), (-np.inf, LARGEST_FLOAT)} <= ends  # +∞, −∞, all but +∞
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])

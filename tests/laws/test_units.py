@@ -123,6 +123,13 @@ def test_units_of_one_record_of_the_bound_all_alike_and_all_different_are_tried_
             assert max(Counter(person for person, _ in side).values(), default=0) <= at_most
 
 
+def test_replaced_units_have_other_records_other_names_and_other_numbers_of_records():
+    relation = records((integers(1, 1000), integers(0, 99)), unit=0, at_most=3, adjacency="replace-one", form="list")
+    pairs = list(relation.candidates())
+    assert {{*dict(pair.data)} == {*dict(pair.neighbour)} for pair in pairs} == {True, False}
+    assert any(len(pair.data) != len(pair.neighbour) for pair in pairs)
+
+
 PEOPLE = pd.DataFrame(
     {"person": [7, 8, 7, 9, 7, 8], "age": [30, 41, 31, 25, 30, 42]}, index=["a", "b", "c", "d", "e", "f"]
 )

@@ -187,6 +187,20 @@ def through_a_file(witness, tmp_path):
     return dpw.Witness.load(path)
 
 
+@pytest.mark.campaign
+def test_parameters_relation_and_data_are_kept(found, tmp_path):
+    again = through_a_file(found.witness, tmp_path)
+    assert again.parameters == {"bound": math.inf, "norm": "inf", "shape": (1, 2), "scale": 0.2}
+    assert again.relation == queries(3)
+    assert again.data.tolist() == [10, 4, 4]
+    assert again.data.dtype == again.pair.data.dtype == np.int64
+    replayed = dpw.replay(again, quiet, seed=3)
+    assert isinstance(replayed, dpw.Violation)
+    assert replayed.witness.to_json()["parameters"] == again.to_json()["parameters"]
+    assert replayed.witness.relation == again.relation
+    assert replayed.witness.data.tolist() == [10, 4, 4]
+
+
 class Foreign(Relation):
     """A relation as another package may write it."""
 
@@ -275,6 +289,14 @@ def test_a_file_does_not_make_inputs_of_a_target_adjacent(found):
 def test_a_pair_outside_the_relation_is_not_replayed(found, settings, named):
     with pytest.raises(InvalidNeighbours, match=r"the witness's pair \[.*" + named):
         dpw.replay(found.witness, quiet, **settings)
+
+
+@pytest.mark.campaign
+def test_a_relation_that_contains_the_pair_is_kept(found):
+    pair = found.witness.pair
+    for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
+        replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
+        assert replayed.witness.relation is relation
 
 
 @pytest.mark.parametrize("form", ["list", "columns", "dataframe"])

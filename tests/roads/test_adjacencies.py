@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import dpwitness as dpw
 from conftest import without_processes
 from dpwitness.api.check import check_each_adjacency
 from dpwitness.candidate import Candidate
+from dpwitness.cli import main
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.problem import Effort, Statement, prepare
@@ -153,3 +155,21 @@ def test_an_interruption_keeps_what_was_found(found):
     assert "not checked: records(numbers(-1, 1), adjacency='replace-one', size=(0, 5))" in verdict.notes
     verdict, shares = outcomes_of(replace(found.others[0], ended="interrupted"))
     assert (verdict.ended, len(shares)) == ("interrupted", 1)
+
+
+@pytest.mark.campaign
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "values.csv").write_text("value\n" + "0.5\n" * 4)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\ndef total(rng, data, epsilon, size):\n"
+        "    return np.sum(data) + rng.laplace(0, 1 / epsilon, size)\n"
+    )
+    line = "check mine.py:total --epsilon 1 --records values.csv --form array --domain value=-1.0:1.0 --runs 20000"
+    with warnings.catch_warnings():
+        code = main([*line.split(), "--adjacency", "either", "--seed", "1", "--quiet"])
+    out = capsys.readouterr().out
+    assert code == 1
+    assert "VIOLATED" in out
+    assert "NOT REFUTED" in out
+    assert "--adjacency either" in out

@@ -15,11 +15,13 @@ from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.evidence import runs_to_detect
+from dpwitness.evidence import Counts, Estimate, runs_to_detect
+from dpwitness.evidence.counts import CountsTable
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
+from dpwitness.search.epochs import PairWealth
 from running import prepare, soon
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -289,6 +291,30 @@ def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
     assert len(epochs.courses) <= epochs.places
 
 
+def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
+    pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
+    seen = CountsTable(np.array([[7], [5], [3], [2]]))
+    course = PairWealth(pair=pair, index=0, numbers={event: 0}, seen=seen)
+    estimate = Estimate(p=0.5, q=0.2, both=0.1)
+    along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
+    against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))
+    assert (along.n10, along.n11, along.n01, along.n00) == (7, 5, 3, 2)
+    assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
+    other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
+    assert other.runs == 0
+
+
+def test_an_event_is_counted_in_the_runs_since_it_was_chosen():
+    """Those that chose it hold it more often; and of too few later ones nothing is said."""
+    pair, low, high = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5), Interval(coordinate=0, low=2)
+    x, y = np.ones((40, 1)), np.ones((40, 1))
+    x[20:28], y[20:25] = 0.0, 0.0
+    course = PairWealth(pair=pair, index=0, x=x, y=y, chosen=[(low, 20), (high, 39)])
+    along = Candidate(pair=pair, event=high, estimate=None)
+    assert course.later_counts(along) == ((low, Counts(n11=12, n01=3, n00=5)),)
+    assert course.later_counts(replace(along, pair=pair.swapped())) == ((low, Counts(n11=12, n10=3, n00=5)),)
+
+
 @pytest.mark.campaign
 def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
@@ -308,3 +334,14 @@ def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     assert isinstance(verdict, dpw.Violation)
     assert verdict.witness.event == sevens
     assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
+
+
+def test_the_verdict_has_the_e_value_by_which_the_runs_ended(monkeypatch):
+    said, confirm_events = [], epochs_module.confirm_events
+
+    def confirm(*given, look, **named):
+        return confirm_events(*given, look=lambda totals: said.append(look(totals)) or said[-1], **named)
+
+    monkeypatch.setattr(epochs_module, "confirm_events", confirm)
+    verdict = checked(honest, runs=2_000)
+    assert f"log e-value {verdict.log_e_value:.1f} of" in said[-1][1]

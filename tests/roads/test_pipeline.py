@@ -56,6 +56,14 @@ def test_broken_mechanisms_are_refuted(name, epsilon, seed, search_runs):
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize(("seed", "search_runs"), [(0, 100_000), (1, None)])
+@pytest.mark.parametrize(("epsilon", "kind"), [(0.2, dpw.Violation), (0.7, dpw.Violation), (1.5, dpw.NotRefuted)])
+def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed, search_runs):
+    verdict = dpw.check(load("histogram_wrong_scale"), epsilon=epsilon, seed=seed, search_runs=search_runs)
+    assert isinstance(verdict, kind)
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "epsilon", "runs", "least", "truth"),
     [
@@ -150,6 +158,18 @@ def test_a_curve_of_another_familys_parameter():
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[-1.0], **settings)
     with pytest.raises(dpw.errors.InvalidClaim, match=r"claims=\[1\.0, 701\.0\]: mu=701\.0 must be a number"):
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[1.0, 701.0], **settings)
+
+
+@pytest.mark.campaign
+def test_an_interrupt_keeps_what_was_counted():
+    def interrupt(stage, done, total, note):
+        if stage == "confirm" and done >= 100_000:
+            raise KeyboardInterrupt
+
+    verdict = dpw.check(load("svt"), epsilon=0.7, seed=1, progress=interrupt)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "interrupted"
+    assert 100_000 <= verdict.counts.runs < 200_000
 
 
 def test_a_mechanism_without_neighbours_says_what_to_give():
@@ -365,6 +385,15 @@ def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind)
         confirmed(50, kind("no more"))
     with pytest.raises(MechanismRaised, match="no more"):
         confirmed(MechanismRaised("no more"))
+
+
+def test_a_failed_run_ends_a_pass_and_not_what_was_proved_before_it(monkeypatch):
+    monkeypatch.setattr("dpwitness.api.loop.check_refutation", lambda *_: ())
+    monkeypatch.setattr("dpwitness.api.loop.check_pass", lambda *_: ())
+    done = confirmed(50, MechanismRaised("no more"))
+    assert done.examine(against=True).notes == ("the runs ended with an error: no more",)
+    with pytest.raises(MechanismRaised, match="no more"):
+        done.examine(against=False)
 
 
 def in_python(rng, data, scale):

@@ -11,9 +11,9 @@ import dpwitness
 from dpwitness import Interval, NotRefuted, Violation, bits, check, histogram, pairs, queries
 from dpwitness.algorithms.sparse_vector import isvt2
 from dpwitness.api import replay as shrinking
-from dpwitness.api.replay import replay, shrink
+from dpwitness.api.replay import _shrinking_seed, replay, shrink
 from dpwitness.api.verdict import confirm_candidate
-from dpwitness.errors import InvalidNeighbours
+from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
@@ -39,6 +39,16 @@ def isvt2_refuted():
 @cache
 def isvt2_shrunk():
     return shrink(isvt2_refuted(), isvt2)
+
+
+@pytest.mark.campaign
+def test_the_runs_of_the_check_are_not_fresh_ones_of_its_smaller_witness():
+    small = isvt2_shrunk().witness
+    assert small.seed != isvt2_refuted().seed
+    smaller = replace(small, seed=_shrinking_seed(small.seed))  # as one that was made smaller twice
+    for seed in (isvt2_refuted().seed, small.seed, smaller.seed):
+        with pytest.raises(InvalidParameter, match=f"seed={seed} made this witness"):
+            replay(smaller, isvt2, seed=seed)
 
 
 @pytest.mark.parametrize("epsilon", soon([1.0, 0.1, 0.7], 1))
