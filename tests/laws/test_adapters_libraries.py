@@ -11,7 +11,7 @@ from scipy import stats
 from dpwitness import NotRefuted, Violation, categories, check, integers, numbers, pairs, records
 from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
-from dpwitness.errors import MechanismRaised
+from dpwitness.errors import InvalidClaim, MechanismRaised
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
@@ -151,6 +151,15 @@ def test_opendp_losses_of_another_kind_are_claims_too():
         assert least - 1e-12 <= delta <= 1
     with pytest.raises(ValueError, match="give d_in=…, or epsilon=…"):
         library_of(gaussian).claim(gaussian)
+
+
+def test_a_distance_that_no_two_datasets_have_is_refused():
+    """The map is a rounding error there, as a claim it would refute a correct measurement."""
+    dp = opendp()
+    domain = dp.vector_domain(dp.atom_domain(bounds=(0.0, 10.0)), size=10)
+    mean = (domain, dp.symmetric_distance()) >> dp.t.then_mean() >> dp.m.then_laplace(scale=1.0)
+    with pytest.raises(InvalidClaim, match="where one record is replaced, give d_in=2"):
+        check(mean, d_in=1, neighbours=records(numbers(0, 10), adjacency="replace-one", size=10))
 
 
 def test_approximate_zcdp_of_opendp_is_a_claim_too():

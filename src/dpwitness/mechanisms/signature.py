@@ -13,6 +13,8 @@ from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
+#: LABEL_NAMES are the usual names of the labels beside features.
+LABEL_NAMES: Final = frozenset({"y", "labels", "target"})
 #: Names of the parameter that gets the generator.
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of the generator in scikit-learn, whose functions may need a `RandomState`.
@@ -247,6 +249,8 @@ def _values(
         for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
             if first in names:
                 setting = f"{option}=… (command line: --{option})"
+        if first in LABEL_NAMES:
+            setting += "; for features and labels, a function whose one input is the tuple (X, y)"
         raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{hint}")
     return values
 

@@ -17,6 +17,9 @@ from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
 
 #: The feature of OpenDP that lets functions of the user be parts of a measurement.
 USER_FEATURE: Final = "honest-but-curious"
+#: ROUNDING_LOSS is the loss in nats below which a map gives rounding errors alone, as for datasets of one size at the
+#: symmetric distance 1, which no two of them have: such a claim would refute every correct measurement.
+ROUNDING_LOSS: Final = 1e-9
 #: The carrier type of measurements on frames of Polars.
 LAZY_CARRIER: Final = "LazyFrame"
 
@@ -38,7 +41,9 @@ class OpenDP(Library):
         return lambda value: thing(in_carrier(value, carrier))
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
-        """Return `map(d_in)` as a claim. Raises `InvalidClaim` without a distance, and for a loss of another measure.
+        """Return `map(d_in)` as a claim.
+
+        Raises `InvalidClaim` without a distance, for a distance that no inputs have, and for a loss of another measure.
 
         A smoothed max-divergence, which is a curve δ(ε), becomes a privacy profile; δ-approximate ρ-zCDP the profile
         that it implies.
@@ -53,6 +58,11 @@ class OpenDP(Library):
         except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
+        if isinstance(loss, int | float) and 0 < loss < ROUNDING_LOSS:
+            raise InvalidClaim(
+                f"d_in={d_in!r}: the measurement's map is {loss:.3g} there, since no two inputs have this distance: "
+                "where one record is replaced, give d_in=2"
+            )
         if isinstance(loss, int | float) and is_pure(thing):
             return ApproxDP(float(loss))
         measure = str(thing.output_measure)
