@@ -101,7 +101,7 @@ def test_an_epsilon_without_a_value_is_asked_for():
 
 def test_labels_beside_features_are_asked_for_in_one_input():
     with pytest.raises(InvalidParameter, match="a function whose one input is the tuple"):
-        job(lambda X, y: float(sum(y)), claim=0.5)  # noqa: N803  # the usual name
+        job(lambda X, y: float(sum(y)), claim=0.5)
 
 
 def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none():

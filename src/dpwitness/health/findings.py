@@ -89,8 +89,9 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
         findings.append(
             Finding(
                 name="too_slow",
-                text=f"{verdict.mechanism} made {made} runs on each input in {verdict.seconds:.0f} s; at least {needed} "
-                f"are needed to see anything but the clearest violation, {advised} for a useful pass: {advice}",
+                text=f"{verdict.mechanism} made {made} runs on each input in {verdict.seconds:.0f} s; at least "
+                f"{needed} are needed to see anything but the clearest violation, {advised} for a useful pass: "
+                f"{advice}",
             )
         )
     if low_power:
