@@ -10,14 +10,21 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.events import (
     LARGEST_FLOAT,
     Box,
+    Feature,
+    FeatureEvent,
     Interval,
     OutcomeSet,
+    cells_of,
     event_from_json,
+    of_one_width,
+    statistic_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.encoding import FALSE, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.problem import Problem
+from dpwitness.runs.shards import tally_of_rows
+from dpwitness.search.cuts import CutCells
 from drawn import EVENTS, intervals, real_rows, rows, scores
 from reference import in_set
 
@@ -169,3 +176,14 @@ def test_the_outside_of_an_interval_is_all_else_absent_entries_too(event, outcom
 def test_many_intervals_hold_what_each_one_does(events, outcomes):
     found = members_of(events, outcomes)
     assert [flags.tolist() for flags in found] == [event.contains(outcomes).tolist() for event in events]
+
+
+FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.0))
+
+
+@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.sets(st.floats(-3, 3), min_size=1, max_size=4))
+def test_one_table_counts_all_half_lines_of_a_statistic(event, rows, edges):
+    x, y = of_one_width(rows, rows[::-1], event.width)
+    cuts = CutCells(event, statistic_of(event), np.array(sorted(edges)))
+    expected = cells_of(cuts.half_lines(), x, y)
+    assert np.array_equal(cuts.four_cells(tally_of_rows(cuts, x, y)), expected.T)

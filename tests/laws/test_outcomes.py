@@ -551,3 +551,45 @@ def test_another_kind_in_the_middle_of_a_batch(late):
     for row, noise in zip(rows, stream(0).random(200), strict=True):
         expected = one if noise < 0.05 else [noise]
         assert row[~np.isnan(row)].tolist() == [entry for entry in expected if not math.isnan(entry)]
+
+
+@st.composite
+def batches(draw):
+    """Outcomes as they come out of runs: of one kind or of several, bare, as sequences or as arrays."""
+    value = st.one_of(draw(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=2)))
+    least, most = draw(st.sampled_from([(0, 0), (1, 1), (2, 2), (3, 3), (0, 3)]))
+    tuples = st.lists(value, min_size=least, max_size=most).map(tuple)
+    return draw(st.lists(draw(st.sampled_from([value, tuples, arrays_of(most)])), min_size=1, max_size=6))
+
+
+PLAIN = [
+    st.floats() | st.sampled_from([-0.0, math.inf, math.nan, 1e308]),
+    st.integers(-(2**70), 2**70) | st.sampled_from([2**53 - 1, 2**53, -(2**53), 2**63, 2**64, 10**309, -(10**400)]),
+    st.integers(-5, 5), st.booleans(), st.text(max_size=3), st.none(), st.floats().map(np.float64),
+    st.integers(-(2**63), 2**63 - 1).map(np.int64), st.booleans().map(np.bool_),
+]  # fmt: skip
+
+
+def arrays_of(length):
+    """Arrays of this length, of any type of numbers."""
+    dtypes = st.sampled_from(["?", "i1", "u1", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4"])
+    small = st.lists(st.integers(0, 1), min_size=length, max_size=length)
+    thirds = small.map(lambda numbers: np.array(numbers, "g") / np.array(3, "g"))
+    large = st.integers(2**53 - 1, 2**64 - 1).map(lambda number: np.full(length, number, np.uint64))
+    return st.builds(np.array, small, dtypes) | thirds | large
+
+
+@pytest.mark.campaign
+@settings(max_examples=200, deadline=None)
+@given(batches())
+def test_rows_of_many_outcomes_are_those_of_each(outcomes):
+    """One array operation, or none: never rows, or texts behind them, that are not those of outcome by outcome."""
+    together, alone = Row(None, OutputTraits()), Row(None, OutputTraits())
+    rows = together.rows(outcomes)
+    if rows is None:
+        return
+    one_by_one = [alone.write(outcome) for outcome in outcomes]
+    assert rows.tolist() == one_by_one
+    assert np.array_equal(np.signbit(rows), np.signbit(one_by_one))
+    assert together.traits == alone.traits
+    assert together.columns == alone.columns

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST_FLOAT, Interval
+from dpwitness.events import LARGEST_FLOAT, Box, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
-from dpwitness.search.samples import OutcomeCounter, RowSample
+from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
 
 
 def test_tables_and_rows_teach_the_same_event():
@@ -125,3 +125,72 @@ def test_outcomes_are_numbered_by_first_appearance_until_there_are_too_many():
     counter = OutcomeCounter(1, 512)
     for values in (np.arange(65.0), np.arange(100.0, 300.0), np.arange(3.0)):  # 64 are worth counting, of 128 places
         assert counter.codes(values[:, None]) is None
+
+
+def drawn(rng, kind, n, width=3):
+    """Rows that repeat, that never do, that do among many runs alone, and that are of several lengths."""
+    if kind == "continuous":
+        return rng.normal(size=(n, width))
+    rows = rng.integers(0, {"few": 3, "many": 7, "longer": 3}[kind], (n, width)).astype(float)
+    if kind == "longer":
+        rows[rng.random(n) < 0.3, 1:] = np.nan
+    return rows
+
+
+def in_parts(parts, runs):
+    """The sample that counts outcomes as they come; None where they do not repeat."""
+    return counted(iter(parts), parts[0][0].shape[1], runs)
+
+
+def growing(parts, runs):
+    """The sample of outcomes of which more and more are seen; what was seen stays what it was."""
+    seen = SeenOutcomes()
+    for x, y in parts:
+        before, held = seen.rows, [rows.copy() for rows in seen.rows]
+        seen = seen.plus(x, y)
+        for rows, as_it_was in zip(before, held, strict=True):
+            np.testing.assert_array_equal(rows, as_it_was)
+    return seen.sample
+
+
+EVENTS = [
+    OutcomeSet([[0, 1], [2]]),
+    Interval(coordinate=0, low=1.0),
+    Interval(coordinate=2, low=-np.inf, high=1.0),
+    Box((Interval(coordinate=0, low=0.0, high=2.0), Interval(coordinate=1, low=1.0))),
+    ScoreThreshold([0, 1], [[1.0], [0.5]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]], 1.5),
+]
+
+
+def at_once(parts, runs):
+    return sample_of(*(np.concatenate([part[side] for part in parts]) for side in range(2)))
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "continuous", "longer"])
+@pytest.mark.parametrize("make", [at_once, in_parts, growing])
+def test_a_sample_says_what_its_rows_say_however_it_was_made(make, kind):
+    rng = np.random.default_rng(1)
+    sizes = (1_000,) * 6 if make is in_parts else (50, 8, 700, 3000, 3002)
+    parts = [[drawn(rng, kind, n), drawn(rng, kind, n)] for n in sizes]
+    sample = make(parts, sum(sizes))
+    x, y = (np.concatenate([part[side] for part in parts]) for side in range(2))
+    if make is in_parts:  # each second part is one to learn from
+        turns = [[np.concatenate([part[side] for part in parts[k::2]]) for side in range(2)] for k in range(2)]
+        plain = RowSample([turns[0], turns[1]])
+    else:
+        plain = RowSample([(x, y)])
+    if kind == "continuous":
+        assert sample is None or not sample.repeats
+    if sample is None:
+        assert (kind, make) == ("continuous", in_parts)
+        return
+    assert (sample.training_runs, sample.test_runs, sample.width) == (plain.training_runs, plain.test_runs, plain.width)
+    for event in EVENTS:
+        assert sample.training_rates(event) == pytest.approx(plain.training_rates(event))
+        assert sample.test_rates(event) == pytest.approx(plain.test_rates(event))
+    for event in (None, EVENTS[1], EVENTS[3]):
+        for columns, others in zip(sample.columns(event), plain.columns(event), strict=True):
+            for side, other in zip(columns, others, strict=True):
+                for cut in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
+                    below = [s.cumulative[np.searchsorted(s.values, cut)] for s in (side, other)]
+                    assert below[0] == below[1]

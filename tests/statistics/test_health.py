@@ -842,3 +842,10 @@ def test_a_generator_that_every_process_seeds_alike_gives_each_session_the_same_
     assert notes(remembered.offset) == ()  # each session has a seed of its own
     (note,) = notes(lambda data, size: np.random.default_rng().random(size))
     assert note.startswith("not known whether new processes draw the same noise: ")
+
+
+def test_shards_are_kept_by_their_number_and_sum_up():
+    shards = shards_of(*(Counts(n10=k, n11=1, n01=2, n00=3) for k in range(300)))
+    assert shards.totals == (Counts(n10=sum(range(300)), n11=300, n01=600, n00=900),)
+    assert 32 <= len(shards.kept) <= 64
+    assert shards.kept == [((k + 1, 3, k + 6),) for k in range(0, 300, shards.stride)]
