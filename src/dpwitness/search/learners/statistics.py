@@ -299,9 +299,8 @@ def _spacing(steps: Floats, least: float) -> float:
     spacing = 0.0
     for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
-        while (
-            smaller > MULTIPLE_TOLERANCE * larger
-        ):  # Euclid's algorithm multiplies rounding errors and would not reach 0
+        # Euclid's algorithm multiplies rounding errors and would not reach 0.
+        while smaller > MULTIPLE_TOLERANCE * larger:
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
         # By the largest step so far, whose relative rounding error is the smallest.
         spacing = step / round(step / larger)
