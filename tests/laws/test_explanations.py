@@ -109,6 +109,11 @@ def odd(rng, data, epsilon):
     return [math.nan, math.inf, data[0] + rng.laplace(0, 0.1)]  # the defect
 
 
+def by_key(rng, data, epsilon):
+    """The second count of a dict has too little noise."""
+    return {"Bern": 3.0 + rng.laplace(0, 1), "Zug": data[0] + rng.laplace(0, 0.1)}  # the defect
+
+
 def mean(rng, data, epsilon):
     """NaN in every run on one side."""
     return (sum(data) / len(data) if data else math.nan) + rng.laplace(0, 1 / epsilon)  # the defect
@@ -124,6 +129,7 @@ def mean(rng, data, epsilon):
         (shown_if_large, [1.0, 2.0], [1.0, 4.0], "D returns -1 in every run, D′ another value in each"),
         (clipped_and_too_little, [1.0, 20.0], [1.0, 8.0], "differs by 2"),
         (odd, [1.0], [2.0], "entry 2 differs by 1"),
+        (by_key, [1.0], [2.0], "entry 'Zug' differs by 1"),
         (mean, [], [2.0], ""),
     ],
 )  # fmt: skip

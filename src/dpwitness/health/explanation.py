@@ -316,6 +316,11 @@ class Comparison:
                 return found
         return self._explain_noise(self._fits(entries))
 
+    def _entry(self, j: int) -> str:
+        """The name of an entry: by the key before it in a dict, else by its number from 0."""
+        key = self.sides[0][0].output[j - 1] if j else None
+        return f"entry {key!r}" if isinstance(key, str) else f"entry {j}"
+
     def _explain_constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
         """An entry with one value in all runs on D, and a different value in all runs on D′."""
         both = _constants(entries[j])
@@ -328,7 +333,7 @@ class Comparison:
         )
         if self.drawing and not ((real and self.seldom_alike) or counted):
             return None
-        on = [f"returns {_text(value)}" + ("" if len(entries) == 1 else f" as entry {j}") for value in both]
+        on = [f"returns {_text(value)}" + ("" if len(entries) == 1 else f" as {self._entry(j)}") for value in both]
         return self._explain_exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
 
     def _explain_one_side(self, sides: Sides) -> Explanation | None:
@@ -415,8 +420,8 @@ class Comparison:
         ratio = one.factors[0] / other.factors[0]
         on = [f"{mine - ratio * its:.4g}" for mine, its in zip(one.constants, other.constants, strict=True)]
         times = "" if math.isclose(ratio, 1, rel_tol=1e-6) else f"{ratio:.4g} times "
-        what = f"entry {j} less {times}entry {k}"
-        text = f"one draw for entries {k} and {j}: {what} is {on[0]} on D, {on[1]} on D′ in every run"
+        what = f"{self._entry(j)} less {times}{self._entry(k)}"
+        text = f"one draw for two entries: {what} is {on[0]} on D, {on[1]} on D′ in every run"
         return self._explain_at("reuse", one.column.draw.place, text, *on)
 
     def _explain_small_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
@@ -431,7 +436,7 @@ class Comparison:
             return None
         worst = max(shifts, key=lambda j: shifts[j])
         fit, width = fits[worst], len(self.sides[0][0].output)
-        entry = "the output" if width == 1 else f"entry {worst}"
+        entry = "the output" if width == 1 else self._entry(worst)
         scale, apart = abs(fit.factors[0]), abs(fit.constants[0] - fit.constants[1])
         text = f"{family} noise of scale {scale:.4g} on both sides; without it {entry} differs by {apart:.4g}"
         if family in (*LAPLACE_FAMILIES, *GAUSSIAN_FAMILIES):
