@@ -84,7 +84,7 @@ def registered() -> dict[str, EntryPoint]:
 
 
 def family_named(name: str) -> AttackFamily:
-    """The registered family of a name. Raises `UnknownAttack`, also for an entry point that is no such family."""
+    """The registered family of a name. Raises `UnknownAttack`, also for an entry point of another type."""
     points = registered()
     if name not in points:
         known = f": the group {ATTACK_GROUP!r} has {' and '.join(points) or 'none'}"

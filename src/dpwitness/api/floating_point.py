@@ -244,10 +244,10 @@ def is_rounded(rows: Rows) -> bool:
 
 
 def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
-    """The event on last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
+    """The event on last bits with the most evidence against a claim, in outcomes of some pairs.
 
-    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `STOP_NATS` ends the search. The
-    candidate's estimate comes from the same runs.
+    None for evidence below `LEAST_NATS`. Rows have the shape (n, any width), with n paired runs, at least 2. Evidence
+    of `STOP_NATS` ends the search. The candidate's estimate comes from the same runs.
     """
     best: FoundBits | None = None
     for pair, x, y in outcomes:

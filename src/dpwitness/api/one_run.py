@@ -19,7 +19,8 @@ from dpwitness.results.one_run import OneRun
 ALPHA: Final = 0.05
 #: LEAST_GUESSES is the smallest number of guesses that is tried by default: 8 right of 8 have p = 0.004 at ε = 0.
 LEAST_GUESSES: Final = 8
-#: COIN_TEST_LEVEL is the probability that scores of fair coins are refused for their numbers of canaries in and out.
+#: COIN_TEST_LEVEL is the probability that fair coins are taken for unfair, by the number of canaries that they put into
+#: the training data.
 COIN_TEST_LEVEL: Final = 1e-6
 #: HALVINGS is the number of halvings from the largest tried number of guesses to the smallest, 1/64 of the largest.
 HALVINGS: Final = 6
@@ -139,7 +140,10 @@ def choices_tried(canaries: int, *, curved: bool) -> list[Guesses]:
 
 
 def by_score(scores_in: Floats, scores_out: Floats, seed: int) -> Booleans:
-    """Whether each canary was in, from the highest score to the lowest, shape (m,); equal scores in random order."""
+    """Whether the training data held each canary, from the highest score to the lowest, shape (m,).
+
+    Canaries with equal scores have a random order.
+    """
     scores = np.concatenate([scores_in, scores_out])
     order = np.random.default_rng(seed).permutation(len(scores))
     order = order[np.argsort(-scores[order], kind="stable")]

@@ -60,8 +60,8 @@ AnyWitness = Annotated[
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
 ]
 
-#: The number of shrinkings in a row after which the seed of the first witness is still known not to be fresh.
-ANCESTORS: Final = 8
+#: The largest number of shrinkings in a row after which the first witness's seed is still known not to be fresh.
+MOST_TRACED_SHRINKINGS: Final = 8
 #: The number of pairs of a relation that are searched for the inputs of a witness whose file could not hold them.
 SEARCHED_PAIRS: Final = 1_000
 
@@ -215,7 +215,7 @@ def _made(witness: Witness, seed: int | None) -> bool:
     """Whether a seed made a witness, or a witness from which it was shrunk, so that the seed's runs are not fresh."""
     if seed is None:
         return False
-    return witness.seed in accumulate(repeat(seed, 1 + ANCESTORS), lambda one, _: _shrinking_seed(one))
+    return witness.seed in accumulate(repeat(seed, 1 + MOST_TRACED_SHRINKINGS), lambda one, _: _shrinking_seed(one))
 
 
 def _as_witness(given: AnyWitness) -> Witness:
@@ -255,7 +255,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
-    """A note if a witness was found with `outcome=` and replayed without: a file must not choose the code that runs."""
+    """A note for a replay without the witness's `outcome=`: a file must not choose the code that runs."""
     if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
         return ()
     return (
@@ -393,7 +393,7 @@ def _runs_of_a_step(cost: Cost, max_time: float) -> int:
 
 
 def _smallest_pair(shrinker: _Shrinker, problem: Problem, pair: Pair) -> Pair:
-    """The pair after repeated steps, each to the first smaller pair that is refutable, within the time."""
+    """The pair after repeated steps, each to the first smaller pair that is refutable, until the deadline."""
     try:
         while True:
             steps = smaller_pairs(problem.relation, pair, problem.data)

@@ -46,7 +46,7 @@ def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
     others = (module.COMMAND for module in (sweep, compare, init, doctor))
-    for made in (TARGETS, *CHECKS, one_run.COMMAND, PAGE, *others, COMPLETION):
+    for made in (TARGETS, *API_COMMANDS, one_run.COMMAND, PAGE, *others, COMPLETION):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top
@@ -188,8 +188,8 @@ def write_completion(arguments: SimpleNamespace) -> int:
     return NOT_REFUTED
 
 
-#: CHECKS has the commands that call the public functions of their names.
-CHECKS: Final = [
+#: API_COMMANDS has the commands that call the public functions of their names.
+API_COMMANDS: Final = [
     _make_command(
         "check",
         "look for a violation of a claim and prove it",

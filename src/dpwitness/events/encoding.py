@@ -59,8 +59,8 @@ LOW_BITS: Final = 11
 
 #: TEXTS has the text of each special value.
 TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
-#: _JSON has the JSON value of each special value.
-_JSON: Final[dict[float, bool | str]] = {
+#: _JSON_VALUES has the JSON value of each special value.
+_JSON_VALUES: Final[dict[float, bool | str]] = {
     TRUE: True,
     FALSE: False,
     NEGATIVE_ZERO: "-0.0",
@@ -69,8 +69,8 @@ _JSON: Final[dict[float, bool | str]] = {
     math.inf: "inf",
     -math.inf: "-inf",
 }
-#: _FROM_JSON has the special values by their JSON texts.
-_FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
+#: _SPECIAL_VALUES has the special values by their JSON texts.
+_SPECIAL_VALUES: Final = {text: value for value, text in _JSON_VALUES.items() if isinstance(text, str)}
 
 
 def entries(value: object) -> list[float]:
@@ -173,7 +173,7 @@ def _hash(text: str) -> float:
 
 def entry_to_json(entry: float) -> float | bool | str | None:
     """One entry of a row as a JSON value: null where it is absent, true and false, infinities as texts."""
-    return None if math.isnan(entry) else _JSON.get(entry, entry)
+    return None if math.isnan(entry) else _JSON_VALUES.get(entry, entry)
 
 
 def entry_from_json(value: object, name: str = "entry") -> float:
@@ -182,11 +182,11 @@ def entry_from_json(value: object, name: str = "entry") -> float:
         return math.nan
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    if isinstance(value, str) and value in _FROM_JSON:
-        return _FROM_JSON[value]
+    if isinstance(value, str) and value in _SPECIAL_VALUES:
+        return _SPECIAL_VALUES[value]
     if isinstance(value, str) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(
-            f"{name}={brief(value)} must be a finite number, true, false, null or one of {', '.join(_FROM_JSON)}"
+            f"{name}={brief(value)} must be a finite number, true, false, null or one of {', '.join(_SPECIAL_VALUES)}"
         )
     return float(value)
 
@@ -197,6 +197,6 @@ Entry: TypeAlias = Annotated[
     Codec(
         entry_to_json,
         lambda name, value: entry_from_json(value, name),
-        lambda _: {"anyOf": [{"type": ["number", "boolean", "null"]}, {"enum": list(_FROM_JSON)}]},
+        lambda _: {"anyOf": [{"type": ["number", "boolean", "null"]}, {"enum": list(_SPECIAL_VALUES)}]},
     ),
 ]

@@ -340,8 +340,8 @@ Number: TypeAlias = Annotated[
         lambda _: {"anyOf": [{"type": "number"}, {"enum": list(_INFINITIES)}]},
     ),
 ]
-#: NUMBERS is the codec of an array of shape (n,).
-NUMBERS: Final = array_of(list[float])
+#: NUMBERS_CODEC is the codec of an array of shape (n,).
+NUMBERS_CODEC: Final = array_of(list[float])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

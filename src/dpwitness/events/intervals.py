@@ -209,7 +209,7 @@ class Outside(Event):
         return ~self.interval.contains(rows)
 
     def statistic(self) -> Statistic:
-        """The statistic of the interval, with `outside`."""
+        """The statistic of the interval, whose values outside the interval decide the event."""
         return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:

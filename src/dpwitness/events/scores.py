@@ -12,7 +12,7 @@ from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import (
     LISTED_ITEMS,
-    NUMBERS,
+    NUMBERS_CODEC,
     Column,
     Event,
     Label,
@@ -46,7 +46,7 @@ class ScoreThreshold(Event):
     __slots__ = ("coordinates", "edges", "threshold", "weights")
     coordinates: tuple[Column, ...]
     edges: tuple[Annotated[Floats, array_of(list[Number])], ...]
-    weights: tuple[Annotated[Floats, NUMBERS], ...]
+    weights: tuple[Annotated[Floats, NUMBERS_CODEC], ...]
     threshold: float
 
     def __init__(
@@ -145,7 +145,7 @@ class Cells(Event, Partition):
 
     __slots__ = ("cuts", "score")
     score: ScoreThreshold
-    cuts: Annotated[Floats, NUMBERS]
+    cuts: Annotated[Floats, NUMBERS_CODEC]
 
     def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Floats) -> None:
         self.score = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)

@@ -151,7 +151,10 @@ def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedClaim:
-    """The claim to test, and the values for the mechanism's parameters named after ε (nats) and δ; None: its own."""
+    """The claim to test, and the values for the mechanism's parameters named after ε (nats) and δ.
+
+    With None the mechanism keeps the default of its parameter.
+    """
 
     claim: Claim
     epsilon: float | None

@@ -265,7 +265,7 @@ class Mechanism(ABC):
         """The length of the longest outcome, and the rows of `pair_outcomes`, at least `width` wide."""
 
     def turns(self, order: Order) -> Turns:
-        """The turns of the last paired runs, whose order is `order`; of shape (3, 0) if runs cannot keep anything."""
+        """The turns of the last paired runs, whose order is `order`; of shape (3, 0) if runs cannot keep state."""
         return np.empty((3, 0), np.int64)
 
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:

@@ -80,7 +80,10 @@ def annotations(session: Session, root: Path) -> list[str]:
 
 
 def write_files(session: Session) -> bool:
-    """Write the requested files and GitHub's summary, errors to `session.unwritten`; returns whether a file failed."""
+    """Write the requested files and GitHub's summary; return whether a file failed.
+
+    Errors are added to `session.unwritten`.
+    """
     failed = False
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
         ("report", session.report, lambda path: write(session, path)),

@@ -360,7 +360,7 @@ class Asking(Generic[Q]):
         """The system's answers to a batch of questions, or its failure after all retries.
 
         A failed call is repeated only where the question before it was answered: retries do not help a system that has
-        never answered, or that answers no more, as after a quota.
+        never answered, or that has stopped answering, as after a quota.
         """
         tries = 1 + self.limits.retries * (self._answered and not self._refused)
         for tried in range(1, tries + 1):

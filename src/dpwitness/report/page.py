@@ -41,8 +41,8 @@ Piece = dict[str, Any]
 TEXT_CHARACTERS: Final = 1_500
 #: NAME_CHARACTERS is the largest number of characters of a name in a heading or a sentence.
 NAME_CHARACTERS: Final = 160
-#: OUTCOMES has the outcomes of results in the order in which the title counts them.
-OUTCOMES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
+#: STATUSES has the statuses of results in the order in which the title counts them.
+STATUSES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
 #: END_REASONS has the texts of the reasons that end confirm runs.
 END_REASONS: Final = {
     "refuted": "the claim was refuted",
@@ -87,11 +87,11 @@ class Entry:
 
 def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> str:
     """The HTML page of several results, with `facts` about all results."""
-    found = [_outcome(entry.result).lower() for entry in entries]
-    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=OUTCOMES.index))
+    found = [_status(entry.result).lower() for entry in entries]
+    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=STATUSES.index))
     title = f"Privacy tests: {tally or 'none'}"
     if len(entries) == 1:
-        title = f"{_outcome(entries[0].result)}: {entries[0].name}"
+        title = f"{_status(entries[0].result)}: {entries[0].name}"
     articles = [_article(entry, f"result-{number}") for number, entry in enumerate(entries, 1)]
     template, session = ENVIRONMENT.get_template("page.html.j2"), _table("All results", facts)
     return template.render(title=title, tally=tally, session=session, articles=articles)
@@ -113,7 +113,7 @@ def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] 
     return [{"caption": caption, "rows": rows, "head": head, "look": look}] if rows else []
 
 
-def _outcome(result: Shown | None) -> str:
+def _status(result: Shown | None) -> str:
     match result:
         case None:
             return "No verdict"
@@ -134,8 +134,8 @@ def _article(entry: Entry, place: str) -> Piece:
     result = entry.result
     about = {"name": entry.name, "place": place}
     if result is None:
-        return {**about, "outcome": _outcome(None), "reason": entry.reason, "facts": _table("Facts", entry.facts)}
-    refuted, bits = _outcome(result) == "Violated", _bits(result, entry.replay)
+        return {**about, "status": _status(None), "reason": entry.reason, "facts": _table("Facts", entry.facts)}
+    refuted, bits = _status(result) == "Violated", _bits(result, entry.replay)
     plotted = "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers"
     sections: list[tuple[str, str, list[Piece]]] = [
         ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
@@ -163,9 +163,9 @@ def _article(entry: Entry, place: str) -> Piece:
 
 
 def _verdict(result: Shown) -> Piece:
-    """The verdict: outcome, warnings, and a sentence split at the call of the mechanism."""
+    """The verdict: status, warnings, and a sentence split at the call of the mechanism."""
     sentence = _sentence(result).partition(result.call)
-    return {"outcome": _outcome(result), "warnings": _warnings(result), "sentence": sentence}
+    return {"status": _status(result), "warnings": _warnings(result), "sentence": sentence}
 
 
 def _sentence(result: Shown) -> str:

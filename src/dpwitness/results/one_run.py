@@ -12,13 +12,13 @@ from dpwitness.results.text import p_value as p_value_text
 class OneRun:
     """The result of an audit of one training run.
 
-    Of the choices of guesses that were tried, `highest`, `lowest` and `correct` belong to the smallest p-value: the
-    number of guesses on the highest scores, on the lowest scores, and the number of right guesses. `p_value` is that
-    p-value times the number of choices. `refutable`: whether any number of right guesses would have refuted the claim.
-    `lower_bound`: the largest parameter of the claim's family that is refuted at level `alpha`; 0 if no parameter is.
-    `detectable`: the smallest parameter, at least the claim's, that would have been refuted with 95 % power if the
-    canaries were independent and each score told as much of its coin as a claim of this parameter allows; infinite if
-    no parameter would have been. `seed` orders canaries with equal scores.
+    `highest`, `lowest` and `correct` belong to the choice of guesses with the smallest p-value: the number of guesses
+    on the highest scores, on the lowest scores, and the number of right guesses. `p_value` is this p-value times the
+    number of tried choices. `refutable`: whether any number of right guesses would have refuted the claim.
+    `lower_bound`: the largest parameter of the claim's family that is refuted at level `alpha`; 0 if no parameter is
+    refuted. `detectable`: the smallest parameter, at least the claim's, that would have been refuted with 95 % power if
+    the canaries were independent and each score depended on its coin as much as a claim of this parameter allows;
+    infinite if no parameter would have been refuted. `seed` orders canaries with equal scores.
     """
 
     claim: Claim

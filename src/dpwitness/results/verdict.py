@@ -265,7 +265,7 @@ class CheckResult(WitnessedResult, ABC):
         """The first line of the report, and the lines below the witness."""
 
     @abstractmethod
-    def _at_a_glance(self) -> list[str]:
+    def _short_lines(self) -> list[str]:
         """The lines of a short report below the first line."""
 
     def __str__(self) -> str:
@@ -285,7 +285,7 @@ class CheckResult(WitnessedResult, ABC):
         relation = self.witness.relation
         text = relation_text(relation) if named else relation.adjacency if relation is not None else None
         lines = [head, *([label("neighbours", text)] if text and (named or details or self.refuted) else [])]
-        lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._at_a_glance()
+        lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._short_lines()
         if self.ended in EARLY_END_REASONS:
             lines.append(f"  stopped early: {EARLY_END_REASONS[self.ended]}; what was counted is valid")
         lines += [
@@ -376,7 +376,7 @@ class Violation(CheckResult):
             lines.append(LAST_BITS_LINE)
         return f"VIOLATED: {self.accused} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
-    def _at_a_glance(self) -> list[str]:
+    def _short_lines(self) -> list[str]:
         explanation = self.witness.explanation
         return [
             *self.witness.short_lines(),
@@ -510,7 +510,7 @@ class NotRefuted(CheckResult):
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 
-    def _at_a_glance(self) -> list[str]:
+    def _short_lines(self) -> list[str]:
         leaks = "  floating point: refuted; all digits of one output can tell D from D′"
         return [
             short_label("event", rounded(self.witness.description)),

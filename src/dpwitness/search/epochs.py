@@ -334,9 +334,9 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
 EPOCH_PART: Final = 16
 #: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
-#: The part of the growth of the best pair, 1 in 4, that the charge of a run is at most: a larger charge would drop all
-#: slowly growing pairs.
-CHARGE_PART: Final = 4
+#: CHARGE_DIVISOR divides the growth of the best pair, which gives the largest charge of a run: a larger charge would
+#: drop all slowly growing pairs.
+CHARGE_DIVISOR: Final = 4
 #: The least seconds of a paired run for which a pair is charged by time: the timing of short runs must not decide.
 CHARGED_SECONDS: Final = 0.1
 #: The least ratio of the seconds of a paired run to the seconds of the fastest pair for which a pair is charged by
@@ -595,5 +595,5 @@ def next_pair(pairs: Sequence[PairWealth]) -> PairWealth:
     """The pair of the next epoch, which has the largest wealth less a charge for its runs or its time."""
     fastest = min(pair.seconds_per_run for pair in pairs)
     best = max((pair.promise + 1) / max(pair.runs, 1) for pair in pairs)
-    charge = min(CHARGE, best / CHARGE_PART)
+    charge = min(CHARGE, best / CHARGE_DIVISOR)
     return max(pairs, key=lambda pair: pair.wealth - charge * pair.charged(fastest))

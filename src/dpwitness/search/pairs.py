@@ -199,7 +199,10 @@ class Search:
         return searched[:keep]
 
     def _looks(self, share: int) -> list[int]:
-        """The numbers of runs of a pair in the parts of the first round, few at first: a violation ends the search."""
+        """The number of runs of a pair in each part of the first round.
+
+        The first parts are small, because a violation ends the search.
+        """
         if np.isinf(self.objective.stop_value):
             return [share]
         least = LOOKS if self.runner.mechanism.cost.compiled else LOOKS_IF_INTERPRETED

@@ -190,15 +190,15 @@ def _few_values(columns: Sequence[SortedColumn]) -> Floats | None:
         some = values[:: max(len(values) // (2 * SINGLE_VALUES), 1)]  # in most cases these show that many values differ
         if np.count_nonzero(some[1:] != some[:-1]) >= SINGLE_VALUES:
             return None
-        different.append(_different(values))
+        different.append(_without_repetitions(values))
     if max(map(len, different)) > SINGLE_VALUES:
         return None
-    values = _different(np.sort(np.concatenate(different)))
+    values = _without_repetitions(np.sort(np.concatenate(different)))
     return values if len(values) <= SINGLE_VALUES else None
 
 
-def _different(values: Floats) -> Floats:
-    """Each of sorted values once."""
+def _without_repetitions(values: Floats) -> Floats:
+    """Sorted values without repetitions."""
     first = np.empty(len(values), np.bool_)
     first[:1] = True
     np.not_equal(values[1:], values[:-1], out=first[1:])
@@ -213,7 +213,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
         spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])
     cuts = np.concatenate(spots)
     cuts.sort()
-    cuts = _different(cuts)
+    cuts = _without_repetitions(cuts)
     if min(column.values[0] for column in columns) < LEAST_NUMBER:
         ends = [column.values.searchsorted([-LARGEST_FLOAT, LEAST_NUMBER]) for column in columns]
         if any(first < last for first, last in ends):
@@ -231,7 +231,7 @@ def _frequent(columns: Sequence[SortedColumn], cuts: Floats) -> Booleans:
 
 
 def _following(columns: Sequence[SortedColumn], single: Floats) -> Floats:
-    """The next value above each single value, on either side; above a code the next number."""
+    """The least value above each single value on D or on D′, ∞ if no value is larger; above a code, the next float."""
     following = np.full(len(single), np.inf)
     for column in columns:
         after = np.searchsorted(column.values, single, side="right")

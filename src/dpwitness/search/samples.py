@@ -432,7 +432,10 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
 
 
 def shrunken_log_ratio(hits: Integers, others: Integers) -> Floats:
-    """Logarithms of `hits` / `others`, pulled towards 0 by as much as they are noise (empirical Bayes); same shape."""
+    """Logarithms of `hits` / `others`, shrunken towards 0 by the noise's share of their variance; same shape.
+
+    The variance without noise is estimated from all logarithms (empirical Bayes).
+    """
     ratio = np.log((hits + 0.5) / (others + 0.5))
     noise = 1 / (hits + 0.5) + 1 / (others + 0.5)
     weight = 1 / noise

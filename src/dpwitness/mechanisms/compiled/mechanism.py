@@ -82,7 +82,7 @@ class CompiledMechanism(Mechanism):
 
     @override
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
-        """Rows as of `Mechanism.outcomes`; as many runs again are made and dropped, so this is for few runs."""
+        """The rows of n runs, as `Mechanism.outcomes` gives them. Compiled code makes 2n runs, so n should be small."""
         runs = PairedRuns(pair=Pair(data, data), order=np.zeros(n, np.uint8), coupled=False, start=start)
         longest, both = self.pair_rows(runs, rng, max(self.width, least))
         self.width = max(self.width, longest)

@@ -106,7 +106,10 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
 
 
 def _expected_scale(reconstruction: Reconstruction) -> float:
-    """The scale that a least-squares fit predicts for fresh answers; 1 without probabilities or different bits."""
+    """The scale that a least-squares fit predicts for fresh answers.
+
+    1 if the reconstruction has no probabilities, or if all its bits are equal.
+    """
     ones = reconstruction.bits == 1
     if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0

@@ -61,9 +61,9 @@ def query_count(size: int) -> int:
 
 
 def subset_family(size: int, queries: int, family: int) -> Subsets:
-    """The `queries` subsets of `size` people that the bundled targets answer.
+    """The `queries` subsets of `size` people whose sums the bundled targets answer with.
 
-    `family`: the seed of random subsets; negative: person i is in subset j if binary digit i of j is 1.
+    `family`: the seed of random subsets. With a negative `family`, person i is in subset j if binary digit i of j is 1.
     """
     return Subsets(_compile_target("packed_subsets")(size, queries, family), size)
 

@@ -30,7 +30,8 @@ from dpwitness.reconstruction.table_builder.tables import Where
 #: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
 #: wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
 PARTITIONS_PER_VARIANCE: Final = 100
-#: Factor of the base set's number of two-partitions: its count, which all counts use, is wrong once in 10⁷ times.
+#: Factor of the base set's number of two-partitions: all counts use the base set's count, so that count should be wrong
+#: only once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
 #: Number of two-partitions that estimate the noise's variance to 10 %, where it determines the number of questions.
 PILOT_PARTITIONS: Final = 200

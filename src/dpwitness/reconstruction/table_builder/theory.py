@@ -22,9 +22,9 @@ def _as_kinds(k: int | Kinds) -> Kinds:
 
 
 def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
-    """The probability that a sum of `plus` noises minus `minus` others shows r.
+    """The probability that a sum of `plus` noises minus `minus` others shows the law's bound r.
 
-    A sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
+    The sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
     near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # of ±(r − d)

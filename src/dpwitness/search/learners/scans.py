@@ -366,7 +366,10 @@ def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 
 
 def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> Iterator[Integers]:
-    """The counts of whole numbers, then of the multiples of a factor, of its square, and so on; shape (2, k)."""
+    """The counts on D and D′ of whole numbers, then of the multiples of a factor, of the factor's square, and so on.
+
+    `turns`: k whole numbers; `times`: their counts, shape (2, k). Each array of counts has the shape (2, multiples).
+    """
     for _ in range(spacings):
         yield times
         kept = turns % factor == 0
