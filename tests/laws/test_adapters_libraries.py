@@ -3,6 +3,7 @@
 import warnings
 from functools import partial
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -160,6 +161,9 @@ def test_a_distance_that_no_two_datasets_have_is_refused():
     mean = (domain, dp.symmetric_distance()) >> dp.t.then_mean() >> dp.m.then_laplace(scale=1.0)
     with pytest.raises(InvalidClaim, match="where one record is replaced, give d_in=2"):
         check(mean, d_in=1, neighbours=records(numbers(0, 10), adjacency="replace-one", size=10))
+    fixed_delta = SimpleNamespace(map=lambda d_in: (1e-14, 1e-6), output_measure="Approximate(MaxDivergence)")
+    with pytest.raises(InvalidClaim, match="give d_in=2"):
+        library_of(mean).claim(fixed_delta, 1)
 
 
 def test_approximate_zcdp_of_opendp_is_a_claim_too():

@@ -317,9 +317,10 @@ class Comparison:
         return self._explain_noise(self._fits(entries))
 
     def _entry(self, j: int) -> str:
-        """The name of an entry: by the key before it in a dict, else by its number from 0."""
-        key = self.sides[0][0].output[j - 1] if j else None
-        return f"entry {key!r}" if isinstance(key, str) else f"entry {j}"
+        """The name of an entry: a number by the text before it, as its key in a dict; others by their number from 0."""
+        output = self.sides[0][0].output
+        named = j > 0 and isinstance(output[j - 1], str) and not isinstance(output[j], str)
+        return f"entry {output[j - 1]!r}" if named else f"entry {j}"
 
     def _explain_constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
         """An entry with one value in all runs on D, and a different value in all runs on D′."""

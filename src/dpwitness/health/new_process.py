@@ -278,7 +278,8 @@ def answers(request: dict[str, Any]) -> list[object]:
     there.close()
     asked = pickle.loads(question.read_bytes())
     loaded = load_anew(asked)
-    here.send([name for name in tuple(sys.modules) if name.partition(".")[0] in LIBRARIES])
+    with suppress(OSError):  # raised if the process that asks further processes has ended: this one answers alone
+        here.send([name for name in tuple(sys.modules) if name.partition(".")[0] in LIBRARIES])
     found = [_answer_from(loaded, asked)]
     with suppress(EOFError):  # raised when all further processes have answered
         while here.poll(max(end - time.monotonic(), 0.0)):

@@ -58,9 +58,10 @@ class OpenDP(Library):
         except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
-        if isinstance(loss, int | float) and 0 < loss < ROUNDING_LOSS:
+        epsilon = loss[0] if isinstance(loss, tuple) else loss  # or ρ; a profile is neither
+        if isinstance(epsilon, int | float) and 0 < epsilon < ROUNDING_LOSS:
             raise InvalidClaim(
-                f"d_in={d_in!r}: the measurement's map is {loss:.3g} there, since no two inputs have this distance: "
+                f"d_in={d_in!r}: the measurement's map is {epsilon:.3g} there, since no two inputs have this distance: "
                 "where one record is replaced, give d_in=2"
             )
         if isinstance(loss, int | float) and is_pure(thing):
