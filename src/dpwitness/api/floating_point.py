@@ -12,24 +12,23 @@ A sum x + noise in double precision lies on the grid of its last bits: 1 + noise
 Laplace noise of scale 1, 0 + noise lies off this grid in a quarter of the runs (Mironov 2012; Haney et al. 2022). Such
 a leak shows in a large part of the runs or nowhere, so a few runs of a few pairs find it.
 
-outcomes → the event on last bits with most nats against the claim → fresh runs → a `Violation` with that event
+outcomes → the event on last bits with the fastest growth → fresh runs → a `Violation` with that event
 """
 
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, witness_of
-from dpwitness.arrays import Floats, Rows
-from dpwitness.candidate import Candidate, Estimate
+from dpwitness.arrays import Rows
+from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismError, MechanismRaised, MechanismTimeout
-from dpwitness.events import Feature, FeatureEvent, Interval, widen
 from dpwitness.events.features import numbers
 from dpwitness.evidence import bet_on, growth_rate, log_e_value, lower_bound
 from dpwitness.machine import Deadline
@@ -38,10 +37,17 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import ABORT_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
+from dpwitness.search.learners import Statistics, bit_families, rate
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.samples import sample_of
 
-#: The number of fresh runs for each run that the bet is expected to take.
+#: The largest number of runs of a pair whose last bits are tested.
+MOST_RUNS: Final = 512
+#: The largest number of pairs whose last bits are tested.
+MOST_PAIRS: Final = 12
+#: The number of fresh runs for each run that the bet is expected to take in plain Python.
 RUNS_FACTOR: Final = 3.0
-#: The least number of fresh runs of cheap code, for a large lower bound.
+#: The number of fresh runs of cheap code, which give a larger lower bound than the runs that refute the claim.
 CHEAP_RUNS: Final = 1 << 15
 #: The largest share of the planned runs for the test of last bits.
 RUNS_SHARE: Final = 0.05
@@ -80,7 +86,7 @@ def leak_of_bits(
     """
     if not effort.bits:
         return None
-    spent = 0
+    claim, alpha, spent = problem.claim, effort.level_of_bits, 0
 
     def counted() -> Iterator[tuple[Pair, Rows, Rows]]:
         nonlocal spent
@@ -88,23 +94,16 @@ def leak_of_bits(
             spent += len(x)
             yield pair, x, y
 
-    claim, candidate = problem.claim, best_bits(counted(), problem.claim)
-    if candidate is None:
-        return None
     cheap = problem.mechanism.cost.cheap_in_bulk and RUNS_SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
+    most = min(float(effort.runs), max(RUNS_SHARE * planned, CHEAP_RUNS if cheap else 0))
+    candidate = best_bits(counted(), claim, alpha, most)
     try:
-        if cheap:  # the best of many events is overestimated
-            (tally,) = runner.tallies(candidate.pair, [candidate.event], CHEAP_RUNS // 8, Role.BITS, MOST_PAIRS)
-            candidate, spent = candidate.seen(tally), spent + tally.runs
-        most = min(float(effort.runs), max(RUNS_SHARE * planned, CHEAP_RUNS if cheap else 0))
-        needed = _runs_to_refute(candidate, claim, effort.level_of_bits)
-        if needed > most or not _same_in_python(problem, runner, candidate, most):
+        if candidate is None or not _same_in_python(problem, runner, candidate, most):
             return None
         if cheap:
-            done = _confirmed(runner, candidate, int(min(max(RUNS_FACTOR * needed, CHEAP_RUNS), most)))
+            done = _confirmed(runner, candidate, int(min(CHEAP_RUNS, most)))
         else:
-            until_refuted = _until_refuted(candidate, claim, effort.level_of_bits)
-            done = _confirmed(runner, candidate, int(min(RUNS_FACTOR * needed + 1, most)), until_refuted)
+            done = _confirmed(runner, candidate, int(most), _until_refuted(candidate, claim, alpha))
     except MechanismTimeout:
         return None
     return _violation(problem, effort, candidate, done, spent)
@@ -209,105 +208,26 @@ def _violation(
     )
 
 
-#: The largest number of runs of a pair whose last bits are tested.
-MOST_RUNS: Final = 256
-#: The largest number of pairs tested.
-MOST_PAIRS: Final = 12
-#: The largest number of columns of an outcome that are tested.
-MOST_COLUMNS: Final = 64
-#: The number of columns whose every cut is tried: the columns in which the bits differ most.
-CUT_COLUMNS: Final = 4
-#: Bits by which a grid of rounding is finer than typical outcomes; learners test a coarser grid, as it is no rounding.
-SIGNIFICANT_BITS: Final = 20
-#: Bits of the mantissa of a double.
-MANTISSA_BITS: Final = 53
-#: The largest share of the runs of either side in which an entry may lie on a coarser grid.
-COARSE_SHARE: Final = 0.25
-#: The least nats against the claim that an event shows in the runs that chose it: chance may give a few nats.
-LEAST_NATS: Final = 12.0
-#: The nats against the claim at which no further pair is tested.
-STOP_NATS: Final = 40.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundBits:
-    """A candidate, and the nats of its event against the claim in the runs that chose it."""
-
-    candidate: Candidate
-    nats: float
-
-
 def is_rounded(rows: Rows) -> bool:
     """Whether outcomes hold numbers that are not whole; the last bits of whole numbers show no rounding."""
     plain = numbers(rows)
     return bool(np.any(plain != np.round(plain), where=np.isfinite(plain)))
 
 
-def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
-    """The event on last bits with the most evidence against a claim, in outcomes of some pairs.
+def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim, alpha: float, most: float) -> Candidate | None:
+    """The event on last bits whose bet grows fastest, in outcomes of some pairs; None if no event refutes the claim.
 
-    None for evidence below `LEAST_NATS`. Rows have the shape (n, any width), with n paired runs, at least 2. Evidence
-    of `STOP_NATS` ends the search. The candidate's estimate comes from the same runs.
+    Rows have the shape (n, any width), with n paired runs, at least 2. An event refutes the claim at level `alpha` if
+    its bet is expected to do so in `most` runs; the first pair with such an event ends the search. The first half of
+    the runs chooses an event, and the second half gives its estimate.
     """
-    best: FoundBits | None = None
+    learner, objective = Statistics(of=bit_families), GrowthAt(claim=claim)
     for pair, x, y in outcomes:
-        best = max(filter(None, (best, *_of_pair(pair, x, y, claim))), key=lambda one: one.nats, default=None)
-        if best is not None and best.nats >= STOP_NATS:
-            break
-    return best.candidate if best is not None and best.nats >= LEAST_NATS else None
-
-
-def _of_pair(pair: Pair, x: Rows, y: Rows, claim: Claim) -> Iterator[FoundBits]:
-    """The best event of each of the most promising columns and features."""
-    width = min(max(x.shape[1], y.shape[1]), MOST_COLUMNS)
-    sides = np.stack([widen(rows, width)[:, :width] for rows in (x, y)])
-    if not is_rounded(sides):
-        return
-    plain = numbers(sides)
-    sizes = np.abs(plain).reshape(-1, width)
-    sizes[~np.isfinite(sizes) | (sizes == 0)] = np.nan
-    columns = np.flatnonzero(~np.isnan(sizes).all(axis=0))
-    finest = np.floor(np.log2(np.nanmedian(sizes[:, columns], axis=0))) - SIGNIFICANT_BITS
-    entries = sides[:, :, columns]
-    for name in ("power of two", "trailing zeros"):
-        values = Feature(name=name, columns=(0,)).values(entries.reshape(-1, 1)).reshape(entries.shape)
-        most = finest if name == "power of two" else np.full(len(columns), MANTISSA_BITS - 1.0 - SIGNIFICANT_BITS)
-        coarse = (values > most).mean(axis=1).max(axis=0) > COARSE_SHARE
-        for place in _promising(np.where(coarse, np.nan, values), most):
-            feature = Feature(name=name, columns=(int(columns[place]),))
-            one = _best_cut(pair, feature, values[:, :, place], most[place], claim)
-            if one is not None:
-                yield one
-
-
-def _promising(values: Floats, most: Floats) -> list[int]:
-    """The columns in which the values differ most, in standard errors; shape (2, n, width)."""
-    clipped = np.where(np.isnan(values), most, np.minimum(values, most))
-    means, spread = clipped.mean(axis=1), clipped.var(axis=1).sum(axis=0)
-    apart = np.abs(means[0] - means[1]) / np.sqrt(spread + 1e-9)
-    return [int(column) for column in np.argsort(-apart, kind="stable")[:CUT_COLUMNS] if apart[column] > 0]
-
-
-def _best_cut(pair: Pair, feature: Feature, values: Floats, most: float, claim: Claim) -> FoundBits | None:
-    """The event {value ≥ t} or {value < t}, t ≤ `most`, with most nats, in either direction; `values`: shape (2, n)."""
-    n = values.shape[1]
-    cuts = np.unique(values)  # NaN goes last
-    cuts = cuts[cuts <= most]
-    if not len(cuts):
-        return None
-    members = np.stack([values[None] >= cuts[:, None, None], values[None] < cuts[:, None, None]])
-    shares = members.mean(axis=3)  # of {≥, <}, cut and side
-    p = np.stack([shares[..., 0], shares[..., 1]])
-    q = p[::-1]
-    plane = claim.half_plane(p, q)
-    allowed = plane.slope * q + plane.intercept
-    # One imagined run in the event on either side, since few runs may miss it by chance.
-    nats = n * p * np.log((p + 1 / n) / (allowed + 1 / n))
-    swapped, below, k = np.unravel_index(int(np.argmax(nats)), nats.shape)
-    cut = float(cuts[k])
-    within = Interval(coordinate=0, high=cut) if below else Interval(coordinate=0, low=cut)
-    both = float(np.logical_and(*members[below, k]).mean())
-    estimate = Estimate(p=float(p[swapped, below, k]), q=float(q[swapped, below, k]), both=both)
-    event = FeatureEvent(feature=feature, within=within)
-    found = Candidate(pair=pair.swapped() if swapped else pair, event=event, estimate=estimate)
-    return FoundBits(candidate=found, nats=float(nats[swapped, below, k]))
+        sample = sample_of(x, y)
+        rated = rate(sample, objective, list(learner.propose(sample, objective, thorough=True)))
+        found = max(rated, key=lambda one: one.value, default=None)
+        if found is not None and found.value > 0:
+            candidate = Candidate(pair=found.directed(pair), event=found.event, estimate=found.estimate)
+            if _runs_to_refute(candidate, claim, alpha) <= most:
+                return candidate
+    return None

@@ -8,6 +8,7 @@ from dpwitness.search.learners.selection import (
     learn,
     learn_events,
     propose,
+    rate,
     register_learner,
 )
 from dpwitness.search.learners.statistics import Statistics, bit_families
@@ -24,6 +25,7 @@ __all__ = [
     "learn",
     "learn_events",
     "propose",
+    "rate",
     "register_learner",
     "tolerance",
 ]

@@ -60,7 +60,7 @@ def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> 
     """All events that learners propose, rated by an objective on the test runs; `thorough` as in `learn`."""
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    rated = _rated(sample, objective, propose(sample, objective, thorough=thorough))
+    rated = rate(sample, objective, propose(sample, objective, thorough=thorough))
     sample.forget_columns()
     return rated
 
@@ -94,7 +94,7 @@ def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
     return [rated[k] for k in list(dict.fromkeys(order))[:most]]
 
 
-def _rated(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
+def rate(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
     """The proposed events with their rates in the test runs, and the objective's values of these rates."""
     if not proposals:
         return []
