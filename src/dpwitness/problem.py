@@ -72,9 +72,9 @@ from dpwitness.targets import target_of
 #: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
 #: rest of α needs only .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
-#: IMPORTED_BEFORE_RUNS are the slow modules that a check of plain Python imports: numba for its search, SciPy for its
-#: health checks. Imported later, on a busy machine they take all of the time that the runs have.
-IMPORTED_BEFORE_RUNS: Final = ("dpwitness.events.kernels", "scipy.stats")
+#: The slow module that a check of plain Python imports for its health checks. Imported later, on a busy machine it
+#: takes all of the time that the runs have.
+IMPORTED_BEFORE_RUNS: Final = "scipy.stats"
 #: Seconds beside `max_time` in which a mechanism is read, compiled and tried out, as first runs may import libraries.
 #: With a larger value a check could return more than 10 s after its `max_time`.
 FIRST_RUNS_SECONDS: Final = 5.0
@@ -373,8 +373,7 @@ def prepare(
         what=f"{name_of(function)} did not finish its first runs",
     )
     if not mechanism.cost.compiled:
-        for module in IMPORTED_BEFORE_RUNS:
-            import_module(module)
+        import_module(IMPORTED_BEFORE_RUNS)
     problem = Problem(
         mechanism=mechanism,
         function=function,

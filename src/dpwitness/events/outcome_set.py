@@ -6,12 +6,13 @@ from itertools import accumulate
 from typing import Annotated, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.arrays import Booleans, Integers, Rows
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.counting import rows_equal
+from dpwitness.events.counting import row_hashes, rows_equal
 from dpwitness.events.encoding import EXACT_INTEGER_LIMIT, FALSE, TEXTS, TRUE, Entry, is_exception
 from dpwitness.events.event import (
     LISTED_ITEMS,
@@ -57,7 +58,7 @@ class OutcomeSet(Event):
             members = members[np.lexsort(members.T[::-1])]  # ascending: equal sets have equal rows and equal texts
         members.flags.writeable = False
         self.rows = members
-        self._tables: dict[int, tuple[Rows, Integers]] = {}
+        self._tables: dict[int, tuple[Rows, NDArray[np.uint64], Integers]] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutcomeSet) and np.array_equal(self.rows, other.rows, equal_nan=True)
@@ -80,7 +81,7 @@ class OutcomeSet(Event):
 
     @override
     def contains(self, rows: Rows) -> Booleans:
-        if len(self.rows) > 5:  # five comparisons or fewer take less time than a hash table
+        if len(self.rows) > 5:  # five comparisons or fewer take less time than hashes
             return self.places(rows) >= 0
         width = max(rows.shape[1], self.width, 1)
         rows = widen(rows, width)
@@ -91,22 +92,26 @@ class OutcomeSet(Event):
 
     def places(self, rows: Rows) -> Integers:
         """The index in `self.rows` of each of n outcomes, −1 for an outcome outside the set; shape (n,)."""
-        from dpwitness.events.kernels import places_in_set
-
         width = max(rows.shape[1], self.width, 1)
-        found = np.empty(len(rows), np.int64)
-        places_in_set(np.ascontiguousarray(widen(rows, width)), *self._table(width), found)
+        rows = widen(rows, width)
+        members, hashes, order = self._table(width)
+        wanted = row_hashes(rows)
+        near = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+        same = np.flatnonzero(hashes[near] == wanted)
+        places = order[near[same]]
+        first, second = rows[same], members[places]
+        equal = ((first == second) | (np.isnan(first) & np.isnan(second))).all(axis=1)  # hashes may be equal by chance
+        found = np.full(len(rows), -1)
+        found[same[equal]] = places[equal]
         return found
 
-    def _table(self, width: int) -> tuple[Rows, Integers]:
-        """The members as rows of `width` columns and the hash table of their indices, kept for later calls."""
-        from dpwitness.events.kernels import fill_table
-
+    def _table(self, width: int) -> tuple[Rows, NDArray[np.uint64], Integers]:
+        """The members as rows of `width` columns, their rising hashes, and the index of each hash's member."""
         if width not in self._tables:
             members = widen(self.rows, width)
-            table = np.full(1 << (4 * len(members) - 1).bit_length(), -1, np.int64)
-            fill_table(members, table)
-            self._tables[width] = members, table
+            hashes = row_hashes(members)
+            order = np.argsort(hashes)
+            self._tables[width] = members, hashes[order], order
         return self._tables[width]
 
     def simpler(self) -> Sequence[Event]:

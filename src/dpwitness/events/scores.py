@@ -10,6 +10,7 @@ from typing_extensions import override
 from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
+from dpwitness.events.counting import cells_between
 from dpwitness.events.event import (
     LISTED_ITEMS,
     NUMBERS_CODEC,
@@ -80,14 +81,9 @@ class ScoreThreshold(Event):
 
     def score(self, rows: Rows) -> Floats:
         """The score of each row; shape (n,)."""
-        from dpwitness.events.kernels import additive_score  # numba is imported when first used
-
-        rows = np.ascontiguousarray(widen(rows, self.width))  # one memory layout: numba compiles one kernel
-        starts = np.cumsum([0] + [len(e) for e in self.edges])
-        scores = np.empty(len(rows))
-        additive_score(
-            rows, np.array(self.coordinates), starts, np.concatenate(self.edges), np.concatenate(self.weights), scores
-        )
+        rows, scores = widen(rows, self.width), np.zeros(len(rows))
+        for coordinate, edges, weights in zip(self.coordinates, self.edges, self.weights, strict=True):
+            scores += weights[cells_between(edges, rows[:, coordinate], len(edges) + 1)]
         return scores
 
     @override

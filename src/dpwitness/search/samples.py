@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from dpwitness.arrays import Floats, Integers, Rows
 from dpwitness.events import Event, ScoreThreshold, of_one_width, widen
+from dpwitness.events.counting import row_hashes
 
 T = TypeVar("T")
 
@@ -27,22 +28,30 @@ OUTCOMES_WITHOUT_SCANS = 64
 STANDARD_ERRORS = 4
 
 
+#: The number of rows of the first block in which outcomes are numbered; each block is twice as large as the one before.
+FIRST_BLOCK_ROWS = 1 << 10
+
+
 class OutcomeCounter:
-    """A numbering of different outcomes by first appearance."""
+    """A numbering of different outcomes by first appearance.
+
+    Two outcomes share a hash with probability 2^−64: search tolerates it, evidence uses no numbers of outcomes.
+    """
 
     def __init__(self, width: int, runs: int) -> None:
         """A counter for at most `runs` paired runs whose outcomes have `width` entries."""
         #: The largest number of different outcomes at which outcomes count as repeating.
         self.most = min(max(runs // (2 * RUNS_PER_OUTCOME), 64), MOST_OUTCOMES)
-        places = 1 << (2 * self.most - 1).bit_length()
-        self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
-        self._first = np.zeros(self.most, np.int64)
-        #: The number of different outcomes so far.
-        self.distinct = 0
+        self._hashes, self._numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # the hashes rise
         self._parts: list[Rows] = [np.empty((0, width))]
         #: The number of runs among which outcomes may count as repeating, set once they did not.
         self.worth_counting_from = 0
         self._rows, self._full = 0, False
+
+    @property
+    def distinct(self) -> int:
+        """The number of different outcomes so far."""
+        return len(self._hashes)
 
     @property
     def outcomes(self) -> Rows:
@@ -50,26 +59,37 @@ class OutcomeCounter:
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Integers | None:
-        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after.
+        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after."""
+        codes, start, size = np.empty(len(rows), np.int64), 0, FIRST_BLOCK_ROWS
+        while start < len(rows) and not self._full:
+            block = slice(start, start + size)
+            codes[block] = self._block_codes(rows[block])
+            start, size = start + size, 2 * size
+        return None if self._full else codes
 
-        The table of hashes has at least 2·`most` places, since a look-up ends at a free place.
-        """
-        if self._full:
-            return None
-        from dpwitness.events.kernels import outcome_codes  # numba takes half a second to import
-
-        rows = np.ascontiguousarray(rows)  # one order in memory: one kernel to compile
-        codes, before = np.empty(len(rows), np.int64), self.distinct
-        distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
-        if distinct < 0:
-            # Birthday problem: r repeats in m rows suggest m²/2r equally likely outcomes; half of that is assumed.
-            runs = self._rows + int(self._first[-1]) + 1
-            self._full = True
-            self.worth_counting_from = RUNS_PER_OUTCOME * runs**2 // (2 * max(runs - self.most, 1))
-            return None
-        self.distinct, self._rows = distinct, self._rows + len(rows)
-        self._parts.append(rows[self._first[before:distinct]])
-        return codes
+    def _block_codes(self, rows: Rows) -> Integers:
+        """The number of each row's outcome, after new outcomes are numbered; useless if these are too many."""
+        hashes = row_hashes(rows)
+        places = np.searchsorted(self._hashes, hashes)
+        new = np.flatnonzero(np.append(self._hashes, np.uint64(0))[places] != hashes)
+        new = new if self.distinct else np.arange(len(rows))  # a hash may be 0
+        if len(new):
+            different, first = np.unique(hashes[new], return_index=True)
+            order = np.argsort(first)
+            different, first = different[order], new[first[order]]
+            if self.distinct + len(first) > self.most:
+                # Birthday problem: r repeats in m rows suggest m²/2r equally likely outcomes; half of that is assumed.
+                runs = self._rows + int(first[self.most - self.distinct]) + 1
+                self._full = True
+                self.worth_counting_from = RUNS_PER_OUTCOME * runs**2 // (2 * max(runs - self.most, 1))
+            self._parts.append(rows[first])
+            hashes_so_far = np.append(self._hashes, different)
+            numbers = np.append(self._numbers, np.arange(self.distinct, self.distinct + len(first)))
+            rising = np.argsort(hashes_so_far)
+            self._hashes, self._numbers = hashes_so_far[rising], numbers[rising]
+            places = np.searchsorted(self._hashes, hashes)
+        self._rows += len(rows)
+        return self._numbers[places]
 
 
 def _times(a: Integers, b: Integers, outcomes: int) -> Integers:
