@@ -1,4 +1,4 @@
-"""What comes back, gathers, lies on a grid or is equal in few runs is found, and luck among all that was tried is not.
+"""What comes back, gathers or lies on a grid in few runs is found, and luck among all that was tried is not.
 
 The rare outcomes come in a share of the runs on D and in a tenth of it on D′: a privacy loss of log 10 = 2.3.
 """
@@ -38,28 +38,10 @@ def moved_grid(rng, rows):
     rows[:, 0] = np.round(rows[:, 0]) + 1 / 3
 
 
-def equal(rng, rows):
-    rows[:, 4] = rows[:, 1]
-
-
-def moved_alike(rng, rows):
-    """The noise of two answers is the same; the answers, 1 and 10.1, are not."""
-    rows[:, 4] = rows[:, 1] + (10.1 - 1.0)
-
-
-def as_far_apart(rng, rows):
-    rows[:, 4] = rows[:, 1] + np.where(rng.random(len(rows)) < 0.5, 2.7, -2.7)
-
-
-def times(rng, rows):
-    rows[:, 4] = 0.37 * rows[:, 1]
-
-
 #: What is done to the rare outcomes, how many entries they have, and how often they come on D.
 RARE = [
     (value, 1, 2e-3), (needle, 1, 5e-3), (rounded, 1, 0.01), (rounded_to_a_power_of_two, 1, 0.01),
-    (moved_grid, 1, 0.01), (equal, 6, 2e-3), (equal, 20, 4e-3), (moved_alike, 6, 4e-3), (as_far_apart, 6, 4e-3),
-    (times, 6, 4e-3), (value, 6, 2e-3), (needle, 6, 5e-3),
+    (moved_grid, 1, 0.01), (value, 6, 2e-3), (needle, 6, 5e-3),
 ]  # fmt: skip
 
 
@@ -112,18 +94,6 @@ def leaks_slowly(rng, data):
     return 0.25 if rng.random() < (0.01 if data[0] > 0.5 else 0.001) else rng.laplace(0.0, 20.0)
 
 
-def among_others(rng, data):
-    """Third and sixth of six noises are the same in one run of a thousand on D, of ten thousand on D′."""
-    out = np.empty(6)
-    for i in range(6):
-        out[i] = rng.laplace(0.0, 1.0)
-    if rng.random() < (1e-3 if data[0] > 0.5 else 1e-4):
-        out[5] = out[2]
-    for i in range(6):
-        out[i] += 3.0 * i
-    return out
-
-
 def in_one_of_five(rng, data):
     """Only the third of five pairs of inputs shows anything: a value that comes back."""
     rare = 0.01 if data[0] == 2.5 else 0.001
@@ -141,10 +111,9 @@ FIVE_PAIRS = dpw.pairs(*(([k + 0.5], [k + 1.0]) for k in range(5)))
         (leaks_slowly, PAIR, {}),
         # In epochs: 2·10⁻³ nats a run and more, so 14 nats and the learning take less than half of the runs.
         (leaks_slowly, PAIR, {"search_runs": 0, "runs": 20_000}),
-        (among_others, PAIR, {"runs": 4_000_000}),
         (in_one_of_five, FIVE_PAIRS, {"runs": 4_000_000}),
     ],
-    ids=["a value", "a value, in epochs", "equal noise", "one pair of five"],
+    ids=["a value", "a value, in epochs", "one pair of five"],
 )
 def test_what_few_runs_show_refutes_the_claim_with_any_seed(mechanism, inputs, settings, seed):
     assert isinstance(dpw.check(mechanism, claim=1.0, neighbours=inputs, seed=seed, **settings), dpw.Violation)

@@ -78,13 +78,6 @@ class _Comparison:
         mean = sum(self.prices[one] for one in among) / len(among)
         return max(int(n * min(mean / self.prices[number], MOST_CHEAP_RUNS)), 8)
 
-    def contenders(self) -> tuple[list[int], list[int]]:
-        """The numbers of entries to count, and, best first, of entries unlikely to win by their search runs."""
-        floor = max((entry.found.lower_value for entry in self.latest), default=-math.inf)
-        left_out = [number for number, entry in enumerate(self.latest) if _at_most(entry.found) < floor]
-        remaining = sorted(set(range(len(self.latest))).difference(left_out))
-        return remaining, sorted(left_out, key=lambda number: -self.value(number))
-
     def count(self, numbers: Sequence[int], n: int) -> None:
         """Count the events of entries of one pair on n more runs, and value them again."""
         entries, first = [self.latest[number] for number in numbers], numbers[0]
@@ -154,17 +147,17 @@ def compare(
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
-    remaining, left_out = state.contenders()
+    remaining = list(range(len(entries)))
     with suppress(MechanismTimeout):  # the runs before the deadline decide
         _count(state, remaining, budget)
     if max(map(state.value, remaining)) <= 0:  # no event looks good: events that hold some runs and not all come first
-        telling = [number for number in remaining if state.latest[number].found.telling]
-        left_out = [number for number in remaining if telling and number not in telling] + left_out
-        remaining = telling or remaining
+        remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
     best = max(map(state.promise, remaining))
     good = [number for number in remaining if state.promise(number) >= best - tolerance(best)]
     winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
-    ranked = dict.fromkeys([winner, *sorted(remaining, key=lambda number: -state.promise(number)), *left_out])
+    ranked = dict.fromkeys(
+        [winner, *sorted(remaining, key=lambda number: -state.promise(number)), *range(len(entries))]
+    )
     return [state.latest[number] for number in ranked], state.spent
 
 
@@ -202,16 +195,6 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
         return max(more, 0.0)
     z = more / error
     return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
-#: The largest increase of a value on more runs, in units of two errors (of half an error where an objective counts a
-#: quarter of each).
-MOST_DISTANCES: Final = 8
-
-
-def _at_most(found: RatedEvent) -> float:
-    """The largest value that an event may turn out to have, by its values lowered by one error and by three."""
-    return found.value + MOST_DISTANCES * (found.value - found.lower_value)
 
 
 def valued(found: RatedEvent, estimate: Estimate, runs: int, objective: Objective) -> RatedEvent:

@@ -26,11 +26,6 @@ class Objective(Protocol):
         """The value that ends a search at once; infinite for a thorough search."""
         return math.inf
 
-    @property
-    def sufficient_value(self) -> float:
-        """The value that ends a search once each pair had its first share of the runs."""
-        return self.stop_value
-
     @abstractmethod
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
@@ -60,11 +55,8 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The part of the search runs, 1 in 20, that prove the stop value, and of the planned confirm runs that prove the
-#: sufficient value.
+#: The part of the search runs, 1 in 20, that prove the stop value.
 PROOF_PART: Final = 20
-#: The least ratio of the sufficient value to the stop value: chance gives smaller values.
-LEAST_SUFFICIENT: Final = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +77,6 @@ class GrowthAt(Objective):
     log_threshold: float = math.log(1e6)  # log(1/α)
     stop_value: float = np.inf
     cost: float = 1.0
-
-    @property
-    @override
-    def sufficient_value(self) -> float:
-        """The value of an event that 1/`PROOF_PART` of the planned runs prove."""
-        proved = PROOF_PART * self.log_threshold / (self.planned * self.cost)
-        return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
     @override
     def priced(self, cost: float, affordable: float) -> "GrowthAt":

@@ -192,7 +192,7 @@ class Search:
                     return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
                 searched = sorted(searched, key=lambda one: -one.value)
                 if ranked:
-                    self._check(searched[0], CHECK_FACTOR * more, clearly=number < len(looks))
+                    self._check(searched[0], CHECK_FACTOR * more)
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
@@ -309,31 +309,22 @@ class Search:
         except MechanismTimeout:
             self.late = True
 
-    def _check(self, one: SearchedPair, few: int, *, clearly: bool) -> None:
-        """Count the best event on fresh runs, as the best of many is overestimated; if it is clear, end the search.
-
-        An event that reaches the stop value is counted on `few` runs. Unless `clearly`, an event that reaches the
-        sufficient value is counted on a tenth of the budget.
-        """
-        found, objective, many = one.found, self.priced(one.pair), max(self.budget // 10, 64)
-        if found is None:
+    def _check(self, one: SearchedPair, runs: int) -> None:
+        """Count a best event that reaches the stop value on fresh runs; if it does so again, it ends the search."""
+        found, objective = one.found, self.priced(one.pair)
+        if found is None or found.lower_value < objective.stop_value:
             return
-        tries = {min(few, many): objective.stop_value} if found.lower_value >= objective.stop_value else {}
-        if not clearly and found.lower_value >= objective.sufficient_value:
-            tries[many] = objective.sufficient_value
-        for n, stop in tries.items():
-            try:
-                (tally,) = self.runner.tallies(
-                    found.directed(one.pair), [found.event], n, Role.CHECK_OF_SEARCH, one.index, one.turns
-                )
-            except MechanismTimeout:
-                self.late = True
-                return
-            self.spent += n
-            one.found = valued(found, tally.estimate, tally.runs, objective)
-            one.certain = one.found.lower_value >= stop
-            if one.certain:
-                return
+        n = min(runs, max(self.budget // 10, 64))
+        try:
+            (tally,) = self.runner.tallies(
+                found.directed(one.pair), [found.event], n, Role.CHECK_OF_SEARCH, one.index, one.turns
+            )
+        except MechanismTimeout:
+            self.late = True
+            return
+        self.spent += n
+        one.found = valued(found, tally.estimate, tally.runs, objective)
+        one.certain = one.found.lower_value >= objective.stop_value
 
     def more(self, searched: SearchedPair, n: int) -> Sample:
         """A sample of a pair: its runs so far, or, where outcomes repeat and need little memory, n fresh runs."""

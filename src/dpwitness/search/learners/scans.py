@@ -1,26 +1,24 @@
-"""Scans for sets in which the runs of one input gather: repeated values, intervals with two ends, grids, equalities.
+"""Scans for sets in which the runs of one input gather: repeated values, intervals with two ends, and grids.
 
 A set may be rare: it stands out by the improbability of its counts, given the number N of sets that were tried. N is
 about n/w for intervals of w of n runs, and the number of repeated values for each such value. The best of N sets stands
 out by √(2 log N) standard errors by chance alone, so the value of each set is lowered by as many (scan statistics with
 a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
-Entries and equalities of entries are scanned on all training runs; differences, ratios and residues are searched for
-repeated values on some of these runs, as continuous numbers never repeat.
+Entries are scanned on all training runs; residues are searched for repeated values on some of these runs, as continuous
+numbers never repeat.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.arrays import Booleans, Floats, Integers, Rows
+from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.events import LARGEST_FLOAT, Event, Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.features import numbers
@@ -48,32 +46,18 @@ LARGEST_END_STEP: Final = 32
 STARTS_PER_LENGTH: Final = 2
 #: The number of values near an end of an interval that are tried in its place.
 NEAR_ENDS: Final = 32
-#: The number of values of each input, in all pairs of columns together, that are searched for repeated values.
-SEARCHED_NUMBERS: Final = 1 << 18
 #: The number of values of each input, in all columns together, that are searched for repeated residues.
 SEARCHED_RESIDUES: Final = 1 << 16
 #: The least number of runs of an input that are searched for repeated values.
 LEAST_SEARCHED_RUNS: Final = 1 << 11
 #: The largest number of runs of an input that are searched for repeated residues.
 MOST_SEARCHED_RUNS: Final = 1 << 15
-#: The largest number of columns of which all pairs are compared; with more columns the entries of each run are sorted.
-COMPARED_COLUMNS: Final = 8
-#: The number of runs that are compared at a time.
-COMPARED_RUNS: Final = 1 << 13
-#: The largest number of runs with equal entries, among runs compared at a time, whose columns are looked up.
-EQUAL_RUNS: Final = 256
-#: The largest difference of two results, as a share of the numbers they were computed from, that counts as rounding.
-ROUNDING: Final = 2.0**-44
 #: The number of significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
 #: The finest spacing of each family of grids, the factor to the next spacing, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 #: The largest distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
 GRID_ROUNDING: Final = 1e-11
-#: The number of values of a block of pairs, so that it stays in the processor's cache.
-CACHED_NUMBERS: Final = 1 << 16
-#: The largest number of pairs of columns that are searched.
-MOST_PAIRS: Final = 64
 #: The set of the value 0 of a feature.
 ZERO: Final = OutcomeSet(np.zeros((1, 1)))
 #: The least number of standard errors by which a set stands out on some of the runs before it is counted on all.
@@ -155,7 +139,7 @@ def _scanned(sample: Sample, thorough: bool) -> Scanned:
     if thorough:
         found = _intervals(columns, sample.training_runs)
         intervals = dict(enumerate(found[0], sum(len(part[0]) for part in parts)))
-        parts += [found, _derived(sample, columns, repeated)]
+        parts += [found, _residues(sample, columns, repeated)]
     events, p, q, errors = zip(*parts, strict=True) if parts else ((), (), (), ())
     return Scanned(
         events=[event for part in events for event in part],
@@ -298,11 +282,8 @@ def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
     return column.values[start : stop : max((stop - start) // NEAR_ENDS, 1)]
 
 
-def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
-    """The equalities of entries, and repeated values of differences, ratios and residues, that stand out most.
-
-    Equal entries are counted on all training runs; the others are found on some of these runs and counted on all.
-    """
+def _residues(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
+    """The repeated residues that stand out most, found on some of the training runs and counted on all."""
     state = _Clearest()
     if sample.repeats:
         continuous = list(range(len(columns)))
@@ -310,9 +291,6 @@ def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequenc
         continuous = [j for j, both in enumerate(columns) if all(map(_continuous, both, repeated[j]))]
     with np.errstate(all="ignore"):  # ∞ − ∞, x / 0, overflow
         _on_grids(sample, continuous, state)
-        if not sample.repeats and len(continuous) > 1:
-            _equal(sample, continuous, state)
-            _of_pairs(sample, continuous, state)
     ranked = sorted(state.found.items(), key=lambda item: -item[1])
     events = [event for event, _ in ranked[:KEPT_SETS]]
     rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
@@ -376,33 +354,6 @@ def _multiples(turns: Floats, times: Integers, factor: float, spacings: int) -> 
         turns, times = turns[kept] / factor, times[:, kept]
 
 
-def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Add the repeated distances and ratios of two entries; of many columns, of consecutive entries."""
-    pairs = list(islice(_neighbours_first(columns), MOST_PAIRS))
-    rows, _ = sample.some(min(max(SEARCHED_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
-    used = sorted({column for pair in pairs for column in pair})
-    plain = np.ascontiguousarray(numbers(rows[:, used]).T)
-    size = np.nan_to_num(np.median(np.abs(plain[:, :LEAST_SEARCHED_RUNS]), axis=1), posinf=LARGEST_FLOAT)
-    first, second = np.searchsorted(used, pairs).T
-    scales = np.clip(size[first] + size[second], 1e-300, 1e300)
-    together = max(CACHED_NUMBERS // plain.shape[1], 1)
-    for start in range(0, len(pairs), together):
-        here = slice(start, start + together)
-        a, b = plain[first[here]], plain[second[here]]
-        distances = np.abs(a - b)
-        distances[distances == 0] = np.nan  # `_equal` adds equalities
-        ones = np.ones(len(a))
-        for name, values, scale in ("distance", distances, scales[here]), ("ratio", a / b, ones):
-            kinds = [Feature(name=name, columns=pair) for pair in pairs[here]]
-            _add_gathered(state, kinds, values, ROUNDING * scale, scale)
-
-
-def _neighbours_first(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """All pairs of columns, consecutive columns first."""
-    for distance in range(1, len(columns)):
-        yield from zip(columns[:-distance], columns[distance:], strict=True)
-
-
 def _add_gathered(
     state: _Clearest, features: Sequence[Feature], values: Floats, rounding: Floats, scales: Floats
 ) -> None:
@@ -436,41 +387,3 @@ def _around(feature: Feature, spans: Floats, scale: float, k: int) -> FeatureEve
     ends = (math.floor(low / unit - 0.5), math.ceil(high / unit + 0.5))
     low, high = (float(f"{end * unit:.12g}") for end in ends)
     return FeatureEvent(feature=feature, within=Interval(coordinate=0, low=low, high=high))
-
-
-def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Add the equalities of two columns that occur in some runs."""
-    rows, runs = sample.outcomes, sample.training_runs
-    counts = [Counter[tuple[int, int]](), Counter[tuple[int, int]]()]
-    for side, first in zip(counts, (0, runs), strict=True):
-        for start in range(first, first + runs, COMPARED_RUNS):
-            block = rows[start : min(start + COMPARED_RUNS, first + runs)]
-            side.update(_equal_pairs(block if len(columns) == sample.width else block[:, columns]))
-    pairs = sorted(counts[0].keys() | counts[1].keys())
-    if pairs:
-        hits, others = (np.array([side[pair] for pair in pairs]) for side in counts)
-
-        def event(k: int) -> Event:
-            i, j = pairs[k]
-            kind = Feature(name="order", columns=(columns[i], columns[j]))
-            return FeatureEvent(feature=kind, within=ZERO)
-
-        state.add(hits, others, event)
-
-
-def _equal_pairs(rows: Rows) -> Counter[tuple[int, int]]:
-    """The numbers of rows in which two entries are equal, by the places of the two entries."""
-    width = rows.shape[1]
-    if width <= COMPARED_COLUMNS:
-        columns = np.ascontiguousarray(rows.T)
-        times = {(i, j): int(np.count_nonzero(columns[i] == columns[j])) for j in range(width) for i in range(j)}
-        return Counter({pair: n for pair, n in times.items() if n})
-    ordered = np.sort(rows, axis=1)
-    same = ordered[:, 1:] == ordered[:, :-1]
-    if not same.any():
-        return Counter()
-    again = np.flatnonzero(same.any(axis=1))[:EQUAL_RUNS]
-    order = np.argsort(rows[again], axis=1, kind="stable")
-    values = np.take_along_axis(rows[again], order, axis=1)
-    row, place = np.nonzero(values[:, 1:] == values[:, :-1])
-    return Counter(zip(order[row, place].tolist(), order[row, place + 1].tolist(), strict=True))
