@@ -49,7 +49,6 @@ from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, best_bet, 
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
-from dpwitness.neighbours.pair import alike
 from dpwitness.runs import Runner
 from dpwitness.search.learners import Proposal, learn, propose
 from dpwitness.search.objectives import GrowthAt
@@ -61,9 +60,6 @@ from dpwitness.search.samples import sample_of
 COLUMN_CELLS: Final = 16
 #: The largest number of columns with ranges: the columns in which the sides differ most.
 MOST_COLUMNS: Final = 16
-#: The share of the prior for the columns whose input values differ: if one column of ten has other input values, 1/5
-#: of the runs is saved.
-MOVED_PRIOR: Final = 0.5
 #: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
 #: equal tails, since each event takes a share of the prior.
 COLUMNS_WITH_ALL_RANGES: Final = 4
@@ -106,13 +102,6 @@ def _cuts(values: Floats) -> Floats:
     return np.where((middle > low) & (middle <= high), middle, high)
 
 
-def moved_entries(pair: Pair, width: int) -> frozenset[int]:
-    """The columns whose input values differ; empty unless inputs have as many values as outcomes have entries."""
-    if not alike(pair) or pair.data.shape != (width,):
-        return frozenset()
-    return frozenset(np.flatnonzero(pair.data != pair.neighbour).tolist())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Events, their counts n10, n11, n01, n00 of shape (4, k), and the logarithms of their priors."""
@@ -125,19 +114,14 @@ class Family:
 class Ranges(Sequence[Event]):
     """All intervals between the cuts of columns, and their outsides; each event is made when it is asked for."""
 
-    def __init__(self, cuts: dict[int, Floats], moved: frozenset[int] = frozenset()) -> None:
-        """`cuts`: the rising cuts of each column; `moved`: columns whose prior is larger."""
+    def __init__(self, cuts: dict[int, Floats]) -> None:
+        """`cuts`: the rising cuts of each column; all columns have equal priors."""
         self._cuts = cuts
         wide = len(cuts) > COLUMNS_WITH_ALL_RANGES
         found = [(column, _kept_ranges(places, wide=wide)) for column, places in cuts.items()]
         self._parts = [(column, first, last, outside) for column, (first, last, outside, _) in found]
         self._starts = np.cumsum([0, *(len(first) for _, first, _, _ in self._parts)])
-        here = moved & cuts.keys()
-        rest = 1 - MOVED_PRIOR if 0 < len(here) < len(cuts) else 1.0
-        shares = [
-            share * (rest / len(cuts) + (1 - rest) * (column in here) / max(len(here), 1))
-            for column, (_, _, _, share) in found
-        ]
+        shares = [share / len(cuts) for _, (_, _, _, share) in found]
         self.log_prior = np.log(np.concatenate([np.zeros(0), *shares]))
 
     def __len__(self) -> int:
@@ -350,8 +334,6 @@ THOROUGH_RUNS: Final = 512
 RENEWING_GROWTH: Final = 1.25
 #: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
-#: The number of runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
-CUT_ANEW_RUNS: Final = 256
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 64 MiB.
 PAIR_NUMBERS: Final = 1 << 23
 #: The least number of runs in the event of a pass, and outside the event, if no event looks good.
@@ -467,13 +449,11 @@ class PairWealth:
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
-        if renewed or (self.runs < CUT_ANEW_RUNS and self.x.shape[1] <= MOST_COLUMNS):
+        if renewed:
             cuts = cuts_of(self.x, self.y)
             some = self.x[:SINGLE_OUTCOMES]
             texts = [c for c in cuts if any(map(label, some[:, c].tolist()))]  # which have no order
-            moved = moved_entries(self.pair, self.x.shape[1])
-            self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts}, moved)
-        if renewed:
+            self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts})
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
             proposed: list[Proposal] = []
