@@ -1,4 +1,4 @@
-"""The folder for machine code, the time of compilation, deadlines, abandoned runs, and this package's warnings."""
+"""The folder for machine code, the time of compilation, deadlines, and abandoned runs."""
 
 import atexit
 import ctypes
@@ -11,12 +11,12 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from platformdirs import user_cache_path
 
@@ -71,7 +71,7 @@ def warn_once(message: str) -> None:
     """Give a warning, at most once a process."""
     if message not in _warned:
         _warned.add(message)
-        warn(message, UserWarning, stacklevel=4)
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @contextmanager
@@ -250,27 +250,3 @@ def end_if_abandoned() -> None:
     """Raise `Abandoned` if the runs of this thread are no longer needed: they would slow down the next runs."""
     if THREAD_STATE.abandoned.is_set():
         raise Abandoned
-
-
-#: The filters of warnings from before a mechanism ran; empty while no mechanism runs.
-_filters: list[Sequence[Any]] = []
-
-
-@contextmanager
-def keep_warning_filters() -> Iterator[None]:
-    """Keep the present filters of warnings for `warn`, since a mechanism may change the filters of the process."""
-    _filters.append(_filters[0] if _filters else [*warnings.filters])
-    try:
-        yield
-    finally:
-        _filters.pop()
-
-
-def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
-    """Give a warning of this package by the filters that the user had before a mechanism ran."""
-    if not _filters or _filters[0] == warnings.filters:
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-        return
-    with warnings.catch_warnings():
-        warnings.filters = [*_filters[0]]
-        warnings.warn(message, category, stacklevel=stacklevel + 1)

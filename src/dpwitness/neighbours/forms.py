@@ -6,7 +6,7 @@ domain, never from the records that are present.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, islice
@@ -118,27 +118,19 @@ class ListLayout(Layout):
 
     missing = (math.nan, None)
 
-    kind: type = list
-
     @classmethod
     @override
     def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        return fields.read_all(data) if isinstance(data, list) else None
+        return fields.read_all(data) if type(data) is list else None
 
     @classmethod
     @override
     def rows(cls, data: Data) -> list[Value]:
         return list(data)
 
-    @classmethod
-    @override
-    def of(cls, data: Data) -> Self:
-        return cls(kind=type(data))
-
     @override
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        items = [fields.build(record) for record in records]
-        return items if self.kind is list else self.kind(items)
+        return [fields.build(record) for record in records]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,17 +220,14 @@ class ArraysLayout(Layout):
 
     dtypes: tuple[DType | None, ...]  # the dtype of each field; None for a list
     order: str = field(default="C", compare=False)  # the memory order; an array of one row has both
-    kind: type = dict
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
         matrix = data[0] if type(data) is tuple else data
-        columns = data.values() if isinstance(data, Mapping) else cls.columns(None, data) or ()
         return cls(
-            dtypes=tuple(column.dtype if isinstance(column, np.ndarray) else None for column in columns),
+            dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()),
             order="F" if isinstance(matrix, np.ndarray) and matrix.flags.fnc else "C",
-            kind=type(data) if isinstance(data, dict) else dict,
         )
 
     @classmethod
@@ -313,7 +302,7 @@ class ColumnsLayout(ArraysLayout):
     @classmethod
     @override
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        if not isinstance(data, Mapping) or (fields is not None and not fields.has_names(data)):
+        if type(data) is not dict or (fields is not None and not fields.has_names(data)):
             return None
         columns = list(data.values())
         known = all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns)
@@ -321,10 +310,7 @@ class ColumnsLayout(ArraysLayout):
 
     @override
     def joined(self, fields: Fields, columns: list[Column]) -> Data:
-        joined = self.kind()
-        for name, column in zip(fields.names, columns, strict=True):
-            joined[name] = column
-        return joined
+        return dict(zip(fields.names, columns, strict=True))
 
 
 class XYLayout(ArraysLayout):
@@ -518,9 +504,9 @@ def form_of_data(name: str, data: object) -> str:
     require_unmasked(data)
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
         return "array"
-    if isinstance(data, list):
+    if type(data) is list:
         return "list"
-    if isinstance(data, Mapping):
+    if type(data) is dict:
         return "columns"
     if _is_xy(data):
         return "xy"
