@@ -5,7 +5,7 @@ Neighbours differ in one group. All other records keep their order.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -81,15 +81,6 @@ class Change:
                 empty[own] += range(start + count, start + places)
             start, counts = start + places + 1, {FIRST_SIDE: 0, SECOND_SIDE: 0}
         return tuple(empty[FIRST_SIDE]), tuple(empty[SECOND_SIDE])
-
-    def spread(self) -> "Change":
-        """The change with the records of the group apart, spaced as evenly as possible."""
-        group = [row for row in self.rows if row[1] != BOTH_SIDES]
-        rows = [row for row in self.rows if row[1] == BOTH_SIDES]
-        n = len(rows)
-        for k, row in reversed(list(enumerate(group))):
-            rows.insert(k * n // max(len(group) - 1, 1), row)
-        return replace(self, rows=tuple(rows))
 
     def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
         """The change with `edit` applied to the records of one side."""
