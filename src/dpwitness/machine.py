@@ -24,17 +24,14 @@ from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")
 
-#: The messages of the warnings that this process has given by `warn_once`.
-_warned: set[str] = set()
-
 
 def cache_folder() -> Path:
     """The folder of driver modules and machine code; it is made if it does not exist yet.
 
     Its files are executed, so a folder is used only if it is the user's own and nobody else may write to it or replace
-    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, a folder of the user's own
-    among the temporary files, and a folder of this process alone, with which every process compiles anew. Warns if
-    $DPWITNESS_CACHE_DIR is set but not used, and if only the last folder is left.
+    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, and a folder of this process
+    alone, with which every process compiles anew. Warns if $DPWITNESS_CACHE_DIR is set but not used, and if only the
+    last folder is left.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
@@ -46,9 +43,6 @@ def cache_folder() -> Path:
     refused = _refusal(usual)
     if refused is None:
         return usual
-    temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    if not temporary.is_symlink() and _refusal(temporary) is None:
-        return temporary
     warn_once(
         f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
         "to a folder of your own"
@@ -67,11 +61,10 @@ def _refusal(folder: Path) -> str | None:
         return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
 
 
+@cache
 def warn_once(message: str) -> None:
     """Give a warning, at most once a process."""
-    if message not in _warned:
-        _warned.add(message)
-        warnings.warn(message, UserWarning, stacklevel=4)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @contextmanager
