@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.frames import ARROW, FRAMES, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
+from dpwitness.frames import ARROW, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
 from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
@@ -487,13 +487,6 @@ def usual_form(fields: Fields) -> str:
     if isinstance(fields.parts[0], Fields) and XYLayout.needs(fields) is None:
         return "xy"
     return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
-
-
-def form_named(form: object, known: str | None) -> Any:
-    """The form of a name: "dataframe" for "pandas", and for "dataframe" the frame form `known` of base or examples."""
-    if form == "pandas":
-        return "dataframe"
-    return known if form == "dataframe" and known in [frames.form for frames in FRAMES] else form
 
 
 def form_of_data(name: str, data: object) -> str:

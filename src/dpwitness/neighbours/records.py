@@ -17,7 +17,7 @@ from dpwitness.neighbours.dataset_steps import Steps
 from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_named, form_of_data, usual_form
+from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, usual_form
 from dpwitness.neighbours.groups import FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
@@ -359,11 +359,11 @@ def records(
         of PyArrow, a dict of columns, (X, y).
     form
         The form that the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers),
-        "list", "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame,
-        which the mechanism collects), "dataframe" (of the library of the base or of the examples; else of pandas),
-        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
-        "record" (one record alone, for local DP). By default the form of the base or of the examples; else an array for
-        numbers, (X, y) for records ((x1, …, xk), y), and a list for all other records.
+        "list", "dataframe" or "pandas" (a DataFrame of pandas), "polars" or "arrow" (a DataFrame or a Table of that
+        library), "polars-lazy" (a LazyFrame, which the mechanism collects), "columns" (a dict of arrays or lists), "xy"
+        (a tuple of features and labels, for records ((x1, …, xk), y)), or "record" (one record alone, for local DP). By
+        default the form of the base or of the examples; else an array for numbers, (X, y) for records
+        ((x1, …, xk), y), and a list for all other records.
     unit
         The field that identifies the unit, such as "person_id", or its number from 0 if fields have no names.
         Neighbours then differ in all records of one unit, at any places. With "add-remove" one of the datasets lacks
@@ -397,7 +397,7 @@ def records(
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
     known = source or (None if example is None else example.form)
-    form = form_named(form, known) or known or usual_form(fields)
+    form = "dataframe" if form == "pandas" else form or known or usual_form(fields)
     check_form(form, fields)
     layout = example.layout if example is not None and example.form == form else None
     flat = None
