@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from importlib import import_module
-from itertools import count, islice
 from typing import Any, Final
 
 from typing_extensions import override
@@ -71,7 +70,7 @@ class Frames(ABC):
         """A frame without rows that has the schema of `data`."""
 
     def schema(self, data: Frame) -> dict[str, str]:
-        """The properties of a frame besides its records and the labels of single rows, as texts by name."""
+        """The properties of a frame besides its rows and their labels, as texts by name."""
         columns = self._columns(self.blank(data))
         types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
         return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
@@ -103,11 +102,8 @@ class Frames(ABC):
         """The index of a frame whose rows have labels of their own; None for any other frame."""
         return None
 
-    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
+    def build(self, blank: Frame, columns: Columns) -> Frame:
         """A frame of the given columns that has the schema of a blank.
-
-        `labels`: the index of an example, from which rows take their labels in order; further rows get new labels of
-        the same kind. `without`: the places in it whose labels no row takes, counted before any place is left out.
 
         Raises `ValueError`, `TypeError` or `OverflowError` for values that a type cannot hold.
         """
@@ -223,7 +219,7 @@ _DTYPE_TEXTS: Final = re.compile(
 
 
 class PandasFrames(Frames):
-    """DataFrames of pandas. An index that counts rows is made anew for a frame's rows."""
+    """DataFrames of pandas; of records only with an index that counts the rows."""
 
     form = "dataframe"
     library = "pandas"
@@ -244,14 +240,10 @@ class PandasFrames(Frames):
         return None if hasattr(data.index, "step") else data.index
 
     @override
-    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
-        frame, index = super().build(blank, columns), blank.index
-        n = len(next(iter(columns.values()), ()))
-        if hasattr(index, "step"):
-            index = type(index)(index.start, index.start + n * index.step, index.step, name=index.name)
-        else:
-            index = _extend_labels(index if labels is None else labels, n + len(without)).delete([*without])
-        return frame.set_axis(index)
+    def build(self, blank: Frame, columns: Columns) -> Frame:
+        index, frame = blank.index, super().build(blank, columns)
+        stop = index.start + len(frame) * index.step
+        return frame.set_axis(type(index)(index.start, stop, index.step, name=index.name))
 
     @override
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
@@ -407,48 +399,6 @@ def dtype_text(dtype: Any) -> str:
         ordered = ", ordered" if dtype.ordered else ""
         return f"category of {dtype_text(categories.dtype)} {categories.tolist()}{ordered}"
     return f"string[{storage}]" if str(dtype) == "string" and storage else str(dtype)
-
-
-#: The step between labels of an index, by pandas' name of their kind.
-_LABEL_STEPS: Final = {"integer": 1, "floating": 1, "datetime64": "1D", "timedelta64": "1D"}
-
-
-def _extend_labels(labels: Any, n: int) -> Any:
-    """The first n labels of an index, and beyond its last label further, different labels of the same kind.
-
-    Numbers and times go on from the greatest label, texts are numbered. Raises `InvalidNeighbours` for other labels.
-    """
-    pd, kind, more = import_module("pandas"), labels.inferred_type, n - len(labels)
-    if more > 0:
-        try:
-            if kind in ("string", "empty"):
-                known = set(labels)
-                following = list(islice((text for k in count() if (text := str(k)) not in known), more))
-            else:
-                zero = pd.Timestamp(0, tz=getattr(labels, "tz", None))
-                first = {"datetime64": zero, "timedelta64": pd.Timedelta(0)}.get(kind, 0)
-                last, step = labels.max() if len(labels) else first, _LABEL_STEPS[kind]
-                following = [
-                    last + k * pd.Timedelta(step) if isinstance(step, str) else last + k for k in range(1, more + 1)
-                ]
-            added = pd.Index(following, dtype=labels.dtype, name=labels.name)
-            if added.tolist() != following:
-                raise OverflowError
-        except (
-            KeyError,
-            OverflowError,
-            TypeError,
-            ValueError,
-        ) as error:  # of pandas, for labels that a type does not hold
-            raise InvalidNeighbours(
-                f"the index of a DataFrame is a {type(labels).__name__} of {labels.dtype}, whose labels cannot be "
-                "continued: give reset_index(drop=True)"
-            ) from error
-        labels = pd.Index(labels.append(added), dtype=labels.dtype)  # `append` may turn objects into texts
-    labels = labels[:n].copy()
-    if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex):
-        labels.freq = None  # times are not evenly spaced once a row is left out
-    return labels
 
 
 #: The types of Polars that files hold, by name, each with the names of its settings.

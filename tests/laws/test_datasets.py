@@ -404,7 +404,7 @@ def test_equal_records_are_equal_in_type_in_every_form(form, domain):
     "make",
     [
         lambda *xs: list(xs), lambda *xs: np.array(xs), lambda *xs: {"x": np.array(xs)},
-        lambda *xs: pd.DataFrame({"x": np.array(xs)}), lambda *xs: pd.DataFrame({"x": [9.0] * len(xs)}, index=list(xs)),
+        lambda *xs: pd.DataFrame({"x": np.array(xs)}),
         lambda *xs: polars.DataFrame({"x": xs}), lambda *xs: pyarrow.table({"x": xs}),
         lambda *xs: (np.array([xs]).T, np.zeros(len(xs))),
     ],

@@ -81,11 +81,6 @@ class Layout(ABC):
         return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
 
     @classmethod
-    def row_labels(cls, data: Data) -> list[Value] | None:
-        """The labels of the rows; None where rows have no labels of their own."""
-        return None
-
-    @classmethod
     def of(cls, data: Data) -> Self:
         """The layout of a dataset in this form."""
         return cls()
@@ -105,11 +100,8 @@ class Layout(ABC):
         return self
 
     @abstractmethod
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        """A dataset of the given records.
-
-        `without`: the places whose labels no row gets, if rows have labels, counted before any place is left out.
-        """
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
+        """A dataset of the given records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +121,7 @@ class ListLayout(Layout):
         return list(data)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         return [fields.build(record) for record in records]
 
 
@@ -151,7 +143,7 @@ class RecordLayout(Layout):
         return [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data]
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         return fields.build(records[0])
 
 
@@ -249,7 +241,7 @@ class ArraysLayout(Layout):
         return replace(self, dtypes=tuple(own if fitting else usual for own, usual, fitting in both))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         both = enumerate(zip(self.dtypes, fields.domains, strict=True))
         return self.joined(fields, [array_of(dtype, domain, [r[k] for r in records]) for k, (dtype, domain) in both])
 
@@ -347,7 +339,7 @@ def _is_xy(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(Layout):
-    """A frame of a library; `blank` has all its properties except the records and the labels of rows.
+    """A frame of a library; `blank` has all its properties except the records.
 
     In Polars and Arrow a missing number is null; NaN occurs only in the columns `nan`, in which the example holds it.
     """
@@ -355,7 +347,6 @@ class FrameLayout(Layout):
     frames: ClassVar[Frames]
 
     blank: Frame
-    labels: Any = None  # the index of an example
     example: Frame = None
     nan: frozenset[Any] = frozenset()
 
@@ -375,19 +366,15 @@ class FrameLayout(Layout):
     @classmethod
     @override
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        columns = cls.frames.columns(data) if cls.frames.holds(data) else None
-        return None if columns is None or (fields and not fields.has_names(columns)) else list(columns.values())
-
-    @classmethod
-    @override
-    def row_labels(cls, data: Data) -> list[Value] | None:
-        labels = cls.frames.labels(data)
-        return None if labels is None else labels.tolist()
+        if not cls.frames.holds(data) or cls.frames.labels(data) is not None:
+            return None
+        columns = cls.frames.columns(data)
+        return None if fields and not fields.has_names(columns) else list(columns.values())
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        return cls(blank=cls.frames.blank(data), labels=cls.frames.labels(data), example=data)
+        return cls(blank=cls.frames.blank(data), example=data)
 
     @classmethod
     @override
@@ -423,7 +410,7 @@ class FrameLayout(Layout):
         return replace(self, blank=blank, example=None, nan=nan)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         floats, columns = self.frames.floats(self.blank), {}
         for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
             values: Sequence[Value] = [record[k] for record in records]
@@ -435,7 +422,7 @@ class FrameLayout(Layout):
                     for value, number in zip(values, rounded, strict=True)
                 ]
             columns[name] = values
-        return self.frames.build(self.blank, columns, self.labels, without)
+        return self.frames.build(self.blank, columns)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.frames.schema(self.blank) == other.frames.schema(other.blank)
@@ -493,6 +480,10 @@ def form_of_data(name: str, data: object) -> str:
     """The form of a dataset that was given as the argument `name`. Raises `InvalidNeighbours`."""
     frames = frames_of(data)
     if frames is not None:
+        if frames.labels(data) is not None:
+            raise InvalidNeighbours(
+                f"{name}: the index of the DataFrame must count its rows: give reset_index(drop=True)"
+            )
         return frames.form
     require_unmasked(data)
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):

@@ -64,24 +64,6 @@ class Change:
         first, second = self.datasets
         return len(first) != len(second) or not all(map(same_record, first, second))
 
-    @property
-    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The empty places of each dataset, if a record takes the place of the record that it replaces."""
-        empty: dict[int, list[int]] = {FIRST_SIDE: [], SECOND_SIDE: []}
-        start, counts = (
-            0,
-            {FIRST_SIDE: 0, SECOND_SIDE: 0},
-        )  # counts of the group's records since the last record of both
-        for side in (*(own for _, own in self.rows), BOTH_SIDES):
-            if side != BOTH_SIDES:
-                counts[side] += 1
-                continue
-            places = max(counts.values())
-            for own, count in counts.items():
-                empty[own] += range(start + count, start + places)
-            start, counts = start + places + 1, {FIRST_SIDE: 0, SECOND_SIDE: 0}
-        return tuple(empty[FIRST_SIDE]), tuple(empty[SECOND_SIDE])
-
     def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
         """The change with `edit` applied to the records of one side."""
         return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
