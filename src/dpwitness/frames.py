@@ -10,7 +10,6 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from importlib import import_module
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from dpwitness.errors import InvalidNeighbours
 
 #: A frame of a library.
 Frame = Any
-#: A column as an object of its library: a Series of pandas or Polars, a pair of Arrow's `Field` and its values.
+#: A column as an object of its library: a Series of pandas or Polars, an array of Arrow.
 Column = Any
 #: A value of a column.
 Value = Any
@@ -163,15 +162,12 @@ class Frames(ABC):
     def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
         """The type and the values of a column, times as integers in their unit; None without a form in JSON."""
         kind = self._type_to_json(column, write)
-        values = [str(value) if type(value) is Decimal else write(value) for value in self._physical(column)]
+        values = [write(value) for value in self._physical(column)]
         lost = kind is None or any(isinstance(value, dict) and "object" in value for value in values)
         return None if lost else [kind, values]
 
     def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> Column:
-        values = [read(item) for item in items]
-        if "ecimal" in str(kind):
-            values = [value if value is None else Decimal(value) for value in values]
-        return self._column(values, self._type_from_json(kind, read))
+        return self._column([read(item) for item in items], self._type_from_json(kind, read))
 
     @abstractmethod
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
@@ -232,22 +228,8 @@ class PandasFrames(Frames):
         return data.iloc[:0]
 
     @override
-    def records(self, data: Frame) -> list[dict[Any, Value]]:
-        return super().records(data) if data.columns.size else [{} for _ in data.index]
-
-    @override
     def labels(self, data: Frame) -> Any:
         return None if hasattr(data.index, "step") else data.index
-
-    @override
-    def build(self, blank: Frame, columns: Columns) -> Frame:
-        index, frame = blank.index, super().build(blank, columns)
-        stop = index.start + len(frame) * index.step
-        return frame.set_axis(type(index)(index.start, stop, index.step, name=index.name))
-
-    @override
-    def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
-        return blank.astype({name: other.dtypes[name] for name in names})
 
     def state(self, data: Frame) -> bytes | None:
         """A frame as bytes that show every change; None if objects in its columns may hide a change."""
@@ -267,7 +249,10 @@ class PandasFrames(Frames):
         pd = self.module()
         frame = pd.DataFrame(dict(enumerate(columns.values())))
         frame.columns = pd.Index(list(columns)) if blank is None else blank.columns
-        return frame if blank is None else frame.__finalize__(blank)
+        if blank is None:
+            return frame
+        index, stop = blank.index, blank.index.start + len(frame) * blank.index.step
+        return frame.set_axis(type(index)(index.start, stop, index.step, name=index.name)).__finalize__(blank)
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
         index, names = data.index, data.columns
@@ -405,8 +390,7 @@ def dtype_text(dtype: Any) -> str:
 _POLARS_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"), ()),
     **dict.fromkeys(("Float64", "Boolean", "String", "Binary", "Date", "Time", "Null", "Categorical"), ()),
-    "Datetime": ("time_unit", "time_zone"), "Duration": ("time_unit",), "Decimal": ("precision", "scale"),
-    "Enum": ("categories",),
+    "Datetime": ("time_unit", "time_zone"), "Duration": ("time_unit",), "Enum": ("categories",),
 }  # fmt: skip
 
 
@@ -498,7 +482,7 @@ class LazyPolarsFrames(PolarsFrames):
 
 
 class ArrowFrames(Frames):
-    """Tables of Arrow. A column is a field and an array; the values of a dictionary array are part of its type."""
+    """Tables of Arrow, without metadata. The values of a dictionary array are part of its type."""
 
     form = "arrow"
     library = "pyarrow"
@@ -514,11 +498,10 @@ class ArrowFrames(Frames):
         return data[:0].replace_schema_metadata(None)  # pandas writes the number of rows into the metadata
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
-        return [(field.name, (field, column)) for field, column in zip(data.schema, data.columns, strict=True)]
+        return list(zip(data.column_names, data.columns, strict=True))
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
-        pa, arrays = self.module(), [array for _, array in columns.values()]
-        return pa.Table.from_arrays(arrays, schema=pa.schema([one.with_name(n) for n, (one, _) in columns.items()]))
+        return self.module().table([*columns.values()], names=[*columns])
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
         return {"their metadata": f"{data.schema.metadata}"}
@@ -532,36 +515,31 @@ class ArrowFrames(Frames):
         return chunks[0].dictionary if chunks else pa.array([], array.type.value_type)
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
-        pa, (field, array) = self.module(), like or (None, self.module().array(values))
-        if field is None:
-            return pa.field("", array.type), array
-        known, kind = self._dictionary(array), field.type
-        if not field.nullable and any(value is None for value in values):
-            raise ValueError("a column that is not null cannot hold None")
+        pa, kind = self.module(), None if like is None else like.type
+        known = None if like is None else self._dictionary(like)
         if known is None:
-            return field, pa.array(values, kind)
+            return pa.array(values, kind)
         # The example's dictionary is kept: Arrow's own would depend on the records that are present.
         places = {None: None, **{value: place for place, value in enumerate(known.to_pylist())}}
         if not places.keys() >= set(values):
             raise ValueError("a value is not in the dictionary")
         codes = pa.array([places[value] for value in values], kind.index_type)
-        return field, pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
+        return pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
 
     def _type(self, column: Column) -> str:
-        field, known = column[0], self._dictionary(column[1])
-        text = f"{field.type}{'' if field.nullable else ' not null'}{field.metadata or ''}"
-        return text if known is None else f"{text} of {known.to_pylist()}"
+        known = self._categories(column)
+        return str(column.type) if known is None else f"{column.type} of {known}"
 
     def _categories(self, column: Column) -> list[Value] | None:
-        known = self._dictionary(column[1])
+        known = self._dictionary(column)
         return None if known is None else known.to_pylist()
 
     def _values(self, column: Column) -> list[Value]:
-        pa, kind = self.module(), column[0].type
+        pa, kind = self.module(), column.type
         if getattr(kind, "unit", "") == "ns":  # to_pylist would give objects of pandas
             time = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
             kind = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else time
-        values: list[Value] = column[1].cast(kind).to_pylist()
+        values: list[Value] = column.cast(kind).to_pylist()
         return values
 
     @override
