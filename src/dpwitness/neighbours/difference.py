@@ -43,9 +43,9 @@ def difference(data: Data, neighbour: Data) -> str:
         return f"{summary(neighbour)} ({type(neighbour).__name__}), where D is a {type(data).__name__}"
     (properties, entries), (others, other_entries) = _parts(data), _parts(neighbour)
     if properties != others:
-        old, new = ("; ".join([one for one in own if one not in rest] or own) for own, rest in
-                    ((properties, others), (others, properties)))  # fmt: skip
-        return f"{new}, where D has {old}"
+        new = [text for text in others if text not in properties] or others
+        old = [text for text in properties if text not in others] or properties
+        return f"{'; '.join(new)}, where D has {'; '.join(old)}"
     if entries != other_entries:
         return f"D {_changes(entries, other_entries)}"
     return "the same as D" if input_key(data) == input_key(neighbour) else f"another {type(data).__name__} than D"
@@ -73,9 +73,10 @@ def _parts(data: Data) -> tuple[list[str], list[str]]:
     if type(data) is list:
         return [], list(map(as_text, data))
     if type(data) in (dict, tuple):
-        properties, entries = [], []
+        properties: list[str] = []
+        entries: list[str] = []
         for name, part in data.items() if type(data) is dict else enumerate(data, 1):
-            inner = _parts(part) if isinstance(part, np.ndarray | list | dict | tuple) else ([], [as_text(part)])
+            inner = _parts(part) if type(part) in (np.ndarray, list, dict, tuple) else ([], [as_text(part)])
             properties += [f"{name!r} of {type(part).__name__}", *(f"{name!r} of {text}" for text in inner[0])]
             entries += [f"{name!r}: {text}" for text in inner[1]]
         return properties, entries
