@@ -43,8 +43,8 @@ def difference(data: Data, neighbour: Data) -> str:
         return f"{summary(neighbour)} ({type(neighbour).__name__}), where D is a {type(data).__name__}"
     (properties, entries), (others, other_entries) = _parts(data), _parts(neighbour)
     if properties != others:
-        new = [text for text in others if text not in properties] or others
-        old = [text for text in properties if text not in others] or properties
+        new = ([text for text in others if text not in properties] or others)[:MOST_CHANGES]
+        old = ([text for text in properties if text not in others] or properties)[:MOST_CHANGES]
         return f"{'; '.join(new)}, where D has {'; '.join(old)}"
     if entries != other_entries:
         return f"D {_changes(entries, other_entries)}"
