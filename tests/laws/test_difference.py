@@ -46,7 +46,7 @@ def without(items, place):
          "the type of column 'age' float64, where D has the type of column 'age' int64"),
         (LABELLED, LABELLED.drop("c3"), "D without entry 4: 'c3': {'age': 3, 'name': 'x'}"),
         ({"x": np.zeros(99), "y": ["a"] * 99}, {"x": np.zeros(98), "y": ["a"] * 98},
-         "D without entry 99: 'x': 0.0; without entry 198: 'y': 'a'"),
+         "D without entries 99 to 100: 'x': 0.0, 'y': 'a'"),
         ({"a": "x" * 200, "b": 1}, {"a": "x" * 200, "b": 2}, "D but for entry 2: 'b': 1 → 'b': 2"),
     ],
 )  # fmt: skip
