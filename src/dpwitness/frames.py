@@ -292,8 +292,7 @@ class PandasFrames(Frames):
         columns: Any = written["columns"]
         if type(data) is pd.Series:
             return {"series": columns[0][2], "dtype": columns[0][1], "name": columns[0][0], "index": index}
-        usual = pd.Index(list(data.columns))
-        plain = type(usual) is type(data.columns) and usual.identical(data.columns)
+        plain = data.columns.names == [None] and pd.Index(list(data.columns)).dtype == data.columns.dtype
         return {"dataframe": columns, "index": index} if plain else None
 
     @override

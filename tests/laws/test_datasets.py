@@ -143,7 +143,7 @@ def test_no_pair_of_other_sizes_is_proposed(form, adjacency):
         for pair in (*ends[:3], *ends[-3:]):
             proposed += [*relation.variations(pair), *relation.smaller(pair)]
         found += proposed
-    assert {length(side) for pair in found for side in pair.sides} == {*range(1, 11)}
+    assert {1, 2, 3, 9, 10} <= {length(side) for pair in found for side in pair.sides} <= {*range(1, 11)}
     assert {abs(length(pair.data) - length(pair.neighbour)) for pair in found} == {int(adjacency == "add-remove")}
 
 
