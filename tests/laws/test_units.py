@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwitness import InvalidNeighbours, flags, integers, records
+from dpwitness import InvalidNeighbours, categories, flags, integers, records
 from dpwitness.neighbours import Pair, relation_from_json, relation_to_json, same_relation
 from drawn import small, unit_relations
 
@@ -121,6 +121,15 @@ def test_units_of_one_record_of_the_bound_all_alike_and_all_different_are_tried_
     for pair in relation.candidates():
         for side in pair.sides:
             assert max(Counter(person for person, _ in side).values(), default=0) <= at_most
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("unit", [categories("a"), flags(), integers(0, 3)], ids=str)
+def test_pairs_are_proposed_of_few_units(unit, adjacency):
+    relation = records({"person": unit, "age": integers(0, 9)}, unit="person", adjacency=adjacency)
+    found = list(relation.candidates())
+    assert len(found) >= 20
+    assert all(map(relation.contains, found))
 
 
 def test_replaced_units_have_other_records_other_names_and_other_numbers_of_records():

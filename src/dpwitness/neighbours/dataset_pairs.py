@@ -97,18 +97,21 @@ class Proposals:
         if self.groups.place is None:
             yield from changes
             return
-        own, other, *free = self.groups.units(max(self.sizes) + 2)
+        units = self.groups.units(max(self.sizes) + 2)
+        own = units[0]
         for turn, change in enumerate(changes, start):
             others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
+            # A unit is replaced by other records of its own, or by those of another unit.
+            other = units[turn % 2] if self.replace and len(units) > 1 else own
+            free = [unit for unit in units[1:] if unit is not other]
             owners = min(len(others), len(free))
             if len(others) > owners * (self.groups.at_most or len(others)):
                 continue  # the domain holds too few units
             rest = [self.groups.record(record, free[k % owners]) for k, record in enumerate(others)]
             place = next(k for k, (_, side) in enumerate(change.rows) if side != BOTH_SIDES)
             for size, alike, replaced in self._shapes(turn):
-                unit = own if turn % 2 else other  # a unit is replaced by its own records, or by those of a new unit
                 group = self._group(after[0], own, size, alike=alike)
-                gone = self._group(before[0], unit, replaced, alike=alike) if before else []
+                gone = self._group(before[0], other, replaced, alike=alike) if before else []
                 yield Change.of(rest, group, gone, place, f"{_counted(size, alike)}: {change.label}")
 
     def _shapes(self, turn: int) -> list[tuple[int, bool, int]]:
