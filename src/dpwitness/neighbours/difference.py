@@ -63,7 +63,9 @@ def _whole(data: Data) -> str | None:
 def _parts(data: Data) -> tuple[list[str], list[str]]:
     """The properties of an input besides its entries, and its entries, such as records, as one text each."""
     if isinstance(data, np.ndarray) and data.ndim:
-        return [f"type {data.dtype}", f"shape {data.shape[1:]}"], list(map(as_text, data.tolist()))
+        return [f"type {data.dtype}", f"shape {data.shape[1:]}"], list(
+            map(as_text if data.dtype.hasobject else repr, data.tolist())
+        )
     frame = data.to_frame() if is_series(data) else data
     if frames := frames_of(frame):
         labels = frames.labels(frame)
