@@ -33,16 +33,14 @@ STDIN: Final = "-"
 INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
 #: The texts of real numbers in `typed_column`.
 REAL_TEXT: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
-#: The beginnings of paths to the process's own open files, which must not be replaced.
-STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
 
 def check_writable(path: str | Path) -> None:
     """Raise `InvalidData` now, not after hours of runs, if `write_atomically` cannot write to the path."""
-    target, mode, replaceable = _destination(path)
+    target, mode = _destination(path)
     if mode is not None and not os.access(target, os.W_OK):
         raise InvalidData(f"cannot write {path}: Permission denied; choose another place")
-    if replaceable:
+    if _is_replaceable(mode):
         try:
             # A real file is made, since permissions say little about network, read-only and virtual file systems.
             with tempfile.TemporaryFile(dir=target.parent, prefix=TEMPORARY_PREFIX):
@@ -53,33 +51,25 @@ def check_writable(path: str | Path) -> None:
 
 def overwrites(path: str | Path, other: str | Path) -> bool:
     """Whether writing to `path` would replace the file `other`, which may not exist yet."""
-    if not _destination(path)[2]:
-        return False
-    try:
-        return os.path.samefile(path, "/dev/stdin" if str(other) == STDIN else other)
-    except OSError:  # one of the files does not exist
-        return os.path.realpath(path) == os.path.realpath(other)
-    except ValueError:  # a name that no file can have
-        return False
+    target, mode = _destination(path)
+    return _is_replaceable(mode) and "\0" not in str(other) and str(target) == os.path.realpath(other)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the whole old or the whole new content.
 
-    An existing file keeps its mode; a symbolic link stays and its target is written; devices, FIFOs and the process's
-    own streams, which cannot be replaced, are appended to. Raises `InvalidData`; an old file then stays as it was.
+    An existing file keeps its mode; a symbolic link stays and its target is written; devices and FIFOs are written to.
+    Raises `InvalidData`; an old file then stays as it was.
     """
-    target, mode, replaceable = _destination(path)
+    target, mode = _destination(path)
     # Half of a surrogate pair has no UTF-8 form; as \\udxxx it is valid in JSON.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
-        if replaceable:
+        if _is_replaceable(mode):
             _replace(target, mode, data)
         else:
-            with open(os.open(target, os.O_WRONLY | os.O_APPEND), "wb", buffering=0) as stream:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[stream.write(rest) :]
+            with open(target, "wb") as stream:
+                stream.write(data)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -94,8 +84,8 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
-    """The path to write to, the mode of its old file, if any, and whether a new file may replace it.
+def _destination(path: str | Path) -> tuple[Path, int | None]:
+    """The path to write to and the mode of its old file, if any.
 
     Raises `InvalidData` for a folder, and for a path whose folder does not exist.
     """
@@ -112,15 +102,20 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise _unwritable(path, error) from error
     if text.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
-    if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
-        return Path(text), mode, False  # not resolved: the target of /dev/stdout may not be openable
+    if not _is_replaceable(mode):
+        return Path(text), mode  # not resolved: the target of /dev/stdout may not be openable
     try:
         target = Path(os.path.realpath(text))
     except OSError as error:  # the working folder was removed
         raise _unwritable(path, error) from error
     if not target.parent.is_dir():
         raise InvalidData(f"cannot write {path}: there is no folder {Path(text).parent}")
-    return target, mode, True
+    return target, mode
+
+
+def _is_replaceable(mode: int | None) -> bool:
+    """Whether a new file may replace a file of this mode: a regular file, or no file."""
+    return mode is None or stat.S_ISREG(mode)
 
 
 def _replace(target: Path, mode: int | None, data: bytes) -> None:

@@ -5,16 +5,12 @@ frame without rows, the *blank*, is the template of every frame that is built: t
 of columns, categories, kind of index, attributes and class.
 """
 
-import json
 import pickle
 import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from decimal import Decimal
 from importlib import import_module
-from itertools import count, islice
 from typing import Any, Final
 
 from typing_extensions import override
@@ -24,7 +20,7 @@ from dpwitness.errors import InvalidNeighbours
 
 #: A frame of a library.
 Frame = Any
-#: A column as an object of its library: a Series of pandas or Polars, a pair of Arrow's `Field` and its values.
+#: A column as an object of its library: a Series of pandas or Polars, an array of Arrow.
 Column = Any
 #: A value of a column.
 Value = Any
@@ -73,7 +69,7 @@ class Frames(ABC):
         """A frame without rows that has the schema of `data`."""
 
     def schema(self, data: Frame) -> dict[str, str]:
-        """The properties of a frame besides its records and the labels of single rows, as texts by name."""
+        """The properties of a frame besides its rows and their labels, as texts by name."""
         columns = self._columns(self.blank(data))
         types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
         return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
@@ -105,11 +101,8 @@ class Frames(ABC):
         """The index of a frame whose rows have labels of their own; None for any other frame."""
         return None
 
-    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
+    def build(self, blank: Frame, columns: Columns) -> Frame:
         """A frame of the given columns that has the schema of a blank.
-
-        `labels`: the index of an example, from which rows take their labels in order; further rows get new labels of
-        the same kind. `without`: the places in it whose labels no row takes, counted before any place is left out.
 
         Raises `ValueError`, `TypeError` or `OverflowError` for values that a type cannot hold.
         """
@@ -169,15 +162,12 @@ class Frames(ABC):
     def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
         """The type and the values of a column, times as integers in their unit; None without a form in JSON."""
         kind = self._type_to_json(column, write)
-        values = [str(value) if type(value) is Decimal else write(value) for value in self._physical(column)]
+        values = [write(value) for value in self._physical(column)]
         lost = kind is None or any(isinstance(value, dict) and "object" in value for value in values)
         return None if lost else [kind, values]
 
     def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> Column:
-        values = [read(item) for item in items]
-        if "ecimal" in str(kind):
-            values = [value if value is None else Decimal(value) for value in values]
-        return self._column(values, self._type_from_json(kind, read))
+        return self._column([read(item) for item in items], self._type_from_json(kind, read))
 
     @abstractmethod
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
@@ -204,13 +194,13 @@ class Frames(ABC):
     @abstractmethod
     def _categories(self, column: Column) -> list[Value] | None: ...
 
-    @abstractmethod
     def _physical(self, column: Column) -> list[Value]:
         """The values of a column, times as integers in their unit."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _type_to_json(self, column: Column, write: Cell) -> Any:
         """The type of a column as JSON values; None without a form in JSON."""
+        raise NotImplementedError
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
         """An empty column of a type. Raises any error for a JSON value that is not a type."""
@@ -225,7 +215,7 @@ _DTYPE_TEXTS: Final = re.compile(
 
 
 class PandasFrames(Frames):
-    """DataFrames of pandas, and of subclasses. An index that counts rows is made anew for a frame's rows."""
+    """DataFrames of pandas; of records only with an index that counts the rows."""
 
     form = "dataframe"
     library = "pandas"
@@ -234,34 +224,12 @@ class PandasFrames(Frames):
     null = False
 
     @override
-    def holds(self, data: object) -> bool:
-        return isinstance(data, getattr(sys.modules.get("pandas"), "DataFrame", ()))
-
-    @override
     def blank(self, data: Frame) -> Frame:
         return data.iloc[:0]
 
     @override
-    def records(self, data: Frame) -> list[dict[Any, Value]]:
-        return super().records(data) if data.columns.size else [{} for _ in data.index]
-
-    @override
     def labels(self, data: Frame) -> Any:
         return None if hasattr(data.index, "step") else data.index
-
-    @override
-    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
-        frame, index = super().build(blank, columns), blank.index
-        n = len(next(iter(columns.values()), ()))
-        if hasattr(index, "step"):
-            index = type(index)(index.start, index.start + n * index.step, index.step, name=index.name)
-        else:
-            index = _extend_labels(index if labels is None else labels, n + len(without)).delete([*without])
-        return frame.set_axis(index)
-
-    @override
-    def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
-        return blank.astype({name: other.dtypes[name] for name in names})
 
     def state(self, data: Frame) -> bytes | None:
         """A frame as bytes that show every change; None if objects in its columns may hide a change."""
@@ -279,26 +247,22 @@ class PandasFrames(Frames):
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         pd = self.module()
-        frame, kind = pd.DataFrame(dict(enumerate(columns.values()))), type(blank)
+        frame = pd.DataFrame(dict(enumerate(columns.values())))
         frame.columns = pd.Index(list(columns)) if blank is None else blank.columns
-        try:
-            return frame if blank is None else (frame if kind is pd.DataFrame else kind(frame)).__finalize__(blank)
-        except Exception as error:  # the subclass may raise anything
-            raise InvalidNeighbours(
-                f"a {kind.__name__} cannot be made of a DataFrame ({brief(str(error))}): give pandas.DataFrame(…)"
-            ) from error
+        if blank is None:
+            return frame
+        index, stop = blank.index, blank.index.start + len(frame) * blank.index.step
+        return frame.set_axis(type(index)(index.start, stop, index.step, name=index.name)).__finalize__(blank)
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
         index, names = data.index, data.columns
         counted = f"from {index.start} in steps of {index.step}" if hasattr(index, "step") else "none"
-        named = list(index.names) if index.nlevels > 1 else index.name
         return {
-            "their index": f"{type(index).__name__} of {dtype_text(index.dtype)}, name {named!r}",
+            "their index": f"{type(index).__name__} of {dtype_text(index.dtype)}, names {list(index.names)}",
             "the numbers of their rows": counted,
             "the names of their columns": f"{list(names.names)}",
             "the type of the names of their columns": dtype_text(names.dtype),
             "their attrs": f"{data.attrs!r}",
-            "their class": f"{type(data).__module__}.{type(data).__qualname__}",
         }
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
@@ -321,38 +285,34 @@ class PandasFrames(Frames):
 
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
-        """A DataFrame or a Series as JSON values; None also for a subclass."""
-        pd, written = self.module(), super().to_json(data, write)
-        index = self._index_to_json(data.index, write)
-        if type(data) not in (pd.DataFrame, pd.Series) or index is None or written is None:
+        """A DataFrame or a Series as JSON values; None also if the names of columns have a name of their own."""
+        pd, written, index = self.module(), super().to_json(data, write), self._index_to_json(data.index, write)
+        if index is None or written is None:
             return None
         columns: Any = written["columns"]
         if type(data) is pd.Series:
             return {"series": columns[0][2], "dtype": columns[0][1], "name": columns[0][0], "index": index}
-        names, usual = (self._index_to_json(own, write) for own in (data.columns, pd.Index(list(data.columns))))
-        more = {} if names == usual else {"columns": names}
-        return None if names is None else {"dataframe": columns, "index": index, **more}
+        plain = data.columns.names == [None] and pd.Index(list(data.columns)).dtype == data.columns.dtype
+        return {"dataframe": columns, "index": index} if plain else None
 
     @override
     def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
         """A DataFrame or a Series. `attrs` and `freq`, which earlier releases wrote, are ignored."""
         pd, kind = self.module(), "series" if "series" in value else "dataframe"
         keys = {kind, "index"} | ({"dtype", "name"} if kind == "series" else set())
-        known = keys <= set(value) <= keys | ({"columns", "attrs"} if kind == "dataframe" else set())
-        if not known or not isinstance(value.get("attrs", {}), Mapping):
+        if not keys <= set(value) <= keys | {"attrs"}:
             raise ValueError(f"a {kind} must have the keys {', '.join(sorted(keys))}, and nothing else")
         columns = value[kind] if kind == "dataframe" else [[value["name"], value["dtype"], value[kind]]]
         if not all(isinstance(column, list) and len(column) == 3 for column in columns):
             raise ValueError("a column must have a name, a dtype and a list of values")
         try:
             names, index = [read(name) for name, _, _ in columns], self._index_from_json(value["index"], read)
-            more = self._index_from_json(value["columns"], read) if "columns" in value else pd.Index(names)
-            hash((*names, *more, *index))  # an array is neither a name nor a label
+            hash((*names, *index))  # an array is neither a name nor a label
             made = [self._column_from_json(dtype, items, read).set_axis(index) for _, dtype, items in columns]
             if kind == "series":
                 return made[0].rename(names[0])
             frame = pd.DataFrame(dict(enumerate(made)), index=index)
-            frame.columns = more
+            frame.columns = pd.Index(names)
         except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # KeyError: unknown time zone
             raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
         return frame
@@ -425,49 +385,12 @@ def dtype_text(dtype: Any) -> str:
     return f"string[{storage}]" if str(dtype) == "string" and storage else str(dtype)
 
 
-def _extend_labels(labels: Any, n: int) -> Any:
-    """The first n labels of an index, and beyond its last label further, different labels of the same kind.
-
-    Numbers, times and periods go on from the greatest label, texts are numbered; labels of other kinds, and labels that
-    repeat, are reused from the start. Raises `InvalidNeighbours` for an empty index of such labels.
-    """
-    pd, have = import_module("pandas"), len(labels)
-    if n > have:
-        following = _next_labels(labels, n - have) if labels.is_unique else None
-        if following is not None:
-            more = labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name))
-            labels = pd.Index(more, dtype=labels.dtype)  # `append` may turn objects into texts
-        elif have:
-            labels = labels.take([place % have for place in range(n)])
-        else:
-            raise InvalidNeighbours(
-                f"the index of a DataFrame without rows is a {type(labels).__name__}, whose labels cannot be made up: "
-                "give rows, or reset_index(drop=True)"
-            )
-    labels = labels[:n].copy()
-    if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex):
-        labels.freq = None  # times are not evenly spaced once a row is left out
-    return labels
-
-
-def _next_labels(labels: Any, n: int) -> list[Value] | None:
-    """The n labels that follow an index's labels; None for labels of a kind without an order."""
-    pd, kind = import_module("pandas"), labels.inferred_type
-    if kind in ("string", "empty"):
-        known = set(labels)
-        return list(islice((str(k) for k in count(len(labels)) if str(k) not in known), n))
-    first = {
-        "integer": 0, "floating": 0.0, "timedelta64": pd.Timedelta(0), "period": None,
-        "datetime64": pd.Timestamp(0, tz=getattr(labels, "tz", None)),
-    }  # fmt: skip
-    last = max(labels.dropna().tolist(), default=first[kind]) if kind in first else None
-    if last is None:
-        return None
-    step = pd.Timedelta(days=1) if kind in ("timedelta64", "datetime64") else 1
-    following = [last + k * step for k in range(1, n + 1)]
-    with suppress(OverflowError, ValueError):  # a narrow type may not hold the labels
-        return following if list(pd.Index(following, dtype=labels.dtype)) == following else None
-    return None
+#: The types of Polars that files hold, by name, each with the names of its settings.
+_POLARS_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"), ()),
+    **dict.fromkeys(("Float64", "Boolean", "String", "Binary", "Date", "Time", "Null", "Categorical"), ()),
+    "Datetime": ("time_unit", "time_zone"), "Duration": ("time_unit",), "Enum": ("categories",),
+}  # fmt: skip
 
 
 class PolarsFrames(Frames):
@@ -477,17 +400,6 @@ class PolarsFrames(Frames):
     library = "polars"
     kind = "DataFrame"
     noun = "Polars DataFrame"
-    #: The types that files hold, each with the names of its settings.
-    settings: Mapping[str, tuple[str, ...]] = {
-        **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"), ()),
-        **dict.fromkeys(
-            ("Float32", "Float64", "Boolean", "String", "Binary", "Date", "Time", "Null", "Categorical"), ()
-        ),
-        "Datetime": ("time_unit", "time_zone"),
-        "Duration": ("time_unit",),
-        "Decimal": ("precision", "scale"),
-        "Enum": ("categories",),
-    }
 
     @override
     def blank(self, data: Frame) -> Frame:
@@ -539,19 +451,17 @@ class PolarsFrames(Frames):
 
     def _type_to_json(self, column: Column, write: Cell) -> Any:
         kind, name = column.dtype, column.dtype.base_type().__name__
-        if name not in self.settings:
+        if name not in _POLARS_SETTINGS:
             return None
-        given = [getattr(kind, setting) for setting in self.settings[name]]
-        written = (
-            {name: [value.to_list() if hasattr(value, "to_list") else value for value in given]} if given else name
-        )
+        given = [getattr(kind, setting) for setting in _POLARS_SETTINGS[name]]
+        written = {name: [one.to_list() if hasattr(one, "to_list") else one for one in given]} if given else name
         # Named categories would be read back without their name.
         return written if self._type_from_json(written, write).dtype == kind else None
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
         ((name, given),) = kind.items() if isinstance(kind, Mapping) else ((kind, []),)
-        if len(given) != len(self.settings[name]):
-            raise ValueError(f"{name} has {len(self.settings[name])} settings")
+        if len(given) != len(_POLARS_SETTINGS[name]):
+            raise ValueError(f"{name} has {len(_POLARS_SETTINGS[name])} settings")
         return self.module().Series([], dtype=getattr(self.module(), name)(*given))
 
 
@@ -571,7 +481,7 @@ class LazyPolarsFrames(PolarsFrames):
 
 
 class ArrowFrames(Frames):
-    """Tables of Arrow. A column is a field and an array; the values of a dictionary array are part of its type."""
+    """Tables of Arrow, without metadata. The values of a dictionary array are part of its type."""
 
     form = "arrow"
     library = "pyarrow"
@@ -584,19 +494,16 @@ class ArrowFrames(Frames):
 
     @override
     def blank(self, data: Frame) -> Frame:
-        return data[:0]
+        return data[:0].replace_schema_metadata(None)  # pandas writes the number of rows into the metadata
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
-        return [(field.name, (field, column)) for field, column in zip(data.schema, data.columns, strict=True)]
+        return list(zip(data.column_names, data.columns, strict=True))
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
-        pa, arrays = self.module(), [array for _, array in columns.values()]
-        metadata = None if blank is None else _with_row_count(blank.schema.metadata, len(arrays[0]) if arrays else 0)
-        schema = pa.schema([field.with_name(name) for name, (field, _) in columns.items()], metadata=metadata)
-        return pa.Table.from_arrays(arrays, schema=schema)
+        return self.module().table([*columns.values()], names=[*columns])
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
-        return {"their metadata": f"{_with_row_count(data.schema.metadata, 0)}"}
+        return {"their metadata": f"{data.schema.metadata}"}
 
     def _dictionary(self, array: Any) -> Any:
         """The dictionary of all chunks of a dictionary array; None for an array of another type."""
@@ -607,116 +514,36 @@ class ArrowFrames(Frames):
         return chunks[0].dictionary if chunks else pa.array([], array.type.value_type)
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
-        pa, (field, array) = self.module(), like or (None, self.module().array(values))
-        if field is None:
-            return pa.field("", array.type), array
-        known, kind = self._dictionary(array), field.type
-        if not field.nullable and any(value is None for value in values):
-            raise ValueError("a column that is not null cannot hold None")
+        pa, kind = self.module(), None if like is None else like.type
+        known = None if like is None else self._dictionary(like)
         if known is None:
-            return field, pa.array(values, kind)
+            return pa.array(values, kind)
         # The example's dictionary is kept: Arrow's own would depend on the records that are present.
         places = {None: None, **{value: place for place, value in enumerate(known.to_pylist())}}
         if not places.keys() >= set(values):
             raise ValueError("a value is not in the dictionary")
         codes = pa.array([places[value] for value in values], kind.index_type)
-        return field, pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
+        return pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
 
     def _type(self, column: Column) -> str:
-        field, known = column[0], self._dictionary(column[1])
-        text = f"{field.type}{'' if field.nullable else ' not null'}{field.metadata or ''}"
-        return text if known is None else f"{text} of {known.to_pylist()}"
+        known = self._categories(column)
+        return str(column.type) if known is None else f"{column.type} of {known}"
 
     def _categories(self, column: Column) -> list[Value] | None:
-        known = self._dictionary(column[1])
+        known = self._dictionary(column)
         return None if known is None else known.to_pylist()
 
     def _values(self, column: Column) -> list[Value]:
-        pa, kind = self.module(), column[0].type
+        pa, kind = self.module(), column.type
         if getattr(kind, "unit", "") == "ns":  # to_pylist would give objects of pandas
             time = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
             kind = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else time
-        values: list[Value] = column[1].cast(kind).to_pylist()
-        return values
-
-    def _physical(self, column: Column) -> list[Value]:
-        array, kind = column[1], column[0].type
-        values: list[Value] = (
-            array.cast(f"int{kind.bit_width}") if self.module().types.is_temporal(kind) else array
-        ).to_pylist()
+        values: list[Value] = column.cast(kind).to_pylist()
         return values
 
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
-        written, metadata = super().to_json(data, write), data.schema.metadata or {}
-        if data.num_rows and not data.num_columns:
-            return None
-        with suppress(UnicodeDecodeError):
-            texts = {name.decode(): text.decode() for name, text in metadata.items()}
-            return written if written is None or not texts else {**written, "metadata": texts}
-        return None
-
-    @override
-    def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
-        metadata = value.get("metadata", {})
-        if not _are_texts(metadata):
-            raise ValueError("metadata must be texts by name")
-        return super().from_json(value, read).replace_schema_metadata(metadata or None)
-
-    def _type_to_json(self, column: Column, write: Cell) -> Any:
-        (field, array), types = column, self.module().types
-        kind, known = field.type, self._dictionary(array)
-        written: Any = str(kind)
-        if known is not None:
-            values = known.to_pylist()
-            if not all(type(value) in (str, int, bool) for value in values):
-                return None
-            written = {"dictionary": [str(kind.index_type), str(kind.value_type), values, kind.ordered]}
-        elif types.is_timestamp(kind):
-            written = {"timestamp": [kind.unit, kind.tz]}
-        elif types.is_decimal128(kind):
-            written = {"decimal128": [kind.precision, kind.scale]}
-        with suppress(ValueError):
-            again = self._type_from_json(written, write)[0]
-            return None if again.type != kind else written if field.nullable else {"not null": [written]}
-        return None
-
-    def _type_from_json(self, kind: Any, read: Cell) -> Column:
-        """The empty column of an Arrow type in a file. Metadata of fields, which older files hold, are ignored."""
-        pa = self.module()
-        match kind:
-            case {"not null": [inner], **rest} if not rest:
-                field, array = self._type_from_json(inner, read)
-                return field.with_nullable(False), array
-            case {"with metadata": [inner, metadata], **rest} if not rest and _are_texts(metadata):
-                return self._type_from_json(inner, read)
-            case {"dictionary": [str(index), str(of), list(entries), bool(ordered)], **rest} if not rest:
-                known, codes = pa.array(entries, pa.type_for_alias(of)), pa.array([], pa.type_for_alias(index))
-                array = pa.DictionaryArray.from_arrays(codes, known, ordered=ordered)
-            case {"timestamp": [unit, zone], **rest} if not rest:
-                array = pa.array([], pa.timestamp(unit, zone))
-                pa.scalar(0, array.type).as_py()  # raises for an unknown time zone
-            case {"decimal128": [precision, scale], **rest} if not rest:
-                array = pa.array([], pa.decimal128(precision, scale))
-            case _:
-                array = pa.array([], pa.type_for_alias(kind))
-        return pa.field("", array.type), array
-
-
-def _are_texts(metadata: object) -> bool:
-    return isinstance(metadata, Mapping) and all(isinstance(text, str) for text in metadata.values())
-
-
-def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
-    """The metadata of a table of `rows` rows: pandas stores there the end of an index that counts rows."""
-    try:
-        kept = json.loads((metadata or {})[b"pandas"])
-        for index in kept["index_columns"]:
-            if isinstance(index, dict) and index["kind"] == "range":
-                index["stop"] = index["start"] + rows * index["step"]
-    except (KeyError, TypeError, ValueError):  # no metadata of pandas, or metadata by another program
-        return metadata
-    return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
+        return None  # no file holds a table of Arrow
 
 
 #: The frames of pandas.

@@ -1,4 +1,4 @@
-"""The folder for machine code, the time of compilation, deadlines, abandoned runs, and this package's warnings."""
+"""The folder for machine code, the time of compilation, deadlines, and abandoned runs."""
 
 import atexit
 import ctypes
@@ -11,12 +11,12 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from platformdirs import user_cache_path
 
@@ -24,17 +24,14 @@ from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")
 
-#: The messages of the warnings that this process has given by `warn_once`.
-_warned: set[str] = set()
-
 
 def cache_folder() -> Path:
     """The folder of driver modules and machine code; it is made if it does not exist yet.
 
     Its files are executed, so a folder is used only if it is the user's own and nobody else may write to it or replace
-    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, a folder of the user's own
-    among the temporary files, and a folder of this process alone, with which every process compiles anew. Warns if
-    $DPWITNESS_CACHE_DIR is set but not used, and if only the last folder is left.
+    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, and a folder of this process
+    alone, with which every process compiles anew. Warns if $DPWITNESS_CACHE_DIR is set but not used, and if only the
+    last folder is left.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
@@ -46,9 +43,6 @@ def cache_folder() -> Path:
     refused = _refusal(usual)
     if refused is None:
         return usual
-    temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    if not temporary.is_symlink() and _refusal(temporary) is None:
-        return temporary
     warn_once(
         f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
         "to a folder of your own"
@@ -67,11 +61,10 @@ def _refusal(folder: Path) -> str | None:
         return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
 
 
+@cache
 def warn_once(message: str) -> None:
     """Give a warning, at most once a process."""
-    if message not in _warned:
-        _warned.add(message)
-        warn(message, UserWarning, stacklevel=4)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @contextmanager
@@ -250,27 +243,3 @@ def end_if_abandoned() -> None:
     """Raise `Abandoned` if the runs of this thread are no longer needed: they would slow down the next runs."""
     if THREAD_STATE.abandoned.is_set():
         raise Abandoned
-
-
-#: The filters of warnings from before a mechanism ran; empty while no mechanism runs.
-_filters: list[Sequence[Any]] = []
-
-
-@contextmanager
-def keep_warning_filters() -> Iterator[None]:
-    """Keep the present filters of warnings for `warn`, since a mechanism may change the filters of the process."""
-    _filters.append(_filters[0] if _filters else [*warnings.filters])
-    try:
-        yield
-    finally:
-        _filters.pop()
-
-
-def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
-    """Give a warning of this package by the filters that the user had before a mechanism ran."""
-    if not _filters or _filters[0] == warnings.filters:
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-        return
-    with warnings.catch_warnings():
-        warnings.filters = [*_filters[0]]
-        warnings.warn(message, category, stacklevel=stacklevel + 1)

@@ -8,19 +8,19 @@ JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written 
     {"bytes": "AAEC"} in base 64
     {"scalar": 1, "dtype": "int8"}  of NumPy
     {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and "shape" for an array of several axes without entries
-    {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and "columns": INDEX if names are not a plain list
+    {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
-    {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy", or "arrow" with any "metadata"
+    {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy"
     {"object": "<function f>"}      a value that no file can hold; it is read back as `Unreadable`
 
 INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
 name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, whose values are places in the categories. Times
 and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing time is
-null. Types of Polars and Arrow have the libraries' own names, types with settings are objects such as
-{"Datetime": ["us", null]}, {"decimal128": [10, 2]} or {"dictionary": ["int8", "string", ["a", "b"], false]}.
+null. Types of Polars have the library's own names, types with settings are objects such as {"Datetime": ["us", null]}.
+A table of Arrow, and a DataFrame with an index of several levels, are written as objects that no file can hold.
 
-The memory order and byte order of an array, the `attrs` of a DataFrame, the `freq` of its index and the metadata of an
-Arrow field are not written; files of earlier releases may hold them.
+The memory order and byte order of an array, the `attrs` of a DataFrame and the `freq` of its index are not written;
+files of earlier releases may hold them.
 """
 
 import base64
@@ -34,7 +34,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import as_text, too_deep
-from dpwitness.frames import FRAMES, PANDAS, frames_of, is_series
+from dpwitness.frames import LAZY_POLARS, PANDAS, POLARS, frames_of, is_series
 
 #: The floats that JSON lacks, by their names in files.
 _FLOATS_BY_NAME: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-0.0": -0.0}
@@ -137,8 +137,8 @@ def _value(value: object) -> Any:
             return _dict(items)
         case {"series": list()} | {"dataframe": list()}:
             return PANDAS.from_json(value, _value)
-        case {"table": str(form), "columns": list(), **rest} if set(rest) <= {"metadata"}:
-            known = {frames.form: frames for frames in FRAMES if frames is not PANDAS}
+        case {"table": str(form), "columns": list(), **rest} if not rest:
+            known = {frames.form: frames for frames in (POLARS, LAZY_POLARS)}
             if form not in known:
                 raise ValueError(f"a table must be one of {', '.join(known)}, not {form!r:.40}")
             return known[form].from_json(value, _value)

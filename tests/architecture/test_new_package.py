@@ -412,9 +412,6 @@ WRONG = {
     ),
     "alternatives": ({"alternatives": fails}, "its alternatives raised ZeroDivisionError: of no records"),
     "take": ({"take": fails}, "its take raised ZeroDivisionError: of no records"),
-    "adjacency": ({"adjacency": property(fails)}, "its adjacency raised ZeroDivisionError: of no records"),
-    "a number": ({"alternatives": lambda self: (3,)}, "its alternatives gave 3, which must be a dpwitness.neighbours"),
-    "a name": ({"adjacency": 7}, "its adjacency is 7, which must be a text or None"),
 }
 
 

@@ -145,7 +145,7 @@ def test_inputs_of_a_million_values_are_shortened():
     text = huge().to_html()
     assert len(text.encode()) < 300_000
     assert "1000000 values" in text
-    assert "the same but for entry 500000: 0.0 → 1.0" in Reader(text).text
+    assert "D but for entry 500000: 0.0 → 1.0" in Reader(text).text
 
 
 def test_verdicts_under_other_adjacencies_stand_below_the_first():

@@ -157,15 +157,6 @@ def test_a_device_is_written_to_and_stays():
         os.close(theirs)
 
 
-def test_standard_output_that_is_a_file_is_appended_to(tmp_path):
-    """`--save /dev/stdout > file`: the verdict is in that file already."""
-    with (tmp_path / "file").open("wb") as file:
-        file.write(b"printed ")
-        file.flush()
-        write_atomically(f"/proc/self/fd/{file.fileno()}", "saved")
-        assert (tmp_path / "file").read_text() == "printed saved"
-
-
 @pytest.mark.parametrize(
     ("place", "named"),
     [(".", "folder"), ("new/", "folder"), ("link", "folder"), ("no/such/file", "no/such"), ("file/below", "Not a dir"),

@@ -135,7 +135,7 @@ SCALARS = {
         column("datetime64[ns, ../../etc/passwd]"),
         column(**counted(0, 2, 1)), column(categories("a"), [1]), column(categories("a", "a"), [0]),
         column({"categories": ["a"]}, [0]), column(**labelled("a", "b")), column(**labelled(["a"], dtype="object")),
-        column(attrs=[1]), array([1.0], order="X"), array([1e99], "int64"), array([10**400]), array([1], "><i8"),
+        array([1.0], order="X"), array([1e99], "int64"), array([10**400]), array([1], "><i8"),
         *(array([], "int64", shape=shape) for shape in ([2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"])),
     ],
 )  # fmt: skip

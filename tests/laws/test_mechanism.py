@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -214,25 +213,6 @@ def test_a_recursion_limit_that_a_run_lowers_is_raised_again():
         assert sys.getrecursionlimit() == before
     finally:
         sys.setrecursionlimit(before)
-
-
-@pytest.mark.parametrize("users", ["default", "ignore", "error"])
-def test_our_warnings_go_by_the_filters_from_before_a_mechanism_ran(users):
-    """A run that turned warnings into errors ended the check by one of ours; whom they are errors for gets an error."""
-
-    def strict(data, rng):
-        warnings.simplefilter("error")
-        return data[0] + rng.laplace()
-
-    few = {"neighbours": [([0.0], [1.0])], "runs": 3_000, "search_runs": 500, "seed": 1, "workers": 1}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter(users)
-        if users == "error":
-            with pytest.raises(SlowMechanism):
-                dpw.check(strict, claim=5.0, **few)
-            return
-        dpw.check(strict, claim=5.0, **few)
-    assert [one.category for one in caught] == ([SlowMechanism] if users == "default" else [])
 
 
 def silent(first=None, *more, **others):

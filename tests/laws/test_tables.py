@@ -34,13 +34,13 @@ ALL = {
 TABLES = [name for name in ALL if name != "dataframe"]
 
 
-def test_what_pandas_keeps_of_an_index_in_an_arrow_table_goes_with_its_rows():
-    """It holds how many rows it is of, and is taken for nothing where these are not as many."""
-    people = pd.DataFrame({"age": [30, 41, 77]}, index=pd.RangeIndex(3, name="person"))
-    relation = dpw.records(dpw.like(pa.Table.from_pandas(people)), adjacency="add-remove")
-    for pair in islice(relation.candidates(), 20):
-        assert {side.to_pandas().index.name for side in pair.sides if len(side)} <= {"person"}
-        assert relation.contains(pair)
+def test_a_table_of_arrow_is_handed_out_without_metadata():
+    """In it pandas keeps how many rows there are, and takes its index for nothing where these are not as many."""
+    people = pa.Table.from_pandas(pd.DataFrame({"age": [30, 41, 77]}, index=pd.RangeIndex(3, name="person")))
+    relation = dpw.records(dpw.like(people), adjacency="add-remove")
+    for pair in islice(relation.candidates(relation.take(people)), 20):
+        assert [side.schema.metadata for side in pair.sides] == [None, None]
+        assert relation.contains(pair, people)
 
 
 def eager(data):
@@ -53,13 +53,12 @@ def ages(data):
 
 
 @pytest.mark.parametrize("form", ALL)
-def test_dataframe_means_the_library_of_the_examples_or_of_the_base(form):
+def test_the_usual_form_is_that_of_the_examples_or_of_the_base(form):
     example = ALL[form]
     domain = {"age": dpw.integers(31, 47)}
     base = example.select(["age"]) if form != "dataframe" else example
     assert dpw.records(dpw.like(example)).form == form
-    assert dpw.records(dpw.like(example), form="dataframe").form == form
-    assert dpw.records(domain, base=base, form="dataframe").form == form
+    assert dpw.records(dpw.like(example), form="dataframe").form == "dataframe"
     assert dpw.records(domain, base=base).form == form
     assert dpw.records(domain, base=base, form="pandas").form == "dataframe"
     assert dpw.records(domain, form="dataframe").form == "dataframe"
@@ -120,16 +119,16 @@ def test_a_category_more_is_another_type():
     )
 
 
-@pytest.mark.parametrize("table", [pl.DataFrame(), pl.LazyFrame(), pa.table({}), pa.table({}, metadata={"a": "b"})])
+@pytest.mark.parametrize("table", [pl.DataFrame(), pl.LazyFrame()])
 def test_a_table_without_columns_comes_back(table):
     again = input_from_json(json.loads(json.dumps(input_to_json(table))))
     assert type(again) is type(table)
     assert difference(again, table) == "the same as D"
 
 
-def test_categories_with_a_name_and_rows_without_columns_are_nothing_that_a_file_holds():
+def test_categories_with_a_name_and_tables_of_arrow_are_nothing_that_a_file_holds():
     named = pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Categorical(pl.Categories("letters")))})
-    for table in (named, pa.table({"a": [1, 2]}).select([])):
+    for table in (named, pa.table({"a": [1, 2]})):
         assert set(input_to_json(table)) == {"object"}
     plain = named.cast(pl.Categorical)
     assert input_from_json(input_to_json(plain)).schema == plain.schema
@@ -140,26 +139,13 @@ def of(kind, *values, table="polars", **more):
     return {"table": table, "columns": [["a", kind, list(values)]], **more}
 
 
-def arrow(kind, *values, **more):
-    return of(kind, *values, table="arrow", **more)
-
-
-def dictionary(*settings):
-    return {"dictionary": list(settings)}
-
-
 HOSTILE = [
     of("Int8", 1, table="duckdb"), of("Int8", 1, more=1), of("Int8", 300), of("Int8", "x"),
     {"table": "polars", "columns": [["a", "Int8", [1]], ["b", "Int8", [1, 2]]]},
     {"table": "polars", "columns": [["a", "Int8", [1]], ["a", "Int8", [1]]]},
     of({"read_csv": ["/etc/passwd"]}, 1), of({"Datetime": ["us", "../../etc/passwd"]}, 1),
-    of({"Datetime": ["us", None]}, 2**70), of({"Decimal": [1000, 2]}, "1"), of({"Decimal": [10, 2]}, "x"),
-    of("Date", 2**40), arrow("int8", 300), arrow("month_day_nano_interval", 1),
-    arrow({"decimal128": [99, 2]}, "1"), arrow({"decimal128": [3, 2]}, "99999"), arrow({"not null": ["int8"]}, None),
-    arrow(dictionary("string", "string", ["a"], False), "a"), arrow(dictionary("int8", "string", ["a"], False), "b"),
-    arrow(dictionary("int8", "string", [1], False), 1), arrow(dictionary("int8", "string", ["a"], False), ["a"]),
-    arrow({"with metadata": ["int8", {"a": 1}]}, 1), arrow("int8", 1, metadata=[1]),
-    arrow("int8", 1, metadata={"a": 1}), arrow({"not null": [{"not null": [1]}]}, 1),
+    of({"Datetime": ["us", None]}, 2**70), of({"Decimal": [10, 2]}, "1"),
+    of("Date", 2**40), of("int8", 1, table="arrow"),
 ]  # fmt: skip
 
 

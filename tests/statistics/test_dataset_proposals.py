@@ -151,12 +151,6 @@ FAULTS = {
         correct=total(lambda record: record == -64),
         relation=dpw.records(dpw.numbers(-100, 100), form="list"),
     ),
-    "features against each other, with their label": Fault(
-        broken=total(lambda record: (record[0][0] - record[0][1]) * record[1]),
-        correct=total(lambda record: (record[0][0] - record[0][1]) * record[1] / 2),
-        relation=dpw.records(((dpw.numbers(-1, 1), dpw.numbers(-1, 1)), dpw.numbers(-1, 1)), form="list", **FEW),
-        change=lambda data: 2.0,
-    ),
     "hundreds of records": Fault(
         broken=lambda data: float(sum(data)) * (5 if len(data) > 500 else 1),
         correct=lambda data: float(sum(data)),

@@ -4,6 +4,7 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -25,7 +26,6 @@ from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
-from dpwitness.machine import keep_warning_filters, warn
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, require_same
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements
@@ -48,7 +48,6 @@ UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
 MOST_POINTS: Final = 64
 
 
-@keep_warning_filters()
 def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
@@ -68,7 +67,7 @@ def work_on(
             finally:
                 problem.mechanism.release()
         except CompiledDisagrees as error:
-            warn(str(error), CompiledDiffers, stacklevel=5)  # the caller of a public function
+            warnings.warn(str(error), CompiledDiffers, stacklevel=5)  # the caller of a public function
             how, disagreed = replace(how, interpreted=True), True
         except MechanismTimeout as error:
             if not disagreed:

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
 from dpwitness.events.event import number_text, text_at
-from dpwitness.machine import Deadline, warn
+from dpwitness.machine import Deadline
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
@@ -65,7 +66,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
             return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
     except Exception as error:  # of another package's event: no verdict is lost to a figure
         message = f"the report has no histogram of outcomes: {event} raised {class_and_text(error)}"
-        warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,6 @@ from dpwitness.errors import (
     MechanismRaised,
     SlowMechanism,
 )
-from dpwitness.machine import warn
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.compare import first_difference, require_same
@@ -93,7 +93,7 @@ def as_mechanism(
             except Refused as error:
                 refused = reason(str(error))
             except CompiledDisagrees as error:
-                warn(str(error), CompiledDiffers, stacklevel=2)
+                warnings.warn(str(error), CompiledDiffers, stacklevel=2)
                 interpreted = True
         if interpreted:
             signature = signature.interpreted()
@@ -101,7 +101,7 @@ def as_mechanism(
         with_conversion(_kind_of(function, signature)(signature, outcome, errors=errors), pair), pair, requirements
     )
     if refused is not None:
-        warn(
+        warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
             f"compile it: {refused}; docs/refused.md says what to do",
             SlowMechanism,

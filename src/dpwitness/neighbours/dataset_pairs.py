@@ -10,14 +10,14 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, islice, permutations, repeat
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from dpwitness.neighbours.dataset_steps import CHANGED_FIELDS, order_of, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
-from dpwitness.neighbours.groups import BOTH_SIDES, CONTRIBUTIONS, FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
+from dpwitness.neighbours.groups import BOTH_SIDES, FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
 
 T = TypeVar("T")
 
@@ -49,20 +49,6 @@ COMBINED_VALUES: Final = 5
 
 #: The name of a record, for labels, and the record.
 NamedRecord = tuple[str, Record]
-
-
-class Shape(NamedTuple):
-    """The form of a differing group: `size` records, all equal if `alike`, replace `before` records."""
-
-    size: int
-    alike: bool
-    before: int
-
-    @property
-    def words(self) -> str:
-        """The number of records, for labels."""
-        many = f"{self.size} {'equal' if self.alike else 'different'} records"
-        return f"{many if self.size > 1 else '1 record'} of a unit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,66 +84,52 @@ class Proposals:
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
     def unusual(self, scale: float) -> Iterator[Change]:
-        """Changes with one special value of a field, among ordinary records or its copies; changes of many sizes."""
+        """Changes with one special value of a field, among ordinary records or its copies."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         return self._of_groups(in_turn((
             (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
             (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:MOST_FIELD_VALUES]),
-            self._of_many_sizes(),
         )))  # fmt: skip
 
     def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
-        """Each change of a record as changes of groups: of a full group, and in turn of a group of another shape.
-
-        Each other record has its own unit. In every second change the others share units, the group's records lie
-        apart, and the others are fewer by the size of the group.
-        """
+        """Each change of a record as changes of groups: of a full group, and in turn of a group of another shape."""
         if self.groups.place is None:
             yield from changes
             return
-        units, most = self.groups.units(max(self.sizes) + 2), self.groups.at_most
+        units = self.groups.units(max(self.sizes) + 2)
+        own = units[0]
         for turn, change in enumerate(changes, start):
             others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
-            tried = min(len(units), 3)  # a drawn unit and both ends of the field
-            own, replaced = turn % tried, (turn + 1 - turn // 2 % 2) % tried
-            free = [unit for k, unit in enumerate(units) if k not in (own, replaced)]
-            owners = -(-len(others) // (most or CONTRIBUTIONS[0])) if turn % 2 else len(others)
-            owners = min(owners, len(free))
-            if len(others) > owners * (most or len(others)):
+            # A unit is replaced by other records of its own, or by those of another unit.
+            other = units[turn % 2] if self.replace and len(units) > 1 else own
+            free = [unit for unit in units[1:] if unit is not other]
+            owners = min(len(others), len(free))
+            if len(others) > owners * (self.groups.at_most or len(others)):
                 continue  # the domain holds too few units
             rest = [self.groups.record(record, free[k % owners]) for k, record in enumerate(others)]
             place = next(k for k, (_, side) in enumerate(change.rows) if side != BOTH_SIDES)
-            for shape in self._shapes(turn):
-                group = self._group(after[0], units[own], shape.size, alike=shape.alike)
-                gone = self._group(before[0], units[replaced], shape.before, alike=shape.alike) if before else []
-                stay = rest[: max(len(rest) + 1 - shape.size, 0)] if turn % 2 else rest
-                found = Change.of(stay, group, gone, min(place, len(stay)), f"{shape.words}: {change.label}")
-                yield found.spread() if turn % 2 else found
+            for size, alike, replaced in self._shapes(turn):
+                group = self._group(after[0], own, size, alike=alike)
+                gone = self._group(before[0], other, replaced, alike=alike) if before else []
+                yield Change.of(rest, group, gone, place, f"{_counted(size, alike)}: {change.label}")
 
-    def _shapes(self, turn: int) -> Iterable[Shape]:
-        """The shapes of a full group and of one other group, which changes with `turn`."""
+    def _shapes(self, turn: int) -> list[tuple[int, bool, int]]:
+        """The shapes of a full group and of another group, which changes with `turn`: size, whether alike, size before.
+
+        A record without unit is a group of one record.
+        """
         if self.groups.place is None:
-            return [Shape(1, True, 1)]
+            return [(1, True, 1)]
         full, *counts = self.groups.contributions
-        more = [Shape(full, False, full), *([Shape(full, True, 1)] if self.replace else [])] if full > 1 else []
-        others = [Shape(count, True, count) for count in counts if count != full]
-        others[1:1] = more
-        return [Shape(full, True, full), *others[turn % max(len(others), 1) :][:1]]
+        others = [(full, False, full), *((count, True, count) for count in counts if count != full)]
+        others += [(full, True, 1)] if self.replace else []
+        return list(dict.fromkeys([(full, True, full), others[turn % len(others)]]))
 
     def _group(self, first: Record, unit: Value, size: int, *, alike: bool) -> list[Record]:
         """`size` records of a unit: copies of `first` if `alike`, else `first` and other records."""
         more = [self._opposite(first), self.fields.middle(), *self.fields.draw(size)] if size > 1 and not alike else []
         return [self.groups.record(one, unit) for one in ([first] * size if alike else [first, *more][:size])]
-
-    def _of_many_sizes(self) -> Iterator[Change]:
-        """Changes of a high record among drawn records, at sizes at which code may behave differently."""
-        high = self._corners()[0]
-        sizes = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
-        for size in sizes if len(self.sizes) > 2 else ():
-            if min(self.sizes) <= size <= max(self.sizes):
-                *others, last = self._draw(size)
-                yield self._change(others, last, high, "drawn at random")
 
     def _corners(self) -> list[NamedRecord]:
         """Records with every field at one of its ends: all high, all low, and high and low in turn."""
@@ -184,24 +156,23 @@ class Proposals:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
     def _notable(self, part: int) -> list[NamedRecord]:
-        """Corners and odd values in turn, then combinations, then single values.
+        """Corners and odd values in turn, then combinations and single values in turn, then all single values.
 
-        `part`, from 0 to 2, selects the combinations and the third of the single values that comes first: three kinds
-        of changes together try all single values early.
+        `part`, from 0 to 2, selects the third of the single values that comes first: three kinds of changes together
+        try all single values early.
         """
         single = self._single([domain.ends()[2:] for domain in self.fields.domains])
-        return [
-            *in_turn((iter(self._corners()), iter(self._odd()))), *self._combined(part), *single[part::3], *single,
-        ]  # fmt: skip
+        early = in_turn((iter(single[part::3]), iter(self._combined())))
+        return [*in_turn((iter(self._corners()), iter(self._odd()))), *early, *single]
 
-    def _combined(self, part: int) -> list[NamedRecord]:
-        """Records whose fields all have notable values, combined at random; `part` seeds the draws."""
+    def _combined(self) -> list[NamedRecord]:
+        """Records whose fields all have notable values, combined at random, the same every time."""
         domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
         places = range(len(domains))[-CHANGED_FIELDS:]
         values = {k: (*domains[k].ends()[:COMBINED_VALUES], *self._odd_of(domains[k])[:1]) for k in places}
-        rng = np.random.default_rng([FILL_SEED, part])
+        rng = np.random.default_rng(FILL_SEED)
         named = []
-        for _ in range(MOST_FIELD_VALUES // 2 if len(places) > 1 else 0):
+        for _ in range(MOST_FIELD_VALUES if len(places) > 1 else 0):
             chosen = {k: own[int(rng.integers(len(own)))] for k, own in values.items()}
             text = ", ".join(setting(paths[k], value) for k, value in chosen.items())
             named.append((f"{text:.60}", (*middle[: places[0]], *chosen.values())))
@@ -284,20 +255,14 @@ class Proposals:
         tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
         for size, ((rest, other), named), place in self._sized(tried, RECORDS_A_SIZE, least=2):
             yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
-            if place is None:
-                mixed = [other if k % 2 else record for k, record in enumerate(self._draw(size - 1))]
-                yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _single_fields(self) -> Iterator[Change]:
         """Changes of one field to an end, such as a flipped label, also to a value that no other record has.
 
         The last field comes first, since a label is usually the last field.
         """
-        return in_turn((self._among_drawn_fields(), self._contrasts())) if len(self.fields.domains) > 1 else iter(())
-
-    def _among_drawn_fields(self) -> Iterator[Change]:
         domains, paths = self.fields.domains, self.fields.paths
-        for size in self.sizes:
+        for size in self.sizes if len(domains) > 1 else ():
             *drawn, last = self._draw(size)
             for k in reversed(range(len(domains))[-CHANGED_FIELDS:]):
                 for value, other in permutations(domains[k].ends()[:2]):
@@ -305,17 +270,6 @@ class Proposals:
                     without = [with_value(r, k, other) for r in drawn]
                     yield self._change(without, with_value(last, k, other), (f"the only {name}", record), "without it")
                     yield self._change(drawn, last, (name, record), "drawn at random")
-
-    def _contrasts(self) -> Iterator[Change]:
-        """Changes of a record that differs from a corner in half of its fields, among records in that corner.
-
-        Products of two fields, such as of a feature and a label, then differ in their signs.
-        """
-        for size, (name, one), _ in self._sized(self._corners()):
-            half = len(one) // 2
-            contrast = (*one[:half], *self._opposite(one)[half:])
-            before = with_value(contrast, len(one) - 1, one[-1])
-            yield self._change([one] * (size - 1), before, (f"half {name}, half opposite", contrast), name)
 
     def _in_order(self) -> Iterator[Change]:
         """Changes of a corner record in the middle of sorted records, first of the base, then of drawn records."""
@@ -360,11 +314,11 @@ class Proposals:
         units = [*new, *([base[-1][place]] if self.replace and place is not None else [])]
         for turn, (name, first) in enumerate(self._notable(0) if units else ()):
             label = f"{name} record {self._change_text}, {stay} others of the base"
-            for shape in self._shapes(turn):
+            for size, alike, _ in self._shapes(turn):
                 # At the end: rows of the base keep their labels.
-                group = self._group(first, units[turn % len(units)], shape.size, alike=shape.alike)
+                group = self._group(first, units[turn % len(units)], size, alike=alike)
                 more = ((record, SECOND_SIDE) for record in group)
-                yield Change(rows=(*rows, *more), label=label if place is None else f"{shape.words}: {label}")
+                yield Change(rows=(*rows, *more), label=label if place is None else f"{_counted(size, alike)}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
         """Changes of the base in which its largest or an outermost group is removed, or moved to the other end."""
@@ -389,6 +343,11 @@ class Proposals:
             return self.fields.draw(n)
         rng = np.random.default_rng(FILL_SEED)
         return [self.groups.stripped(self.base[int(k)]) for k in rng.integers(len(self.base), size=n)]
+
+
+def _counted(size: int, alike: bool) -> str:
+    """The number of records of a group, for labels."""
+    return "1 record of a unit" if size == 1 else f"{size} {'equal' if alike else 'different'} records of a unit"
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:

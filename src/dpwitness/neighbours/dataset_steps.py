@@ -47,8 +47,7 @@ class Steps:
         others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
         n = len(others)
         for count in self.groups.contributions:
-            alike = Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records, apart")
-            yield alike.spread()
+            yield Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records")
         for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
             if size <= max(1000, n) and size != n:
                 repeated = others or (middle,)
@@ -58,9 +57,6 @@ class Steps:
         yield Change.of(others, after, before, n // 2, "as the middle record")
         for name, records in (("ordinary", [middle]), ("equal", after[:1]), ("equal", before[:1])):
             yield from (self._all_others(change, record, f"all others {name}") for record in records)
-        for name, falling in (("rising", False), ("falling", True)):
-            ordered = sorted(others, key=order_of, reverse=falling)
-            yield Change.of(ordered, after, before, n // 2, f"others in {name} order")
         for k in reversed(range(len(paths))[-CHANGED_FIELDS:]):
             domain = self.groups.fields.domains[k]
             in_others = [self._with_value(change, BOTH_SIDES, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]

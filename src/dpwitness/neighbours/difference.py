@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pprint import pformat
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dpwitness.neighbours.inputs import Data, input_key, shown
 
 #: The largest number of changes that a text lists, so that the text stays on one line.
 MOST_CHANGES: Final = 6
-#: The largest number of characters of an input that is shown whole, and of a record in a text.
+#: The largest number of characters of an input that is shown whole, and of an entry in a text.
 SHOWN_CHARACTERS: Final = 160
 
 
@@ -40,24 +40,14 @@ def summary(data: Data) -> str:
 def difference(data: Data, neighbour: Data) -> str:
     """The difference of an input from D, on one line that differs from every text of D."""
     if type(data) is not type(neighbour):
-        return f"{summary(neighbour)} ({_kind(neighbour)}), where D is {_kind(data)}"
-    if isinstance(data, np.ndarray) and (data.dtype, data.shape) == (neighbour.dtype, neighbour.shape):
-        places = _differing(data, neighbour) if data.ndim and not data.dtype.hasobject else []
-        lines = [f"entry {', '.join(str(k + 1) for k in p)}: {data[p]} → {neighbour[p]}" for p in places[:MOST_CHANGES]]
-        if places:
-            return f"the same but for {_listed(lines, len(places))}"
-    first, second = _dataset(data), _dataset(neighbour)
-    if first is None or second is None:
-        texts = (ADDRESS.sub("", pformat(side, sort_dicts=False)) for side in (data, neighbour))
-        before, after = ([line.strip() for line in text.splitlines()] for text in texts)
-        if before != after:
-            return f"D {_changes(before, after, 'line')}"
-    elif first.layout != second.layout:
-        both_layouts = (first.layout, second.layout), (second.layout, first.layout)
-        old, new = ("; ".join([line for line in own if line not in other] or own) for own, other in both_layouts)
-        return f"{second.size}, {new}, where D has {old}"
-    elif first.texts != second.texts:
-        return f"{second.size}: D {_changes(first.texts, second.texts, second.word)}"
+        return f"{summary(neighbour)} ({type(neighbour).__name__}), where D is a {type(data).__name__}"
+    (properties, entries), (others, other_entries) = _parts(data), _parts(neighbour)
+    if properties != others:
+        new = ([text for text in others if text not in properties] or others)[:MOST_CHANGES]
+        old = ([text for text in properties if text not in others] or properties)[:MOST_CHANGES]
+        return f"{'; '.join(new)}, where D has {'; '.join(old)}"
+    if entries != other_entries:
+        return f"D {_changes(entries, other_entries)}"
     return "the same as D" if input_key(data) == input_key(neighbour) else f"another {type(data).__name__} than D"
 
 
@@ -70,71 +60,33 @@ def _whole(data: Data) -> str | None:
     return text if len(text) <= SHOWN_CHARACTERS and "\n" not in text else None
 
 
-def _kind(value: object) -> str:
-    """The class of a value, with its length or shape."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} of shape {value.shape}"
-    name = type(value).__name__
-    return f"{name} of {len(value)}" if hasattr(value, "__len__") else name
-
-
-def _differing(data: Data, other: Data) -> list[tuple[int, ...]]:
-    """The places in which two arrays of one shape and type differ; NaN is equal to NaN, and −0.0 is not 0.0."""
-    differs = (data != other) & ((data == data) | (other == other))
-    if data.dtype.kind == "f":
-        differs |= (data == 0) & (np.signbit(data) != np.signbit(other))
-    return [tuple(place) for place in np.argwhere(differs).tolist()]
-
-
-class _Dataset(NamedTuple):
-    """The layout of a dataset in lines, and one line for each record."""
-
-    layout: list[str]
-    texts: list[str]
-    word: str  # the noun for a record
-
-    @property
-    def size(self) -> str:
-        """The number of records, as text."""
-        return f"{len(self.texts)} {self.word}{'' if len(self.texts) == 1 else 's'}"
-
-
-def _dataset(data: Data) -> _Dataset | None:
-    """The lines of an array, a list, a table, or columns of one length; None for any other object."""
-    layout: list[str] = []
-    labelled = type(data) is tuple and len(data) == 2 and isinstance(data[0], np.ndarray)
-    columns = dict(zip(("features", "label"), data, strict=True)) if labelled else data
-    records: Sequence[Data]
+def _parts(data: Data) -> tuple[list[str], list[str]]:
+    """The properties of an input besides its entries, and its entries, such as records, as one text each."""
     if isinstance(data, np.ndarray) and data.ndim:
-        layout, records, word = [f"type {data.dtype}", f"shape {data.shape[1:]}"], data.tolist(), "value"
-    elif frames := frames_of(frame := data.to_frame() if is_series(data) else data):
-        layout, records, word = [f"{what} {text}" for what, text in frames.schema(frame).items()], _rows(data), "row"
-    elif type(columns) is dict and columns and _are_columns([*columns.values()]):
-        layout = [f"{name!r} of {getattr(column, 'dtype', 'list')}" for name, column in columns.items()]
-        rows = zip(*(x.tolist() if isinstance(x, np.ndarray) else x for x in columns.values()), strict=True)
-        records, word = [dict(zip(columns, row, strict=True)) for row in rows], "record"
-    elif isinstance(data, list | tuple):
-        records, word = data, "record" if any(isinstance(one, dict | list | tuple) for one in data[:1]) else "value"
-    else:
-        return None
-    return _Dataset(layout, list(map(as_text, records)), word)
+        return [f"type {data.dtype}", f"shape {data.shape[1:]}"], list(
+            map(as_text if data.dtype.hasobject else repr, data.tolist())
+        )
+    frame = data.to_frame() if is_series(data) else data
+    if frames := frames_of(frame):
+        labels = frames.labels(frame)
+        rows = [as_text(row) for row in frames.records(frame)]
+        texts = rows if labels is None else [f"{label!r}: {row}" for label, row in zip(labels, rows, strict=True)]
+        return [f"{what} {text}" for what, text in frames.schema(frame).items()], texts
+    if type(data) is list:
+        return [], list(map(as_text, data))
+    if type(data) in (dict, tuple):
+        properties: list[str] = []
+        entries: list[str] = []
+        for name, part in data.items() if type(data) is dict else enumerate(data, 1):
+            inner = _parts(part) if type(part) in (np.ndarray, list, dict, tuple) else ([], [as_text(part)])
+            properties += [f"{name!r} of {type(part).__name__}", *(f"{name!r} of {text}" for text in inner[0])]
+            entries += [f"{name!r}: {text}" for text in inner[1]]
+        return properties, entries
+    return [], [line.strip() for line in ADDRESS.sub("", pformat(data)).splitlines()]
 
 
-def _are_columns(columns: Sequence[Data]) -> bool:
-    lists = all(isinstance(one, list) or (isinstance(one, np.ndarray) and one.ndim) for one in columns)
-    return lists and len(set(map(len, columns))) == 1
-
-
-def _rows(data: Data) -> list[Data]:
-    """The rows of a table, with their labels unless the labels only count the rows."""
-    frames = frames_of(data)
-    rows: list[Data] = data.tolist() if frames is None else [*frames.records(data)]
-    labels = frames.labels(data) if frames is not None else None if hasattr(data.index, "step") else data.index
-    return rows if labels is None else [{label: row} for label, row in zip(labels, rows, strict=True)]
-
-
-def _changes(first: Sequence[str], second: Sequence[str], word: str) -> str:
-    """The text of the removed, added and replaced lines; `word`: the noun for a line."""
+def _changes(first: list[str], second: list[str]) -> str:
+    """The text of the removed, added and replaced entries, with their numbers from 1."""
     # Equal ends are cut off first: the time of SequenceMatcher grows with the square of the number of equal lines.
     head = _common(first, second)
     tail = _common(first[head:][::-1], second[head:][::-1])
@@ -143,15 +95,16 @@ def _changes(first: Sequence[str], second: Sequence[str], word: str) -> str:
     for tag, *places in matched.get_opcodes():
         i, j, k, n = (head + place for place in places)
         if tag == "replace" and j - i == n - k:
-            texts += [f"but for {word} {p + 1}: {_change(first[p], second[k + p - i])}" for p in range(i, j)]
-            continue
-        texts += [f"without {_numbered(first, i, j, word)}"] if i < j and tag != "equal" else []
-        texts += [f"with {_numbered(second, k, n, word)}"] if k < n and tag != "equal" else []
-    return _listed(texts, len(texts))
+            texts += [f"but for entry {p + 1}: {_change(first[p], second[k + p - i])}" for p in range(i, j)]
+        elif tag != "equal":
+            texts += [f"without {_numbered(first, i, j)}"] if i < j else []
+            texts += [f"with {_numbered(second, k, n)}"] if k < n else []
+    more = len(texts) - MOST_CHANGES
+    return "; ".join(texts[:MOST_CHANGES]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the common beginning of two texts, or of two lists of lines."""
+    """The length of the common beginning of two texts, or of two lists of texts."""
     pairs = zip(first, second, strict=False)
     return next((k for k, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
@@ -163,14 +116,8 @@ def _change(before: str, after: str) -> str:
     return " → ".join(f"{'…' if start else ''}{text[start:]:.{SHOWN_CHARACTERS}}" for text in (before, after))
 
 
-def _numbered(lines: Sequence[str], start: int, end: int, word: str) -> str:
-    """Up to three consecutive lines, with the numbers of all of them from 1."""
-    numbers = f"{word} {end}" if end == start + 1 else f"{word}s {start + 1} to {end}"
+def _numbered(lines: list[str], start: int, end: int) -> str:
+    """Up to three consecutive entries, with the numbers of all of them from 1."""
+    numbers = f"entry {end}" if end == start + 1 else f"entries {start + 1} to {end}"
     texts = [f"{line:.{SHOWN_CHARACTERS}}" for line in lines[start : min(end, start + 3)]]
     return f"{numbers}: {', '.join(texts)}{', …' if end > start + 3 else ''}"
-
-
-def _listed(texts: Sequence[str], count: int) -> str:
-    """The first texts, and the number of further changes; `count`: the number of all changes."""
-    shown = texts[:MOST_CHANGES]
-    return "; ".join(shown) + (f"; and {count - len(shown)} more" if count > len(shown) else "")

@@ -1,9 +1,8 @@
 """Domains read from examples: given records, or records drawn from a hypothesis strategy."""
 
 import math
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -131,14 +130,10 @@ def _structure(records: Sequence[Value]) -> object:
     """The domains of records that are values, tuples, lists or dicts."""
     first = records[0] if records else None
     same = all(type(record) is type(first) for record in records)
-    if same and isinstance(first, Mapping) and all(list(record) == list(first) for record in records):
-        parts = {name: _structure([record[name] for record in records]) for name in first}
-        ordered = type(first) is OrderedDict and parts
-        return replace(fields_of(parts), record_type=OrderedDict) if ordered else parts
-    if same and isinstance(first, tuple | list) and first and len({len(record) for record in records}) == 1:
-        kind = tuple if isinstance(first, tuple) else list
-        domains = kind(_structure([record[k] for record in records]) for k in range(len(first)))
-        return domains if type(first) is kind else replace(fields_of(domains), record_type=type(first))
+    if same and type(first) is dict and all(list(record) == list(first) for record in records):
+        return {name: _structure([record[name] for record in records]) for name in first}
+    if same and type(first) in (tuple, list) and first and len({len(record) for record in records}) == 1:
+        return type(first)(_structure([record[k] for record in records]) for k in range(len(first)))
     return _domain(records, "examples")
 
 

@@ -24,14 +24,12 @@ FILL_SEED: Final = 20_060_101
 class Fields:
     """A record's structure: a domain alone (one part without a name), or parts by position or by name.
 
-    A part is a `Domain` or `Fields` again. `record_type`: the class of records if it is derived from the kind's class,
-    as a named tuple is.
+    A part is a `Domain` or `Fields` again.
     """
 
     parts: tuple["Domain | Fields", ...]
     kind: str = "value"  # "value", "tuple", "list" or "dict"
     names: tuple[str | int, ...] = ()
-    record_type: Any = None
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -72,11 +70,11 @@ class Fields:
     def _build(self, values: Iterator[Value]) -> Value:
         items = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
         if self.kind == "dict":
-            return (self.record_type or dict)(zip(self.names, items, strict=True))
+            return dict(zip(self.names, items, strict=True))
         if self.kind == "tuple":
-            return getattr(self.record_type, "_make", self.record_type or tuple)(items)
+            return tuple(items)
         if self.kind == "list":
-            return items if self.record_type is None else self.record_type(items)
+            return items
         return items[0]
 
     def read_all(self, records: Sequence[object]) -> list[Record] | None:
@@ -108,9 +106,8 @@ class Fields:
     def _has_structure(self, record: Any) -> bool:
         """Whether a record has exactly the parts of this structure, whatever they hold."""
         if self.kind == "dict":
-            return isinstance(record, Mapping) and self.has_names(record)
-        kind = self.record_type or (tuple if self.kind == "tuple" else list)
-        return type(record) is kind and len(record) == len(self.parts)
+            return type(record) is dict and self.has_names(record)
+        return type(record) is (tuple if self.kind == "tuple" else list) and len(record) == len(self.parts)
 
     def has_names(self, given: Iterable[object]) -> bool:
         """Whether names equal the fields' names, in order and in type: True is not the name 1."""
@@ -129,7 +126,7 @@ class Fields:
     def to_json(self) -> dict[str, object] | None:
         """The structure as JSON values; None where a domain cannot be written."""
         parts = [part.to_json() for part in self.parts]
-        if self.record_type is not None or None in parts:
+        if None in parts:
             return None
         if self.kind == "value":
             return parts[0]

@@ -6,7 +6,7 @@ domain, never from the records that are present.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, islice
@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.frames import ARROW, FRAMES, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
+from dpwitness.frames import ARROW, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
 from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
@@ -81,11 +81,6 @@ class Layout(ABC):
         return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
 
     @classmethod
-    def row_labels(cls, data: Data) -> list[Value] | None:
-        """The labels of the rows; None where rows have no labels of their own."""
-        return None
-
-    @classmethod
     def of(cls, data: Data) -> Self:
         """The layout of a dataset in this form."""
         return cls()
@@ -105,11 +100,8 @@ class Layout(ABC):
         return self
 
     @abstractmethod
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        """A dataset of the given records.
-
-        `without`: the places whose labels no row gets, if rows have labels, counted before any place is left out.
-        """
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
+        """A dataset of the given records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,27 +110,19 @@ class ListLayout(Layout):
 
     missing = (math.nan, None)
 
-    kind: type = list
-
     @classmethod
     @override
     def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        return fields.read_all(data) if isinstance(data, list) else None
+        return fields.read_all(data) if type(data) is list else None
 
     @classmethod
     @override
     def rows(cls, data: Data) -> list[Value]:
         return list(data)
 
-    @classmethod
     @override
-    def of(cls, data: Data) -> Self:
-        return cls(kind=type(data))
-
-    @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        items = [fields.build(record) for record in records]
-        return items if self.kind is list else self.kind(items)
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
+        return [fields.build(record) for record in records]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +143,7 @@ class RecordLayout(Layout):
         return [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data]
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         return fields.build(records[0])
 
 
@@ -228,17 +212,14 @@ class ArraysLayout(Layout):
 
     dtypes: tuple[DType | None, ...]  # the dtype of each field; None for a list
     order: str = field(default="C", compare=False)  # the memory order; an array of one row has both
-    kind: type = dict
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
         matrix = data[0] if type(data) is tuple else data
-        columns = data.values() if isinstance(data, Mapping) else cls.columns(None, data) or ()
         return cls(
-            dtypes=tuple(column.dtype if isinstance(column, np.ndarray) else None for column in columns),
+            dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()),
             order="F" if isinstance(matrix, np.ndarray) and matrix.flags.fnc else "C",
-            kind=type(data) if isinstance(data, dict) else dict,
         )
 
     @classmethod
@@ -260,7 +241,7 @@ class ArraysLayout(Layout):
         return replace(self, dtypes=tuple(own if fitting else usual for own, usual, fitting in both))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         both = enumerate(zip(self.dtypes, fields.domains, strict=True))
         return self.joined(fields, [array_of(dtype, domain, [r[k] for r in records]) for k, (dtype, domain) in both])
 
@@ -313,7 +294,7 @@ class ColumnsLayout(ArraysLayout):
     @classmethod
     @override
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        if not isinstance(data, Mapping) or (fields is not None and not fields.has_names(data)):
+        if type(data) is not dict or (fields is not None and not fields.has_names(data)):
             return None
         columns = list(data.values())
         known = all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns)
@@ -321,10 +302,7 @@ class ColumnsLayout(ArraysLayout):
 
     @override
     def joined(self, fields: Fields, columns: list[Column]) -> Data:
-        joined = self.kind()
-        for name, column in zip(fields.names, columns, strict=True):
-            joined[name] = column
-        return joined
+        return dict(zip(fields.names, columns, strict=True))
 
 
 class XYLayout(ArraysLayout):
@@ -361,7 +339,7 @@ def _is_xy(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(Layout):
-    """A frame of a library; `blank` has all its properties except the records and the labels of rows.
+    """A frame of a library; `blank` has all its properties except the records.
 
     In Polars and Arrow a missing number is null; NaN occurs only in the columns `nan`, in which the example holds it.
     """
@@ -369,7 +347,6 @@ class FrameLayout(Layout):
     frames: ClassVar[Frames]
 
     blank: Frame
-    labels: Any = None  # the index of an example
     example: Frame = None
     nan: frozenset[Any] = frozenset()
 
@@ -389,19 +366,15 @@ class FrameLayout(Layout):
     @classmethod
     @override
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        columns = cls.frames.columns(data) if cls.frames.holds(data) else None
-        return None if columns is None or (fields and not fields.has_names(columns)) else list(columns.values())
-
-    @classmethod
-    @override
-    def row_labels(cls, data: Data) -> list[Value] | None:
-        labels = cls.frames.labels(data)
-        return None if labels is None else labels.tolist()
+        if not cls.frames.holds(data) or cls.frames.labels(data) is not None:
+            return None
+        columns = cls.frames.columns(data)
+        return None if fields and not fields.has_names(columns) else list(columns.values())
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        return cls(blank=cls.frames.blank(data), labels=cls.frames.labels(data), example=data)
+        return cls(blank=cls.frames.blank(data), example=data)
 
     @classmethod
     @override
@@ -437,7 +410,7 @@ class FrameLayout(Layout):
         return replace(self, blank=blank, example=None, nan=nan)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record]) -> Data:
         floats, columns = self.frames.floats(self.blank), {}
         for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
             values: Sequence[Value] = [record[k] for record in records]
@@ -449,7 +422,7 @@ class FrameLayout(Layout):
                     for value, number in zip(values, rounded, strict=True)
                 ]
             columns[name] = values
-        return self.frames.build(self.blank, columns, self.labels, without)
+        return self.frames.build(self.blank, columns)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.frames.schema(self.blank) == other.frames.schema(other.blank)
@@ -503,24 +476,21 @@ def usual_form(fields: Fields) -> str:
     return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
 
 
-def form_named(form: object, known: str | None) -> Any:
-    """The form of a name: "dataframe" for "pandas", and for "dataframe" the frame form `known` of base or examples."""
-    if form == "pandas":
-        return "dataframe"
-    return known if form == "dataframe" and known in [frames.form for frames in FRAMES] else form
-
-
 def form_of_data(name: str, data: object) -> str:
     """The form of a dataset that was given as the argument `name`. Raises `InvalidNeighbours`."""
     frames = frames_of(data)
     if frames is not None:
+        if frames.labels(data) is not None:
+            raise InvalidNeighbours(
+                f"{name}: the index of the DataFrame must count its rows: give reset_index(drop=True)"
+            )
         return frames.form
     require_unmasked(data)
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
         return "array"
-    if isinstance(data, list):
+    if type(data) is list:
         return "list"
-    if isinstance(data, Mapping):
+    if type(data) is dict:
         return "columns"
     if _is_xy(data):
         return "xy"

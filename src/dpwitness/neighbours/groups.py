@@ -5,7 +5,7 @@ Neighbours differ in one group. All other records keep their order.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -63,33 +63,6 @@ class Change:
         """Whether the two datasets differ."""
         first, second = self.datasets
         return len(first) != len(second) or not all(map(same_record, first, second))
-
-    @property
-    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The empty places of each dataset, if a record takes the place of the record that it replaces."""
-        empty: dict[int, list[int]] = {FIRST_SIDE: [], SECOND_SIDE: []}
-        start, counts = (
-            0,
-            {FIRST_SIDE: 0, SECOND_SIDE: 0},
-        )  # counts of the group's records since the last record of both
-        for side in (*(own for _, own in self.rows), BOTH_SIDES):
-            if side != BOTH_SIDES:
-                counts[side] += 1
-                continue
-            places = max(counts.values())
-            for own, count in counts.items():
-                empty[own] += range(start + count, start + places)
-            start, counts = start + places + 1, {FIRST_SIDE: 0, SECOND_SIDE: 0}
-        return tuple(empty[FIRST_SIDE]), tuple(empty[SECOND_SIDE])
-
-    def spread(self) -> "Change":
-        """The change with the records of the group apart, spaced as evenly as possible."""
-        group = [row for row in self.rows if row[1] != BOTH_SIDES]
-        rows = [row for row in self.rows if row[1] == BOTH_SIDES]
-        n = len(rows)
-        for k, row in reversed(list(enumerate(group))):
-            rows.insert(k * n // max(len(group) - 1, 1), row)
-        return replace(self, rows=tuple(rows))
 
     def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
         """The change with `edit` applied to the records of one side."""

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, too_deep
+from dpwitness.checks import DEEPEST_LEVEL, brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.frames import PANDAS, frames_of, is_series
@@ -104,26 +104,16 @@ def as_array(data: Data) -> Array | None:
     """An array of numbers, or a list of numbers or of flags of one depth, as an array; None for any other value."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
-    kinds = _kinds(data) if type(data) is list and not too_deep(data) else {object}
+    if type(data) is not list or too_deep(data):
+        return None
+    kinds = _kinds_within(data) - {list}
     try:
         if kinds == {bool}:
             return read_only(np.array(data, bool))
-        return as_numbers(data) if kinds <= {int, float} else None
+        numbers = all(kind in (int, float) or issubclass(kind, np.integer | np.floating) for kind in kinds)
+        return as_numbers(data) if numbers else None
     except (InvalidNeighbours, ValueError):  # a list of more than one depth, or a number too large
         return None
-
-
-def _kinds(values: list[Data]) -> set[type]:
-    """The types of the items of a list and of the lists within it; NumPy's numbers count as Python's."""
-    kinds: set[type] = set()
-    for kind in set(map(type, values)):
-        if kind is list:
-            kinds.update(*(_kinds(item) for item in values if type(item) is list))
-        elif issubclass(kind, np.integer | np.floating):
-            kinds.add(int if issubclass(kind, np.integer) else float)
-        else:
-            kinds.add(kind)
-    return kinds
 
 
 def read_only(array: Array) -> Array:
@@ -178,9 +168,29 @@ def _immutable(value: Data) -> bool:
 
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
-PICKLED_CONTAINERS: Final = (list, dict, tuple, set, frozenset)
+PICKLED_CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
 #: Bytes of an array or a frame that take as long to compare as one item of a list.
 BYTES_AN_ITEM: Final = 256
+
+
+def _kinds_within(data: Data) -> set[type]:
+    """The types of an input and of all items in its containers; `object` for an array that may hold objects."""
+    kinds: set[type] = set()
+    level: list[Any] = [data]
+    for _ in range(DEEPEST_LEVEL):
+        inner: list[Any] = []
+        for kind in set(map(type, level)):
+            kinds.add(kind)
+            own: list[Any] = [item for item in level if type(item) is kind]
+            if kind in PICKLED_CONTAINERS:
+                inner += chain.from_iterable(own)
+                inner += chain.from_iterable(map(dict.values, own)) if kind is dict else ()
+            elif kind is np.ndarray and any(item.dtype.kind not in "biufcSUmM" for item in own):
+                kinds.add(object)
+        if not inner:
+            return kinds
+        level = inner
+    return {object}  # it may hold itself
 
 
 @dataclass(slots=True)
@@ -213,22 +223,11 @@ def _pickled(data: Data) -> bytes | None:
 
 def _pickles_show_all(data: Data) -> bool:
     """Whether an input holds only `PICKLED_CONTAINERS`, `ATOMS` and arrays: other objects may hide a change."""
-    level: list[Any] = [data]
-    for _ in range(32):  # levels of nesting
-        inner: list[Any] = []
-        for kind in set(map(type, level)):
-            if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
-                continue
-            own: list[Any] = [item for item in level if type(item) is kind]
-            if kind in PICKLED_CONTAINERS:
-                inner += chain.from_iterable(own)
-                inner += chain.from_iterable(map(dict.values, own)) if kind is dict else ()
-            elif kind is not np.ndarray or any(item.dtype.kind not in "biufcSUmM" for item in own):
-                return False
-        if not inner:
-            return True
-        level = inner
-    return False
+    return all(
+        kind in ATOMS or kind in PICKLED_CONTAINERS or kind is np.ndarray
+        or (issubclass(kind, np.generic) and kind is not np.void)
+        for kind in _kinds_within(data)
+    )  # fmt: skip
 
 
 def items_of(data: Data) -> int:
@@ -247,11 +246,11 @@ def items_of(data: Data) -> int:
 def input_key(data: Data) -> Hashable:
     """A key that is equal exactly for inputs of the same types, shapes and values.
 
-    Signs of zeros and of NaN do not count. A list of numbers has the key of its array. An object that JSON cannot hold
-    has a key of its own.
+    Signs of zeros and of NaN do not count in numbers and arrays. A list of numbers has the key of its array. An object
+    that JSON cannot hold has a key of its own.
     """
     kind = type(data)
-    if kind is str or kind is bool or data is None:
+    if kind in (str, bool, type(None)):
         return kind.__name__, data
     if kind is int or kind is float:
         return kind.__name__, str(data + 0)
@@ -260,9 +259,10 @@ def input_key(data: Data) -> Hashable:
         if array.dtype.kind == "f":  # no file tells one NaN from another
             array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
         return array.dtype.str, array.shape, blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
+    if kind in (list, tuple, dict) and _kinds_within(data) <= ATOMS | {list, tuple, dict}:
+        return kind.__name__, repr(data)  # a key for each record would take eight times as long
     if kind in (list, tuple):
-        text = _text_of_records(data)
-        return kind.__name__, tuple(map(input_key, data)) if text is None else text
+        return kind.__name__, tuple(map(input_key, data))
     if kind is dict:
         return "dict", tuple((input_key(name), input_key(item)) for name, item in data.items())
     if isinstance(data, np.generic):
@@ -271,24 +271,6 @@ def input_key(data: Data) -> Hashable:
     if isinstance(written, dict) and "object" in written:
         return kind.__name__, id(data)
     return kind.__name__, repr(written)
-
-
-def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
-    """The text of records that are all dicts, or all tuples, of plain values, without signs of zeros; else None.
-
-    A key for each record would take eight times as long.
-    """
-    kinds = set(map(type, records))
-    if kinds == {dict}:
-        held = [*chain.from_iterable(records), *chain.from_iterable(record.values() for record in records)]
-    elif kinds == {tuple}:
-        held = [*chain.from_iterable(records)]
-    else:
-        return None
-    if not set(map(type, held)) <= {str, int, float, bool, type(None)}:
-        return None
-    unsigned = [value + 0 if type(value) is float else value for value in held]
-    return repr((*kinds, list(map(len, records)), unsigned))
 
 
 def shown(data: Data) -> str:

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.frames import frames_of, is_series
+from dpwitness.frames import frames_of
 from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
@@ -90,21 +90,15 @@ def unlike(pair: Pair) -> str | None:
     A verdict may rest on that property alone. This package's relations make no pair that differs so, but a user may.
     """
     first, second = map(_schema, pair.sides)
-    if not first or not second:
-        first, second = ({"their type": type(side).__name__} if first or second else {} for side in pair.sides)
-    numbers = any(isinstance(side, np.ndarray) and not side.ndim for side in pair.sides)
-    for what in {} if numbers else {**first, **second}:
-        texts = first.get(what, "none"), second.get(what, "none")
-        if texts[0] != texts[1]:
-            return f"{what} ({texts[0]:.60} and {texts[1]:.60})"
-    return None
+    if set(map(len, (first, second))) == {1} or any(getattr(side, "ndim", 1) == 0 for side in pair.sides):
+        return None  # neither is an array or a frame, or one is a number
+    texts = ((what, first.get(what, "none"), second.get(what, "none")) for what in {**first, **second})
+    return next((f"{what} ({one:.60} and {other:.60})" for what, one, other in texts if one != other), None)
 
 
 def _schema(data: Data) -> dict[str, str]:
-    """The properties of an array or a frame besides its records, as texts by name; empty for any other object."""
-    if isinstance(data, np.ndarray) and data.ndim:
+    """The properties of an input besides its records, as texts by name: its type, more of an array or a frame."""
+    if isinstance(data, np.ndarray):
         return {"their type": "ndarray", "the type of their arrays": str(data.dtype)}
     frames = frames_of(data)
-    if frames is None:
-        return {"their type": "Series"} if is_series(data) else {}
-    return {"their type": frames.noun, **frames.schema(data)}
+    return {"their type": type(data).__name__} if frames is None else {"their type": frames.noun, **frames.schema(data)}

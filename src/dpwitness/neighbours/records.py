@@ -17,8 +17,8 @@ from dpwitness.neighbours.dataset_steps import Steps
 from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_named, form_of_data, usual_form
-from dpwitness.neighbours.groups import FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
+from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, usual_form
+from dpwitness.neighbours.groups import Change, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -243,30 +243,25 @@ class Records(Relation):
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
             return False
-        exact = not built or form.row_labels(pair.data) is not None
-        if exact:
+        if not built:
             first, second = self._exact(first, pair.data), self._exact(second, pair.neighbour)
-            change = self._groups.change_between(first, second)
-            if change is None:
+            if self._groups.change_between(first, second) is None:
                 return False
-            if self.unit is None and change.replaces and change.on(FIRST_SIDE)[0][-1] != change.on(SECOND_SIDE)[0][-1]:
-                return False  # a row that is replaced keeps its label
         if data is None:
             return True
         given = self._read(data)
         if given is None:
             return False
-        given = self._exact(given, data) if exact else given
+        given = given if built else self._exact(given, data)
         return any(len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second))
 
     def _exact(self, records: list[Record], data: Data) -> list[Record]:
-        """The flat records with the exact keys of their rows in the data, and of their rows' labels, if any.
+        """The flat records with the exact keys of their rows in the data.
 
         A domain reads 5 and 5.0 as one value; a mechanism may not.
         """
-        form = FORMS[self.form]
-        rows, labels = map(exact_key, form.rows(data)), map(exact_key, form.row_labels(data) or [None] * len(records))
-        return [(*record, row, label) for record, row, label in zip(records, rows, labels, strict=True)]
+        rows = map(exact_key, FORMS[self.form].rows(data))
+        return [(*record, row) for record, row in zip(records, rows, strict=True)]
 
     @property
     def empty(self) -> Any:
@@ -317,13 +312,13 @@ class Records(Relation):
         return FORMS[self.form].of(data).fitted(self.fields)
 
     def _pair(self, change: Change, layout: Layout) -> Pair:
-        """The pair of a change: two datasets of one layout, in which shared rows have the same labels."""
-        first, second = map(partial(self._build, layout=layout), change.datasets, change.absent)
+        """The pair of a change: two datasets of one layout."""
+        first, second = map(partial(self._build, layout=layout), change.datasets)
         return Pair(first, second, change.label)
 
-    def _build(self, records: Sequence[Record], without: tuple[int, ...] = (), *, layout: Layout) -> Data:
+    def _build(self, records: Sequence[Record], *, layout: Layout) -> Data:
         """A dataset in the form that the mechanism gets; numbers and arrays are read-only."""
-        data = layout.build(self.fields, records, without)
+        data = layout.build(self.fields, records)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
 
@@ -359,11 +354,11 @@ def records(
         of PyArrow, a dict of columns, (X, y).
     form
         The form that the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers),
-        "list", "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame,
-        which the mechanism collects), "dataframe" (of the library of the base or of the examples; else of pandas),
-        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
-        "record" (one record alone, for local DP). By default the form of the base or of the examples; else an array for
-        numbers, (X, y) for records ((x1, …, xk), y), and a list for all other records.
+        "list", "dataframe" or "pandas" (a DataFrame of pandas), "polars" or "arrow" (a DataFrame or a Table of that
+        library), "polars-lazy" (a LazyFrame, which the mechanism collects), "columns" (a dict of arrays or lists), "xy"
+        (a tuple of features and labels, for records ((x1, …, xk), y)), or "record" (one record alone, for local DP). By
+        default the form of the base or of the examples; else an array for numbers, (X, y) for records
+        ((x1, …, xk), y), and a list for all other records.
     unit
         The field that identifies the unit, such as "person_id", or its number from 0 if fields have no names.
         Neighbours then differ in all records of one unit, at any places. With "add-remove" one of the datasets lacks
@@ -374,10 +369,9 @@ def records(
 
     Neighbours differ only in their records. Types of columns, names, index, order in memory and class come from the
     base or the examples, if they have this form, else from the domain; never from the records present. A type that
-    cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index that counts
-    the rows is made anew for any number of rows. Other labels belong to their rows: a removed row loses its label too,
-    and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN is tried only in
-    columns of floats in which the base or the examples hold NaN.
+    cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. The index of a
+    DataFrame must count its rows, and is made anew for any number of rows. In Polars and Arrow a missing number is
+    null; NaN is tried only in columns of floats in which the base or the examples hold NaN.
 
     Raises
     ------
@@ -397,7 +391,7 @@ def records(
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
     known = source or (None if example is None else example.form)
-    form = form_named(form, known) or known or usual_form(fields)
+    form = "dataframe" if form == "pandas" else form or known or usual_form(fields)
     check_form(form, fields)
     layout = example.layout if example is not None and example.form == form else None
     flat = None

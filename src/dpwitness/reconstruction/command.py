@@ -17,7 +17,7 @@ from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidParameter, OracleFailed
-from dpwitness.files import STREAMS, json_text
+from dpwitness.files import json_text
 from dpwitness.machine import Deadline, Overdue
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.proposals import AttackFamily, Commands
@@ -236,7 +236,7 @@ def run_attack(
 
 def _is_rewritable(ask: str | None) -> bool:
     """Whether --ask is a file that can be written again: a pipe or a device would get all rows twice."""
-    return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
+    return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask))
 
 
 def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
