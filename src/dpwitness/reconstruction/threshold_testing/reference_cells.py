@@ -8,7 +8,6 @@ up to a common factor, which answers without query noise do not show.
 """
 
 import math
-from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -24,8 +23,8 @@ LEAST_DEVIATION: Final = 1e-7
 PARTIAL_SUMS: Final = 1 << 12
 #: The largest tried count of the first cell, in the unit of all cells: larger counts are within rounding errors.
 LARGEST_UNIT: Final = 1 << 20
-#: The number of units that are tried at a time, the smallest first: 10⁶ units take 50 ms, and the first few decide.
-TRIED_UNITS: Final = 1 << 14
+#: The number of fresh sums on each side of the gap, and the least number of both together, that test the cells' counts.
+TESTED_SUMS: Final = 20
 
 
 def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs, Floats]:
@@ -146,25 +145,19 @@ class Posterior:
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
         mean, deviation = self.mean[:-1], self.deviation
-        end = 1 + int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT))
-        parts = (_units(mean, deviation, k, min(k + TRIED_UNITS, end)) for k in range(1, end, TRIED_UNITS))
-        for unit in islice(chain.from_iterable(parts), 20):
-            found = np.rint(unit * mean).astype(np.int64)
-            if limits := answers.limits_of_gap(found):
-                return found, limits
+        units = np.arange(1.0, 1 + int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT)))
+        misfit = np.zeros(len(units))
+        # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
+        for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):
+            scaled = units * mean[cell]
+            misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
+            kept = (misfit < min(9 + 3 * number, 3 * len(mean))) & (scaled > 0.5)
+            units, misfit = units[kept], misfit[kept]
+        for unit in units[:20]:
+            counts = np.rint(unit * mean).astype(np.int64)
+            if limits := answers.limits_of_gap(counts):
+                return counts, limits
         return None
-
-
-def _units(mean: Floats, deviation: Floats, first: int, end: int) -> Floats:
-    """The units from `first` to below `end` of which all counts, relative to the first count, are about multiples."""
-    units, misfit = np.arange(float(first), end), np.zeros(end - first)
-    # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
-    for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):
-        scaled = units * mean[cell]
-        misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
-        kept = (misfit < min(9 + 3 * number, 3 * len(mean))) & (scaled > 0.5)
-        units, misfit = units[kept], misfit[kept]
-    return units
 
 
 def find_reference_cells(
@@ -209,10 +202,8 @@ def _confirmed_gap(
         above = answers.ask(signs[at : at + 1])
         posterior.update(signs[at : at + 1], above)
         low, high = (low, int(sums[at])) if above[0] else (int(sums[at]), high)
-    fresh = np.vstack([sums_equal_to(values, target, 20, rng) for target in (low, high)])
+    fresh = np.vstack([sums_equal_to(values, target, TESTED_SUMS, rng) for target in (low, high)])
     above = answers.ask(fresh)
     posterior.update(fresh, above)
-    # Fewer than 20 sums would test too little.
-    if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < 20:
-        return None
-    return high
+    predicted = len(fresh) >= TESTED_SUMS and np.array_equal(above, fresh.astype(np.int64) @ counts == high)
+    return high if predicted else None
