@@ -1,7 +1,6 @@
 """Private threshold testing (Chen & Machanavajjhala 2015): Algorithms 3 and 4, and the adaptive attack."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -321,8 +320,8 @@ def test_query_noise_is_read_through(counts, epsilon2, z, most):
     assert oracle.queries < most * len(counts)
 
 
-@pytest.mark.parametrize(("epsilon2", "share"), [*((0.5, share) for share in (0.0, 0.45, 0.5, 1.0)), (1.45, 0.45)])
-def test_answers_that_do_not_depend_on_the_question_claim_nothing(epsilon2, share):
+@pytest.mark.parametrize("share", [0.0, 0.45, 1.0])
+def test_answers_that_do_not_depend_on_the_question_claim_nothing(share):
     class Coin(Queries):
         def ask_all(self, questions, copies=1):
             return self._tossed(len(questions), copies)
@@ -335,9 +334,9 @@ def test_answers_that_do_not_depend_on_the_question_claim_nothing(epsilon2, shar
             return rng.binomial(copies, share, number)
 
     rng = np.random.default_rng(1)
-    oracle = Coin(None, 30, Noise(epsilon2=epsilon2))
+    oracle = Coin(None, 30, Noise(epsilon2=1.45))
     assert not adaptive_attack(oracle, rng).claimed.any()
-    assert oracle.queries < 100_000_000  # 2 cuts, at most 6,300 copies of each question
+    assert oracle.queries < 100_000_000
 
 
 def test_the_generic_way_of_asking_is_that_of_the_simulation():
@@ -369,15 +368,13 @@ def test_answers_that_contradict_each_other_leave_a_finite_posterior():
     counts = np.repeat([7, 0, 7, 0, 7, 40], [3, 3, 2, 3, 6, 7])
     guess = np.array([6.0, 7, 4, 6, 2, 3, 6, 4, 2, 2, 3, 6, 6, 7, 7, 9, 10, 36, 38, 38, 39, 39, 40, 40])
     posterior = Posterior(np.append(guess, 0.5) / 6, np.append(0.7 + 0.1 * guess, 0.6) / 6)
-    answers = SimpleNamespace(asked=np.zeros((0, len(counts)), np.int8), above=np.zeros(0, np.bool_))
     noise = {}
     for asked in range(0, 1640, 4):
         signs = posterior.questions(rng, 4)
-        above = np.array([row @ counts + noise.setdefault(row.tobytes(), rng.normal()) >= 3 for row in signs])
-        answers.asked, answers.above = np.vstack([answers.asked, signs]), np.append(answers.above, above)
-        posterior.update(signs, above)
+        sums = [row @ counts + noise.setdefault(row.tobytes(), rng.normal()) for row in signs]
+        posterior.learn(signs, np.array(sums) >= 3)
         if asked % 16 == 0:
-            posterior.update_contradicted(answers)
+            posterior.learn_contradicted()
     assert np.abs(posterior.mean).max() < 100
 
 

@@ -100,7 +100,8 @@ class Options(AttackOptions):
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
-                raise InvalidParameter(f"--{name} {value} must be at least {least:g}, and at most {most:g}")
+                above = "" if math.isinf(most) else f" and at most {most:g}"
+                raise InvalidParameter(f"--{name} {value} must be at least {least:g}{above}")
         if not 0 < self.share < 1:
             raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
         if self.method != "partition and totals":

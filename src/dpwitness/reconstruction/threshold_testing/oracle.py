@@ -6,6 +6,7 @@ threshold testing on a histogram of known counts. One noisy threshold must serve
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -161,14 +162,10 @@ class ThresholdOracle(Queries):
     ) -> None:
         if epsilon_totals is not None and not epsilon_totals > 0:
             raise InvalidParameter(f"epsilon_totals={epsilon_totals!r} must be positive")
+        totals = None if epsilon_totals is None else partial(self._noisy_totals, 1 / epsilon_totals)
         self._counts = check_histogram(counts).astype(np.float64)  # exact below 2⁵³
-
-        def totals(parts: Cells) -> Floats:
-            exact = np.bincount(parts, weights=self._counts)
-            return np.asarray(exact + rng.laplace(0.0, 1 / epsilon_totals, len(exact)))
-
         noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold)
-        super().__init__(None, len(self._counts), noise, None if epsilon_totals is None else totals)
+        super().__init__(None, len(self._counts), noise, totals)
         self._rng = rng
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
 
@@ -188,3 +185,7 @@ class ThresholdOracle(Queries):
         if self.noise.epsilon2 == np.inf:
             return copies * (values >= self._z)
         return self._rng.binomial(copies, laplace_cdf(self.noise.epsilon2 * (values - self._z)))
+
+    def _noisy_totals(self, scale: float, parts: Cells) -> Floats:
+        exact = np.bincount(parts, weights=self._counts)
+        return np.asarray(exact + self._rng.laplace(0.0, scale, len(exact)))

@@ -171,7 +171,7 @@ def _find_all(bisection: Bisection, rng: np.random.Generator) -> int:
             break
         # Where most cells have the same count, cells of more different counts determine more ratios.
         references = _choose_varied(bisection, smallest, pilot, rng, (5, 2, 1)[choice % 3])
-        guess = np.maximum(bisection.low[references], 1).astype(np.float64)
+        guess = np.append(np.maximum(bisection.low[references], 1), bisection.gap - 0.5)
         pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
     return 0
 
