@@ -295,12 +295,12 @@ def _average(values: Sequence[float]) -> tuple[dict[str, float | None], str]:
     return {"mean": mean, "standard_error": error, "least": least}, text
 
 
-def _scores(attacks: Attacks, options: Options, counts: Counts) -> tuple[dict[str, object], Rows]:
+def _scores(attacks: Attacks, options: Options, counts: Counts) -> tuple[dict[str, Any], Rows]:
     """JSON values and rows of text: how many guesses and claims of simulated attacks are right."""
     repeat, findings, noise = len(attacks), [found for found, _ in attacks], options.noise
     scores = zip(*(score(counts, one.guess, SMALL_COUNT) for one in findings), strict=True)
     (every, every_text), (small, small_text) = map(_average, scores)
-    values = {
+    values: dict[str, Any] = {
         "small_cells": int((counts <= SMALL_COUNT).sum()),
         "epsilon1": noise.epsilon1,
         "epsilon2_infinite": math.isinf(noise.epsilon2),

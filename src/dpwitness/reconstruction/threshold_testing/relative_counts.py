@@ -32,6 +32,8 @@ BASE_SUMS: Final = 3
 REFERENCE_CHOICES: Final = 8
 #: The number of cells, besides the reference cells, that are bisected and tested before all others.
 PILOT_CELLS: Final = 96
+#: The least share of these cells whose counts a right unit determines: a unit that is too fine leaves many open.
+LEAST_KNOWN: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -162,7 +164,7 @@ def _find_all(bisection: Bisection, rng: np.random.Generator) -> int:
         if found is not None:
             bisection.restart(references, *found)
             bisection.refine(pilot, rng)
-            if bisection.test(pilot, rng):
+            if bisection.known[pilot].mean() >= LEAST_KNOWN and bisection.test(pilot, rng):
                 bisection.refine(all_cells, rng)
                 if fresh := bisection.test(all_cells, rng):
                     return fresh
