@@ -63,12 +63,14 @@ def read_off(name, epsilon, adaptive, seed):
     """The shares of right cells, among all and among small cells, and the questions per cell of one attack."""
     counts, rng = read_column(DATA / f"{name}.csv"), np.random.default_rng([seed, adaptive])
     if adaptive:
-        found = adaptive_attack(ThresholdOracle(counts, rng, epsilon1=epsilon), rng)
+        oracle = ThresholdOracle(counts, rng, epsilon1=epsilon)
+        found = adaptive_attack(oracle, rng)
     else:  # Algorithm 4: half of ε is for the totals
         half = epsilon / 2
         theta = attack_threshold(half, 0.05)
-        found = reconstruct(ThresholdOracle(counts, rng, epsilon1=half, threshold=theta, epsilon_totals=half))
-    return *score(counts, found.guess), found.queries / len(counts)
+        oracle = ThresholdOracle(counts, rng, epsilon1=half, threshold=theta, epsilon_totals=half)
+        found = reconstruct(oracle)
+    return *score(counts, found.guess), oracle.queries / len(counts)
 
 
 def threshold_testing(repeat, seeds, given):

@@ -2,16 +2,15 @@
 
     python benchmarks/threshold_testing_claims.py [--runs 20] [--only NAME]
 
-The systems are the user's own (no totals). A claim is right if the count is the guess times a factor: the factor that
-the attack states, or else an integer that is the same for all cells of a run.
+A claim is right if the count is the guess times an integer that is the same for all cells of a run.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack
-from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries
+from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, right_claims
+from dpwitness.reconstruction.threshold_testing.oracle import Queries
 from results import Table, finish, parser_of
 
 Answer = Callable[[np.ndarray], np.ndarray]
@@ -88,35 +87,30 @@ def noisy(scale: float) -> System:
     return with_answers(lambda above, rng: above + rng.laplace(0.0, scale, len(above)) >= 0)
 
 
-as_stated = with_counts(lambda counts, rng: counts)
-#: Systems, and the ε₁ that the attack is told.
-SYSTEMS: dict[str, tuple[System, float | None]] = {
-    "as stated, ε₁ unknown": (as_stated, None),
-    "as stated, ε₁ known": (as_stated, 0.3),
-    "noise of scale 0.2": (noisy(0.2), None),
-    "noise of scale 2": (noisy(2.0), None),
-    "sticky noise of scale 1": (sticky_noise(1.0), None),
-    "0.1 % flipped": (flipped(0.001), None),
-    "5 % flipped": (flipped(0.05), None),
-    "all flipped": (flipped(1.0), None),
-    "5 % garbage": (garbage(0.05), None),
-    "all garbage": (garbage(1.0), None),
-    "a constant": (with_answers(lambda above, rng: np.ones(len(above), bool)), None),
-    "offset of 20": (with_answers(lambda above, rng: above + 20 >= 0), 0.3),
-    "a tenth of the cells left out": (with_counts(without_the_last_tenth), 0.3),
-    "counts with noise of scale 1, drawn once": (
-        with_counts(lambda counts, rng: np.rint(counts + rng.laplace(0.0, 1.0, len(counts)))), None
+SYSTEMS: dict[str, System] = {
+    "as stated": with_counts(lambda counts, rng: counts),
+    "noise of scale 0.2": noisy(0.2),
+    "noise of scale 2": noisy(2.0),
+    "sticky noise of scale 1": sticky_noise(1.0),
+    "0.1 % flipped": flipped(0.001),
+    "5 % flipped": flipped(0.05),
+    "all flipped": flipped(1.0),
+    "5 % garbage": garbage(0.05),
+    "all garbage": garbage(1.0),
+    "a constant": with_answers(lambda above, rng: np.ones(len(above), bool)),
+    "offset of 20": with_answers(lambda above, rng: above + 20 >= 0),
+    "a tenth of the cells left out": with_counts(without_the_last_tenth),
+    "counts with noise of scale 1, drawn once": with_counts(
+        lambda counts, rng: np.rint(counts + rng.laplace(0.0, 1.0, len(counts)))
     ),
-    "counts rounded to 5": (with_counts(lambda counts, rng: 5 * np.rint(counts / 5)), None),
-    "counts below 5 suppressed": (with_counts(lambda counts, rng: np.where(counts < 5, 0, counts)), None),
-    "fractions of people": (with_counts(lambda counts, rng: counts * rng.uniform(0.5, 1.5, len(counts))), None),
-    "threshold drawn anew": (moved, None),
-    "ε₁ a tenth of that stated": (as_stated, 3.0),
-    "ε₁ ten times that stated": (as_stated, 0.03),
-}  # fmt: skip
+    "counts rounded to 5": with_counts(lambda counts, rng: 5 * np.rint(counts / 5)),
+    "counts below 5 suppressed": with_counts(lambda counts, rng: np.where(counts < 5, 0, counts)),
+    "fractions of people": with_counts(lambda counts, rng: counts * rng.uniform(0.5, 1.5, len(counts))),
+    "threshold drawn anew": moved,
+}
 
 
-def claims(system: System, epsilon1: float | None, runs: int) -> dict[str, float]:
+def claims(system: System, runs: int) -> dict[str, float]:
     """The numbers of claims and of right claims in `runs` runs on each histogram."""
     row = dict.fromkeys(("systems", "with_claims", "with_a_wrong_claim", "cells", "claimed", "right"), 0.0)
     for h, counts in enumerate(small_histograms()):
@@ -125,11 +119,10 @@ def claims(system: System, epsilon1: float | None, runs: int) -> dict[str, float
             asked = Queries(
                 lambda questions, answer=answer: answer(np.array(list(questions), np.float64)),
                 len(counts),
-                Noise(**({} if epsilon1 is None else {"epsilon1": epsilon1})),
             )
             found = adaptive_attack(asked, np.random.default_rng([5, h, k]))
-            cells, right = int(found.known.sum()), int(found.right_claims(counts).sum())
-            here = (1, cells > 0, right < cells, cells, cells * found.confidence, right)
+            cells, right = int(found.claimed.sum()), int(right_claims(found, counts).sum())
+            here = (1, cells > 0, right < cells, cells, found.probably_right, right)
             row = {key: old + new for (key, old), new in zip(row.items(), here, strict=True)}
     return row
 
@@ -156,9 +149,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="systems whose name has this")
     given = parser.parse_args()
     table = Table("system", "with claims", "with a wrong claim", "cells claimed", "claimed", "right")
-    for name, (system, epsilon1) in SYSTEMS.items():
+    for name, system in SYSTEMS.items():
         if given.only in name:
-            row = claims(system, epsilon1, given.runs)
+            row = claims(system, given.runs)
             counts = (f"{row[key]:.0f} of {row['systems']:.0f}" for key in ("with_claims", "with_a_wrong_claim"))
             shares = (f"{row[key] / row['cells']:.4f}" if row["cells"] else "–" for key in ("claimed", "right"))
             table.add(name, *counts, f"{row['cells']:.0f}", *shares)

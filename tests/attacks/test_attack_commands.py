@@ -224,15 +224,8 @@ def test_thresholds_of_an_embedded_histogram(folder):
     assert (found["epsilon1"], found["copies"]) == (0.25, copies_for(0.05, 78**2, epsilon2=1.0))
 
 
-def test_threads_change_nothing(folder):
-    line = "threshold_testing --epsilon 1 --repeat 7 --seed 4 --workers"
-    one, three = (result(folder, f"{line} {workers}") | {"seconds": 0} for workers in (1, 3))
-    assert one == three
-    assert (one["repeat"], one["out_of_time"]) == (7, False)
-
-
 def test_when_the_time_is_over_the_attacks_so_far_count(folder):
-    found = result(folder, "threshold_testing --epsilon 1 --repeat 1000000 --workers 1 --max-time 50ms --seed 4")
+    found = result(folder, "threshold_testing --epsilon 1 --repeat 1000000 --max-time 50ms --seed 4")
     assert found["out_of_time"]
     assert 1 <= found["repeat"] < 1_000_000
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpwitness.cli import main
 from dpwitness.reconstruction.report import Finding, finding_json
-from running import soon
+from running import scaled, soon
 
 SYSTEMS = '''
 """A system for each attack. Its noise is made of the question: an answer is the same whenever it is given."""
@@ -221,6 +221,21 @@ class TestAttackContract:
             if found:
                 assert found["claimed"] == 0
                 assert set(found["probability"] or [found["chance"]]) == {found["chance"]}
+
+    @pytest.mark.campaign
+    def test_at_least_the_claimed_share_is_right(self, folder, name):
+        """Pooled over systems: each seed has other questions, whose answers have other noise."""
+        found = [attacked(folder, name, "--seed", seed) for seed in range(2, 2 + scaled(40))]
+        chance = found[0]["chance"]
+        claims = [
+            (p, guess == true)
+            for one in found
+            for p, guess, true in zip(one["probability"], one["recovered"], FAMILIES[name].truth, strict=True)
+            if p > chance
+        ]
+        p, right = np.array(claims, float).T
+        assert len(p) > 0.7 * len(found) * len(FAMILIES[name].truth)
+        assert right.sum() >= p.sum() - 4 * np.sqrt((p * (1 - p)).sum())
 
     def test_its_report_says_what_was_asked_and_its_plot_is_drawn(self, capsys, name):
         line = ["attack", *FAMILIES[name].line.split(), "--oracle", f"mine.py:{name}", "--seed", "1"]

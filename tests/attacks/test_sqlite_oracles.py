@@ -60,7 +60,8 @@ def test_thresholds_go_on_from_round_to_round(tmp_path, monkeypatch):
         f"import runpy\nsystem = runpy.run_path({str(EXAMPLE)!r})['SYSTEMS']['thresholds'][0]()\n"
     )
     line = ("threshold_testing", "--cells", len(people), "--seed", 3)
-    assert attack(tmp_path, *line, "--oracle", f"{tmp_path / 'same.py'}:system")[1]["recovered"] == list(people)
+    found = attack(tmp_path, *line, "--oracle", f"{tmp_path / 'same.py'}:system")[1]
+    assert (len(found["recovered"]), found["claimed"]) == (len(people), 0)  # of so few cells nothing is claimed
     questions, asked = tmp_path / "questions.csv", 0
     for _ in range(3):
         assert attack(tmp_path, *line, "--ask", questions) == (0, None)

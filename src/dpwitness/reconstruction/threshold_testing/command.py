@@ -4,14 +4,11 @@ The system is the user's own, or the bundled `ThresholdOracle`, attacked several
 """
 
 import math
-import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -32,12 +29,12 @@ from dpwitness.reconstruction.command import (
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result, draw_claims, finding_json
+from dpwitness.reconstruction.report import Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (
-    Reconstruction,
     adaptive_attack,
     reconstruct,
     reconstruct_supported,
+    right_claims,
     score,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import (
@@ -52,16 +49,25 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
 )
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
-#: The smallest ε (nats): the noise of a smaller ε does not fit into whole numbers of 64 bits.
-SMALLEST_EPSILON: Final = 1e-12
-#: The largest number of cells: a question takes a byte a cell.
-LARGEST_CELLS: Final = 10**7
-#: The largest number of simulated attacks of one command: more attacks would take days.
-MOST_ATTACKS: Final = 1_000_000
+#: The least and the largest value of options. The noise of a smaller ε does not fit into whole numbers of 64 bits, a
+#: question takes a byte a cell, and more attacks would take days.
+LIMITS: Final = {
+    "epsilon": (1e-12, math.inf),
+    "epsilon2": (1e-12, math.inf),
+    "cells": (2, 10**7),
+    "copies": (1, MOST_COPIES),
+    "repeat": (1, 1_000_000),
+}
+#: The number of questions in a round where a person answers them in a file: a round costs more than many questions.
+FILE_QUESTIONS_AT_ONCE: Final = 64
 #: The largest count, in people, of the cells that are also scored by themselves, as in the paper's Table 3.
 SMALL_COUNT: Final = 5
 #: The number of counts that a report on the user's own system prints; its JSON has all counts.
 PRINTED_COUNTS: Final = 24
+
+#: The findings of the attacks and the numbers of their questions; no finding where the attack was stopped.
+Attacks: TypeAlias = list[tuple[Finding, int]]
+Rows: TypeAlias = list[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,79 +76,91 @@ class Options(AttackOptions):
 
     data: str | None = None
     column: str | None = None
-    workers: int | None = None
+    epsilon: float | None = None
+    epsilon1: float | None = None
     epsilon2: float = math.inf
     adaptive: bool = False
     support: int | None = None
     copies: int | None = None
-    delta: float = 0.05
-    epsilon: float = math.nan
-    share: float = 0.5
     beta: float | None = None
+    delta: float = 0.05
+    share: float = 0.5
     repeat: int = 10
     cells: int | None = None
-    epsilon1: float | None = None
 
     def check(self, given: SimpleNamespace) -> None:
-        """Raise `InvalidParameter` for options that are out of range, or have no meaning for the attacked system."""
+        """Raise `InvalidParameter` for options that are out of range, or have no meaning for the attack."""
         if self.own_system:
             simulated = ("epsilon", "share", "beta", "repeat")
             refuse(given, simulated, "is of the simulated system: leave it out where you attack your own")
-            if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
-                raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
         else:
-            self._check_simulated(given)
-        if not self.epsilon2 >= SMALLEST_EPSILON:
-            raise InvalidParameter(
-                f"--epsilon2 {self.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
-                "or inf for no noise on the queries"
-            )
-        if self.copies is not None and not 1 <= self.copies <= MOST_COPIES:
-            raise InvalidParameter(f"--copies {self.copies} must be from 1 to 10^12")
-        if self.is_adaptive and self.copies is not None and math.isinf(self.epsilon2):
-            raise InvalidParameter(
-                "--copies says nothing where queries have no noise: give --epsilon2, or leave it out"
-            )
-        if self.is_adaptive and given.delta is not None:
-            raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
-
-    def _check_simulated(self, given: SimpleNamespace) -> None:
-        if given.epsilon is None:
-            raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
-        refuse(given, ("cells", "epsilon1"), "is of your own system: give --oracle, or --ask FILE, too")
-        if not self.epsilon >= SMALLEST_EPSILON:
-            raise InvalidParameter(f"--epsilon {self.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
-        if not 1 <= self.repeat <= MOST_ATTACKS:
-            raise InvalidParameter(f"--repeat {self.repeat} must be from 1 to {MOST_ATTACKS}")
+            refuse(given, ("cells", "epsilon1"), "is of your own system: give --oracle, or --ask FILE, too")
+            if self.epsilon is None:
+                raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                above = "" if math.isinf(most) else f" and at most {most:g}"
+                raise InvalidParameter(f"--{name} {value} must be at least {least:g}{above}")
         if not 0 < self.share < 1:
             raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
-        if given.share is not None and self.support is not None:
-            raise InvalidParameter("--share has no meaning with --support, which asks for no totals: leave it out")
-        if self.adaptive and self.beta is not None:
-            raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
+        if self.method != "partition and totals":
+            refuse(given, ("share",), "is of Algorithm 4, the only attack that asks for totals: leave it out")
+        if self.method == "weighing":
+            refuse(given, ("beta", "delta", "epsilon1"), "is of Algorithm 3, not of the adaptive attack: leave it out")
+            if math.isinf(self.epsilon2):
+                refuse(given, ("copies",), "says nothing where queries have no noise: give --epsilon2, or leave it out")
 
     @property
-    def is_adaptive(self) -> bool:
-        """Whether the attack is adaptive: by --adaptive, and on the user's own system always without --support."""
-        return self.support is None if self.own_system else self.adaptive
-
-    @property
-    def threshold_share(self) -> float:
-        """The share of the simulated system's ε for the threshold, in (0, 1]; the totals have the rest."""
-        return self.share if self.support is None else 1.0
-
-    @property
-    def threshold_epsilon(self) -> float | None:
-        """ε₁ of the threshold's noise, in nats; None if the user's system has an unknown ε₁."""
-        return self.epsilon1 if self.own_system else self.threshold_share * self.epsilon
-
-    def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
-        """Run the attack that the options choose, on a simulated system or the user's own."""
-        if self.is_adaptive:
-            return adaptive_attack(oracle, rng, copies=self.copies)
+    def method(self) -> str:
+        """The name of the attack: adaptive, Algorithm 4, or with --support only Algorithm 3."""
         if self.support is not None:
-            return reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
-        return reconstruct(oracle, copies=self.copies or 1)
+            return "partition"
+        return "weighing" if self.adaptive or self.own_system else "partition and totals"
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of the system, as far as the attack knows it."""
+        epsilon1 = self.epsilon1
+        if self.epsilon is not None:
+            epsilon1 = self.epsilon * (self.share if self.method == "partition and totals" else 1.0)
+        theta = 0.0  # Algorithm 3 needs the θ of Lemma 5.10
+        if self.method != "weighing" and epsilon1 is not None:
+            theta = float(attack_threshold(epsilon1, self.delta))
+        return Noise(epsilon1=epsilon1, epsilon2=self.epsilon2, threshold=theta)
+
+    def run_on(self, oracle: Queries, rng: np.random.Generator) -> tuple[Finding, int]:
+        """Run the attack on a simulated system or the user's own; the finding and the number of questions."""
+        if self.method == "weighing":
+            found = adaptive_attack(oracle, rng, copies=self.copies)
+        elif self.support is not None:
+            found = reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
+        else:
+            found = reconstruct(oracle, copies=self.copies or 1)
+        return found, oracle.queries
+
+    def simulate(self, counts: Counts, seed: int, progress: Progress | None) -> Attacks:
+        """Make --repeat attacks on simulated systems, or fewer if the time is over, but at least one.
+
+        Attack k draws from the stream [seed, k].
+        """
+        assert self.epsilon is not None
+        deadline, noise, found = self.deadline(), self.noise, Attacks()
+        assert noise.epsilon1 is not None
+        while not found or (len(found) < self.repeat and deadline.left):
+            rng = np.random.default_rng([seed, len(found)])
+            oracle = ThresholdOracle(
+                counts,
+                rng,
+                epsilon1=noise.epsilon1,
+                epsilon2=noise.epsilon2,
+                threshold=noise.threshold,
+                epsilon_totals=self.epsilon - noise.epsilon1 or None,
+            )
+            found.append(self.run_on(oracle, rng))
+            if progress is not None:
+                progress("attack", len(found), self.repeat, f"{score(counts, found[-1][0].guess)[0]:.4f} right")
+        return found
 
 
 def run(arguments: SimpleNamespace) -> int:
@@ -159,51 +177,25 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def attack_system(options: Options) -> Result | None:
-    """Attack the user's own system, or simulated systems; None where the questions wait in a file.
-
-    The command makes --repeat attacks on simulated systems, or fewer if the time is over, but at least one. Attack k
-    draws from the stream [seed, k], on any thread.
-    """
+    """Attack the user's own system, or simulated systems; None where the questions wait in a file."""
     truth = _truth(options)
     cells = options.cells if truth is None else len(truth)
     assert cells is not None
     if options.beta is not None:
         options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
-    theta = 0.0  # Algorithm 3 needs the θ of Lemma 5.10
-    if not options.is_adaptive and options.threshold_epsilon is not None:
-        theta = float(attack_threshold(options.threshold_epsilon, options.delta))
-    noise = Noise(epsilon1=options.threshold_epsilon, epsilon2=options.epsilon2, threshold=theta)
 
-    def attack(asking: Asking[Signs], seed: int) -> tuple[list[Reconstruction], str | None]:
+    def attack(asking: Asking[Signs], seed: int) -> tuple[Attacks, str | None]:
         in_file = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
-        # Where a person answers in a file, another round costs more than many more questions.
-        oracle = Queries(asking.ask, cells, noise, together=64 if in_file else QUESTIONS_AT_ONCE)
+        together = FILE_QUESTIONS_AT_ONCE if in_file else QUESTIONS_AT_ONCE
         try:
+            oracle = Queries(asking.ask, cells, options.noise, together=together)
             return [options.run_on(oracle, np.random.default_rng(seed))], None
         except AttackStopped as stopped:
             return [], str(stopped)
 
-    def simulate(seed: int, progress: Progress | None) -> list[Reconstruction]:
+    def simulate(seed: int, progress: Progress | None) -> Attacks:
         assert truth is not None
-        deadline, workers, found = options.deadline(), options.workers or os.cpu_count() or 1, list[Reconstruction]()
-
-        def attack_once(k: int) -> Reconstruction:
-            rng, epsilon1 = np.random.default_rng([seed, k]), options.threshold_share * options.epsilon
-            totals = (1 - options.threshold_share) * options.epsilon or None
-            oracle = ThresholdOracle(
-                truth, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta, epsilon_totals=totals
-            )
-            return options.run_on(oracle, rng)
-
-        with ThreadPoolExecutor(workers) as threads:
-            # Each thread runs one attack at a time, so an interruption waits for at most one attack a thread.
-            while not found or (len(found) < options.repeat and deadline.left):
-                numbers = range(len(found), min(len(found) + workers, options.repeat))
-                found += threads.map(attack_once, numbers)
-                if progress is not None:
-                    right, _ = score(truth, found[-1].guess, SMALL_COUNT)
-                    progress("attack", len(found), options.repeat, f"{right:.4f} right")
-        return found
+        return options.simulate(truth, seed, progress)
 
     settings = {
         "cells": cells,
@@ -214,79 +206,59 @@ def attack_system(options: Options) -> Result | None:
     ended = run_attack(options, FORM, settings, attack, simulate)
     if ended is None:
         return None
+    finding = ended.found[-1][0] if ended.found else None
+    values: dict[str, Any] = {**settings, **finding_json(finding, truth), "method": options.method, "basis": None}
     if ended.asked is not None:
-        return _own_result(ended, ended.asked, options, cells, truth)
-    assert truth is not None
-    return _simulated_result(ended, options, truth)
-
-
-def _own_result(
-    ended: EndedAttack[list[Reconstruction]], asked: Asked, options: Options, cells: int, truth: Counts | None
-) -> Result:
-    found = ended.found[0] if ended.found else None
-    finding = None if found is None else found.finding
-    because = None if found is None else _reason(found, options.support)
-    values = {
-        **asked.to_json(),
-        "cells": cells,
-        "support": options.support,
-        **finding_json(finding, truth),
-        "basis": because,
-        "method": None if found is None else found.method,
-        "factor_at_most": None if found is None else found.factor_at_most,
-    }
-    rows: list[tuple[str, str | None]]
-    if found is None or finding is None or because is None:
-        rows = [("stopped", f"{asked.stopped}; no count is claimed before the test at the end")]
+        heading = f"counts of {cells} cells through {ended.asked.text}"
+        values |= ended.asked.to_json()
+        rows: Rows = [("stopped", values["stopped"])]
     else:
-        rows = _claims_rows(found, finding, because)
+        assert truth is not None
+        name = options.data or "randhie mdvis"
+        heading = f"counts of {name} through private threshold testing: {options.method}"
+        scores, rows = _scores(ended.found, options, truth)
+        values |= {"data": name, "epsilon": options.epsilon, **scores}
+    if finding is not None:
+        values["basis"] = _basis(finding, options)
+        rows += _claims_rows(finding, values["basis"])
         if truth is not None:
-            right, scaled = finding.right(truth), int(found.right_claims(truth).sum())
-            up_to_factor = f"; up to a factor {scaled} of them" if finding.up_to_factor else ""
-            rows.append(("truth", f"{right} of {cells} counts of --data are right{up_to_factor}"))
-            values["right_up_to_factor"] = scaled
-    return Result(
-        ended=ended,
-        values=values,
-        heading=f"counts of {cells} cells through {asked.text}",
-        rows=rows,
-        draw=None if finding is None else partial(draw_claims, finding=finding, truth=truth, parts="cell"),
-    )
+            values["right_up_to_factor"] = int(right_claims(finding, truth).sum())
+            text = f"{values['right']} of {cells} counts are right, {values['right_up_to_factor']} of the claimed"
+            rows.append(("truth", text + (" up to the factor" if finding.up_to_factor else "")))
+    draw = None if finding is None else partial(draw_claims, finding=finding, truth=truth, parts="cell")
+    return Result(ended=ended, values=values, heading=heading, rows=rows, draw=draw)
 
 
-def _reason(found: Reconstruction, support: int | None) -> str:
-    """The reason for the claims, or for no claim; `support`: k of Theorem 5.12, None for the adaptive attack."""
-    if found.known.any():
-        if support is None:
-            return "fresh sums next to the threshold came as predicted"
-        return f"Theorem 5.12, if every count up to {support} occurs and ε₁ is right"
-    if found.contradicted:
-        return f"none: {found.contradicted[0]}"
+def _basis(finding: Finding, options: Options) -> str:
+    """The reason for the claims, or for no claim."""
+    if options.method == "partition and totals":
+        return "none: cells of different counts may be in one part"
+    if finding.contradicted:
+        return f"none: {finding.contradicted[0]}"
+    if options.support is not None:
+        return f"Theorem 5.12, if every count up to {options.support} occurs and ε₁ is right"
+    if finding.claimed.any():
+        return "fresh sums next to the threshold came as predicted"
     return "none: the counts did not pass the attack's own test"
 
 
-def _claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[tuple[str, str | None]]:
+def _claims_rows(finding: Finding, basis: str) -> Rows:
     """Rows of text: the number of claimed counts, their probability, their factor, and the first counts."""
     if not finding.claimed.any():
-        return [("claimed", because)]
-    rows: list[tuple[str, str | None]] = [
-        (
-            "claimed",
-            f"{finding.claimed.sum()} counts by {found.method}, each with confidence {found.confidence:.6f}: {because}",
-        ),
-        ("histogram", "the counts that the system uses: if they are rounded, capped or noisy, so are these counts"),
-    ]
-    if finding.up_to_factor:
-        limit = found.factor_at_most
-        at_most = "" if limit is None else f", at most {limit:.3g} with confidence 0.95"
-        text = (
-            "readable up to a factor: these counts times one whole number, the same for all cells, explain all answers "
-            f"as well (it is 1 unless the counts have a common divisor{at_most})"
-        )
-        rows.append(("factor", text))
+        return [("claimed", basis)]
+    confidence, number_claimed = finding.probability.max(), finding.claimed.sum()
     first = zip(finding.guess[:PRINTED_COUNTS].tolist(), finding.claimed.tolist(), strict=False)
     more = ", …" if len(finding.guess) > PRINTED_COUNTS else ""
-    return [*rows, ("counts", ", ".join(str(count) if claimed else "?" for count, claimed in first) + more)]
+    factor = (
+        "readable up to a factor: these counts times one whole number, the same for all cells, explain all answers as "
+        "well (it is 1 unless the counts have a common divisor)"
+    )
+    return [
+        ("claimed", f"{number_claimed} counts, each with confidence {confidence:.6f}: {basis}"),
+        ("histogram", "the counts that the system uses: if they are rounded, capped or noisy, so are these counts"),
+        ("factor", factor if finding.up_to_factor else None),
+        ("counts", ", ".join(str(count) if claimed else "?" for count, claimed in first) + more),
+    ]
 
 
 def _truth(options: Options) -> Counts | None:
@@ -313,85 +285,43 @@ def visits() -> Counts:
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
-def _average(values: Sequence[float]) -> dict[str, float | None]:
-    """The mean of fractions, its standard error and the least fraction as JSON values; None where not defined."""
+def _average(values: Sequence[float]) -> tuple[dict[str, float | None], str]:
+    """The mean of fractions, its standard error and the least fraction, as JSON values and as text."""
     if math.isnan(values[0]):  # the fractions of no cells
-        return {"mean": None, "standard_error": None, "least": None}
+        return {"mean": None, "standard_error": None, "least": None}, "none"
+    mean, least = float(np.mean(values)), float(np.min(values))
     error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "standard_error": error, "least": float(np.min(values))}
+    text = f"{mean:.4f}{'' if error is None else f' ± {error:.4f}'} of %d exactly right (least {least:.4f})"
+    return {"mean": mean, "standard_error": error, "least": least}, text
 
 
-def _average_text(average: Mapping[str, float | None], cells: int) -> str:
-    """An average of `_average` as text; `cells`: the number of cells of which it is a fraction."""
-    mean, error, least = average.values()
-    if mean is None:
-        return "none"
-    return f"{mean:.4f}{'' if error is None else f' ± {error:.4f}'} of {cells} exactly right (least {least:.4f})"
-
-
-def _simulated_result(ended: EndedAttack[list[Reconstruction]], options: Options, counts: Counts) -> Result:
-    """The result of attacks on simulated systems, whose counts are known."""
-    found, cells, epsilon1 = ended.found[-1], len(counts), options.threshold_epsilon
-    finding, repeat = found.finding, len(ended.found)
-    scores = [score(counts, one.guess, SMALL_COUNT) for one in ended.found]
-    methods = Counter(one.method for one in ended.found)
-    share_claimed = float(np.mean([one.known.mean() for one in ended.found]))
-    wrong = sum(int(np.sum(one.known & (one.guess != counts))) for one in ended.found)
-    queries_per_cell = sum(one.queries for one in ended.found) / repeat / cells
-    right, right_small = map(_average, zip(*scores, strict=True))
-    small, infinite = int((counts <= SMALL_COUNT).sum()), math.isinf(options.epsilon2)
-    data = options.data or "randhie mdvis"
-    how = "ordered partition (Algorithms 3 and 4)"
-    if options.adaptive:
-        how = "adaptive weighing"
-    elif options.support is not None:
-        how = f"ordered partition (Algorithm 3), all counts up to {options.support} known to occur"
-    epsilon2 = "∞" if infinite else f"{options.epsilon2:g}"
-    rows: list[tuple[str, str | None]] = [
-        ("budget", f"ε = {options.epsilon:g}, of which ε₁ = {epsilon1:g} for the threshold; ε₂ = {epsilon2}"),
-        ("all cells", _average_text(right, cells)),
-        (f"cells ≤ {SMALL_COUNT}", _average_text(right_small, small)),
-    ]
-    if share_claimed:
-        text = f"{share_claimed:.4f} of all cells (in the last attack with confidence {found.confidence:.4f})"
-        rows.append(("claimed", f"{text}, {wrong or 'none'} of them wrong"))
-    failed = sum(number for method, number in methods.items() if "weighing" not in method)
-    if options.adaptive and failed:
-        text = f"in {failed} attacks the weighing did not pass its own test: Algorithm 4 instead"
-        rows.append(("fallback", text))
+def _scores(attacks: Attacks, options: Options, counts: Counts) -> tuple[dict[str, Any], Rows]:
+    """JSON values and rows of text: how many guesses and claims of simulated attacks are right."""
+    repeat, findings, noise = len(attacks), [found for found, _ in attacks], options.noise
+    scores = zip(*(score(counts, one.guess, SMALL_COUNT) for one in findings), strict=True)
+    (every, every_text), (small, small_text) = map(_average, scores)
+    values: dict[str, Any] = {
+        "small_cells": int((counts <= SMALL_COUNT).sum()),
+        "epsilon1": noise.epsilon1,
+        "epsilon2_infinite": math.isinf(noise.epsilon2),
+        "adaptive": options.adaptive,
+        "repeat": repeat,
+        "out_of_time": repeat < options.repeat,
+        "fraction_right": every,
+        "fraction_right_small": small,
+        "fraction_claimed": float(np.mean([one.claimed.mean() for one in findings])),
+        "claimed_wrong": sum(int(one.claimed.sum() - right_claims(one, counts).sum()) for one in findings),
+        "queries_per_cell": sum(asked for _, asked in attacks) / repeat / len(counts),
+    }
     copies = "" if options.copies is None else f", {options.copies:,} copies of each"
-    out_of_time = repeat < options.repeat
-    rows += [
-        ("queries", f"{queries_per_cell:,.1f} threshold queries a cell{copies}"),
-        ("repeated", f"{repeat} attacks{', then the time was over' if out_of_time else ''}"),
+    return values, [
+        ("budget", f"ε = {options.epsilon:g}: ε₁ = {noise.epsilon1:g} for the threshold; ε₂ = {noise.epsilon2:g}"),
+        ("all cells", every_text % len(counts)),
+        (f"cells ≤ {SMALL_COUNT}", small_text % values["small_cells"]),
+        ("all claims", f"{values['fraction_claimed']:.4f} of all cells, {values['claimed_wrong']} of them wrong"),
+        ("queries", f"{values['queries_per_cell']:,.1f} threshold queries a cell{copies}"),
+        ("repeated", f"{repeat} attacks{', then the time was over' if values['out_of_time'] else ''}"),
     ]
-    return Result(
-        ended=ended,
-        values={
-            "data": data,
-            "cells": cells,
-            "small_cells": small,
-            "epsilon": options.epsilon,
-            "epsilon1": epsilon1,
-            "epsilon2": None if infinite else options.epsilon2,
-            "epsilon2_infinite": infinite,
-            "adaptive": options.adaptive,
-            "support": options.support,
-            "copies": options.copies,
-            **finding_json(finding, counts),
-            "repeat": repeat,
-            "out_of_time": out_of_time,
-            "methods": dict(sorted(methods.items())),
-            "fraction_right": right,
-            "fraction_right_small": right_small,
-            "fraction_claimed": share_claimed,
-            "claimed_wrong": wrong,
-            "queries_per_cell": queries_per_cell,
-        },
-        heading=f"counts of {data} through private threshold testing: {how}",
-        rows=rows,
-        draw=partial(draw_claims, finding=finding, truth=counts, parts="cell"),
-    )
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -424,11 +354,15 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="enough copies that all majorities are right with probability 1 − β (Theorem 3.5); not with --copies",
         ),
         Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
-        Option("--share", type=number, help="share of ε for the threshold, the rest for noisy totals (default 0.5)"),
+        Option(
+            "--share",
+            type=number,
+            help="share of ε for the threshold, the rest for noisy totals (Algorithm 4; default 0.5)",
+        ),
         Option("--repeat", type=whole, help="number of attacks (default 10)"),
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
         Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
-        Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, if you know it"),
+        Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, for --support"),
     ]
     add_attack_command(
         commands,
@@ -438,11 +372,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         examples=examples,
         description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
         "count from the answers.",
-        workers="number of threads, one attack on each (default: all cores)",
     )
 
 
 def _positive(text: str) -> float:
-    if text in ("inf", "∞"):
-        return math.inf
-    return number(text)
+    return math.inf if text in ("inf", "∞") else number(text)

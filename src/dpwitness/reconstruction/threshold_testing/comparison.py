@@ -16,7 +16,6 @@ import numpy as np
 
 from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
-from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Queries, Signs
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES
 
@@ -26,21 +25,23 @@ REFERENCE_CELLS: Final = 24
 TABULATED_CELLS: Final = 9
 #: The largest distance, in units of the counts, by which repeated tries move the aim of a sum at random.
 LARGEST_AIM_MOVE: Final = 1 << 20
-#: The number of fresh sums next to the threshold that test the counts.
+#: The number of fresh sums next to the threshold that test the counts, and the least number that suffices: with a wrong
+#: count all answers to 24 sums are as predicted with probability at most 0.75²⁴ = 0.001.
 FRESH_SUMS: Final = 64
+LEAST_FRESH_SUMS: Final = 24
 
 
 class Comparison:
     """A comparison of signed sums of cells with the noisy threshold z, which the empty sum does not reach.
 
     If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so −z replaces z. `negated`: whether z ≤ 0; None:
-    a query finds out. A sum counts as reaching z where more than a share `cut` of its copies are ⊤ (Theorem 3.5: 1/2).
+    a query finds out. A sum counts as reaching z where more than a share `cut` of its copies are ⊤.
     """
 
     def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
         self.oracle, self.copies, self._least = oracle, copies, cut * copies
         if negated is None:
-            negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
+            negated = bool(2 * oracle.ask_all(np.zeros((1, oracle.cells), np.int8), copies)[0] > copies)
         self.negated = negated
 
     def above(self, signs: Signs) -> Booleans:
@@ -58,38 +59,30 @@ class Comparison:
         return np.asarray((self.copies - tops if self.negated else tops) > self._least)
 
 
-#: The ε₂ (nats) from which on cuts at 1/4 and 3/4 suffice: F falls from 1/2 to 1/4 within a quarter of a count, so no
-#: query is ⊤ with a probability between 1/8 and 1/2, or no query with one between 1/2 and 7/8.
-QUARTER_CUTS_EPSILON: Final = 4 * float(np.log(2))
-#: The number of copies with which a probability of ⊤ that differs by 1/8 from a cut lies 6 standard errors from it.
-QUARTER_CUTS_COPIES: Final = 576
-
-
-def majority_comparisons(oracle: Queries, copies: int | None = None) -> Iterator[Comparison]:
-    """Two comparisons with different cuts, at least one of which is free of query noise (Theorem 3.5).
+def noise_free_comparisons(oracle: Queries, copies: int | None = None) -> Iterator[Comparison]:
+    """Comparisons at least one of which is free of query noise, by majorities of copies (Theorem 3.5).
 
     With finite ε₂ each copy of a query of value q is ⊤ with probability F(ε₂(q − z)), independently; F is the
-    distribution function of Lap(1). The majority, a cut at 1/2, fails for a query that nearly equals z. Two cuts amount
-    to thresholds half a count apart; queries are whole numbers, so one of these thresholds is at least a quarter of a
-    count from all queries.
+    distribution function of Lap(1). Queries are whole numbers, so no query lies in (z, z + ½), or none in (z − ½, z):
+    no probability is between 1/2 and F(ε₂/2), or none between F(−ε₂/2) and 1/2. The cuts are in the middle of both.
 
-    `copies`: the number of copies of each query; by default whole numbers are 6 standard errors from a cut. Raises
-    `InvalidParameter` where this takes more than 10^12 copies.
+    `copies`: the number of copies of each query; by default all other probabilities are 6 standard errors from a cut.
+    Raises `InvalidParameter` where this takes more than 10^12 copies.
     """
-    epsilon2, enough, cuts = oracle.noise.epsilon2, QUARTER_CUTS_COPIES, [0.25, 0.75]
-    if epsilon2 < QUARTER_CUTS_EPSILON:
-        # Within a count of z, F rises by at least ε₂ exp(−ε₂)/2 a count, and by a quarter of that in a quarter count.
-        ratio = 24 / (epsilon2 * float(np.exp(-epsilon2)))
-        if not ratio * ratio <= MOST_COPIES:
-            raise InvalidParameter(
-                f"epsilon2={epsilon2:g} is too small: to read a query takes {ratio * ratio:.2g} copies of it, more "
-                "than 10^12; give a larger epsilon2"
-            )
-        enough = int(np.ceil(ratio * ratio))
-        cuts = laplace_cdf(epsilon2 * np.array([0.25, -0.25])).tolist()
-    negated = Comparison(oracle, copies=enough).negated
-    for cut in cuts:
-        yield Comparison(oracle, copies=copies or enough, cut=cut, negated=negated)
+    epsilon2 = oracle.noise.epsilon2
+    if epsilon2 == np.inf:
+        yield Comparison(oracle)
+        return
+    margin = -float(np.expm1(-epsilon2 / 2)) / 4
+    enough = 9 / max(margin**2, 1e-300)
+    if not enough <= MOST_COPIES:
+        raise InvalidParameter(
+            f"epsilon2={epsilon2:g} is too small: to read a query takes {enough:.2g} copies of it, more than 10^12; "
+            "give a larger epsilon2"
+        )
+    negated = Comparison(oracle, copies=int(np.ceil(enough))).negated
+    for cut in (0.5 - margin, 0.5 + margin):
+        yield Comparison(oracle, copies=copies or int(np.ceil(enough)), cut=cut, negated=negated)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -109,31 +102,28 @@ def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
 
     `above` is empty where all cells together do not reach z, so that no query has another answer than ⊥.
     """
-    signs = np.zeros(comparison.oracle.cells, np.int8)
+    signs, above = np.zeros(comparison.oracle.cells, np.int8), list[int]()
     rest = rng.permutation(len(signs))
-    above = [np.zeros(0, np.int64)]
     while len(rest):
         stop = _number_below(comparison, signs, rest)
         signs[rest[:stop]] = 1
-        if stop == len(rest):
-            break
         rest = rest[stop:]
-        (alone_above,) = comparison.above_changes([(signs, rest, 1)])
-        alone_above[0] = True  # as the bisection found; with query noise the two answers may differ
-        above.append(rest[alone_above])
-        rest = rng.permutation(rest[~alone_above])
-    return BaseSum(signs=signs, above=np.concatenate(above))
+        if len(rest):
+            (alone_above,) = comparison.above_changes([(signs, rest, 1)])
+            alone_above[0] = True  # as the bisection found; with query noise the two answers may differ
+            above.extend(rest[alone_above].tolist())
+            rest = rng.permutation(rest[~alone_above])
+    return BaseSum(signs=signs, above=np.array(above, np.int64))
 
 
 def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
     """The number of cells that can be added to the sum, in this order, before it reaches z."""
     low, high = 0, len(cells) + 1
+    rank = np.full(len(signs), high)
+    rank[cells] = np.arange(len(cells))
     numbers = np.array([len(cells)])  # all cells are asked first: in the last round of `find_base_sum` they all fit
     while high - low > 1:
-        rows = np.repeat(signs[None], len(numbers), axis=0)
-        for row, number in zip(rows, numbers, strict=True):
-            row[cells[:number]] = 1
-        above = comparison.above(rows)
+        above = comparison.above(np.where(rank < numbers[:, None], 1, signs).astype(np.int8))
         high = int(numbers[above].min(initial=high))
         low = int(numbers[~above & (numbers < high)].max(initial=low))
         numbers = np.unique(np.linspace(low, high, comparison.oracle.together + 2).astype(np.int64)[1:-1])
@@ -146,18 +136,18 @@ def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generat
 
     A cell is found to be larger than another where their difference is at least the base sum's gap.
     """
-    cells, idle = rng.permutation(base.above)[: 6 * REFERENCE_CELLS], 0
-    while len(cells) > REFERENCE_CELLS and idle < 4:  # the number of rounds in a row without a smaller set
+    cells = rng.permutation(base.above)[: 6 * REFERENCE_CELLS]
+    for _ in range(12):
+        if len(cells) <= REFERENCE_CELLS:
+            break
         pivot = rng.choice(cells)
         others = cells[cells != pivot]
         signs = base.signs.copy()
         signs[pivot] = -1
         (larger,) = comparison.above_changes([(signs, others, 1)])
         smaller = np.append(others[~larger], pivot)
-        if REFERENCE_CELLS <= len(smaller) < len(cells):
-            cells, idle = smaller, 0
-        else:  # too few cells are smaller than the pivot, or no cell is larger
-            idle += 1
+        if len(smaller) >= REFERENCE_CELLS:
+            cells = smaller
     return rng.permutation(cells)[:REFERENCE_CELLS]
 
 
@@ -175,12 +165,11 @@ class ReferenceSums:
     """
 
     def __init__(self, base: Signs, known: Booleans, counts: Cells) -> None:
-        self._base = base
+        self._base, self._counts = base, counts
         free = np.flatnonzero(known & (base == 0) & (counts > 0))
         free = free[np.argsort(counts[free], kind="stable")]
         small = _choose_tabulated(counts[free])
-        self._small, large = free[small], np.delete(free, small)[::-1]
-        self._large = large, counts[large], _cumulate(counts[large])
+        self._small, self._large = free[small], np.delete(free, small)[::-1]
         self._sums, self._signs = _signed_sums(tuple(counts[self._small].tolist()))
 
     def between(self, first: int, last: int, aim: int, rng: np.random.Generator) -> tuple[Signs, int] | None:
@@ -188,50 +177,41 @@ class ReferenceSums:
 
         Returns the coefficients of base and known cells, shape (cells,), and the value that is added to the base sum.
         """
-        (large, values, _), used, share = self._large, self._large, 0
-        for trial in range(24):  # a failed try is repeated with other large cells
-            if trial:
-                # Other large cells leave another rest; every fourth time large cells have counts up to a random limit,
-                # since of few different counts one may prevent the sum.
-                some = np.flatnonzero(rng.random(len(large)) < rng.choice([0.5, 0.9]))
-                if trial % 4 == 3 and len(some):
-                    some = some[values[some] <= rng.choice(values[some])]
-                used = large[some], values[some], _cumulate(values[some])
-                if trial % 2:
-                    aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_AIM_MOVE, aim + LARGEST_AIM_MOVE))
-                # A random part of the sum is left to the small cells, in case large and small cells have few counts.
-                share = int(self._sums[rng.integers(len(self._sums))]) if trial % 4 == 3 else 0
-            signs, value = self._compose(aim, used, first, last, share)
+        large, rest = self._large, 0
+        for trial in range(24):
+            signs, value = self._compose(aim, large, rest, first, last)
             if first <= value <= last:
                 return signs, value
+            # Other large cells leave another rest. Every other time they have counts up to a random limit, and small
+            # cells make up a random rest, in case there are few different counts.
+            large = self._large[rng.random(len(self._large)) < rng.choice([0.5, 0.9])]
+            aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_AIM_MOVE, aim + LARGEST_AIM_MOVE))
+            rest = 0
+            if trial % 2 and len(large):
+                large = large[self._counts[large] <= self._counts[rng.choice(large)]]
+                rest = int(rng.choice(self._sums))
         return None
 
-    def _compose(
-        self, amount: int, cells: tuple[Cells, Cells, Cells], first: int, last: int, share: int
-    ) -> tuple[Signs, int]:
-        """A sum near an amount: the largest of `cells` make up the amount less `share`, and small cells the rest."""
-        large, values, cumulative = cells
-        direction, left = 1 if amount > share else -1, abs(amount - share)
+    def _compose(self, aim: int, large: Cells, rest: int, first: int, last: int) -> tuple[Signs, int]:
+        """A sum near the aim: the largest of `large` make up the aim less `rest`, and small cells what is left."""
+        values = self._counts[large]
+        cumulative = np.concatenate([[0], np.cumsum(values)])
+        direction, left = 1 if aim > rest else -1, abs(aim - rest)
         signs, at = self._base.copy(), 0
-        while left > 0 and at < len(large):
-            at = max(at, int(np.searchsorted(-values, -left)))  # the first cell whose count is at most the rest
+        while left > 0:
+            at = max(at, int(np.searchsorted(-values, -left)))  # the first cell whose count is at most what is left
             if at >= len(large):
                 break
             stop = int(np.searchsorted(cumulative, cumulative[at] + left, side="right")) - 1
             signs[large[at:stop]] = direction
             left -= int(cumulative[stop] - cumulative[at])
             at = stop
-        value = direction * (abs(amount - share) - left)
-        place = int(np.searchsorted(self._sums, amount - value))
-        options = [k for k in (place, place - 1) if 0 <= k < len(self._sums)]
-        sums = [value + int(self._sums[k]) for k in options]
-        _, _, best = min((not first <= s <= last, abs(s - amount), k) for s, k in zip(sums, options, strict=True))
+        value = direction * (abs(aim - rest) - left)
+        place = int(np.searchsorted(self._sums, aim - value))
+        options = [(value + int(self._sums[k]), k) for k in (place, place - 1) if 0 <= k < len(self._sums)]
+        total, best = min(options, key=lambda one: (not first <= one[0] <= last, abs(one[0] - aim)))
         signs[self._small] = self._signs[best]
-        return signs, value + int(self._sums[best])
-
-
-def _cumulate(values: Cells) -> Cells:
-    return np.concatenate([[0], np.cumsum(values)])
+        return signs, total
 
 
 @cache
@@ -244,49 +224,49 @@ def _signed_sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
 
 def _choose_tabulated(ascending: Cells) -> Cells:
     """Positions of the cells to tabulate: some cells of each of the smallest counts, then the smallest other cells."""
-    _, first, number = np.unique(ascending, return_index=True, return_counts=True)
+    _, first = np.unique(ascending, return_index=True)
+    turn = np.arange(len(ascending)) - np.repeat(first, np.diff(np.append(first, len(ascending))))
     each = max(1, TABULATED_CELLS // max(len(first), 1))
-    varied = [
-        at + k for at, most in zip(first[: TABULATED_CELLS // 2], number, strict=False) for k in range(min(each, most))
-    ]
-    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * TABULATED_CELLS)), varied)
-    return np.sort(np.concatenate([np.array(varied, np.int64), rest])[:TABULATED_CELLS])
+    return np.sort(np.lexsort([np.arange(len(ascending)), turn // each])[:TABULATED_CELLS])
 
 
 def fresh_sums(
-    base: Signs, known: Booleans, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
-) -> tuple[Signs, Cells]:
-    """Random sums for as many targets as possible, and the value that each adds to the base sum.
+    base: Signs, known: Booleans, counts: Cells, cells: Cells, gap: int, rng: np.random.Generator
+) -> tuple[Signs, Booleans]:
+    """Random sums next to the threshold, and whether each reaches the gap between base sum and threshold.
 
-    No sum is returned where sums are few, or all have one value: the prediction would then hold by chance, or for
+    No sum is returned where sums are few, or all are on one side: the prediction would then hold by chance, or for
     answers that do not depend on the sums.
     """
-    found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
-    some = [(signs, target) for signs, target in found if signs is not None]
-    # With a wrong count all answers to 24 sums are as predicted with probability at most 0.75²⁴ = 0.001.
-    if len(some) < 24 or len({target for _, target in some}) < 2:
-        return np.zeros((0, len(base)), np.int8), targets[:0]
-    return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
+    found, reach = list[Signs](), list[bool]()
+    for number in range(FRESH_SUMS):
+        above = number % 2 == 0
+        signs = _random_sum(base, known, counts, cells, gap if above else gap - 1, rng)
+        if signs is not None:
+            found.append(signs)
+            reach.append(above)
+    if len(found) < LEAST_FRESH_SUMS or len(set(reach)) < 2:
+        return np.zeros((0, len(base)), np.int8), np.zeros(0, np.bool_)
+    return np.array(found), np.array(reach)
 
 
-def random_sum(
+def _random_sum(
     base: Signs, known: Booleans, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
 ) -> Signs | None:
     """Coefficients that add `target` to the base sum, random for about half of the known cells; None without a sum."""
     mine = cells[known[cells]]
     for share in (0.5, 0.5, 0.2, 0.2, 0.05, 0.05):  # fewer random coefficients leave more cells to make up the rest
-        signs, free = base.copy(), known & (base == 0)
-        chosen = mine[rng.random(len(mine)) < share]
-        inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
-        signs[inside] = 0
+        chosen = rng.choice(mine, rng.binomial(len(mine), share), replace=False)
         # Half of the tries have one sign for all cells, for which fewer large cells make up: the sum then shows counts
         # that are all too large by the same number.
-        alike = rng.random() < 0.5
-        signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
-        free[outside] = False
+        random = rng.choice([-1, 1], 1 if rng.random() < 0.5 else len(chosen))
+        signs = base.copy()
+        signs[chosen] = np.where(base[chosen] == 1, 0, random)
         rest = target - int((signs - base).astype(np.int64) @ counts)
         # The rest is made up of known cells that have no coefficient yet.
-        found = ReferenceSums(signs, free & (signs == 0), counts).between(rest, rest, rest, rng)
+        free = known & (base == 0)
+        free[chosen] = False
+        found = ReferenceSums(signs, free, counts).between(rest, rest, rest, rng)
         if found is not None:
             return found[0]
     return None

@@ -6,7 +6,8 @@ threshold testing on a histogram of known counts. One noisy threshold must serve
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from typing_extensions import override
 from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.exact import laplace_cdf
-from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: Counts of people, shape (cells,).
@@ -32,7 +32,6 @@ Change: TypeAlias = tuple[Signs, Cells, int]
 QUESTIONS_AT_ONCE: Final = 8
 #: The largest count of a cell, in people: a larger count, or a sum of 10⁶ counts, would not be exact.
 LARGEST_COUNT: Final = 1 << 40
-
 
 #: The form of the family's questions and answers.
 FORM: Final[Form[Signs]] = Form(
@@ -70,15 +69,12 @@ class Noise:
     epsilon1: float | None = None  # the threshold's noise is Lap(1/ε₁); None: not known
     epsilon2: float = np.inf  # each query's noise is Lap(1/ε₂); infinite: queries have no noise
     threshold: float = 0.0  # θ, the threshold without noise, in counts
-    epsilon_totals: float | None = None  # each total's noise is Lap(1/ε); None: not known
 
     def __post_init__(self) -> None:
         if self.epsilon1 is not None and not 0 < self.epsilon1 < np.inf:
             raise InvalidParameter(f"epsilon1={self.epsilon1!r} must be positive and finite")
         if not self.epsilon2 > 0:
             raise InvalidParameter(f"epsilon2={self.epsilon2!r} must be positive (inf: no noise on the queries)")
-        if self.epsilon_totals is not None and not self.epsilon_totals > 0:
-            raise InvalidParameter(f"epsilon_totals={self.epsilon_totals!r} must be positive")
 
 
 class Queries:
@@ -112,62 +108,26 @@ class Queries:
     ) -> None:
         if not cells >= 2:
             raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
-        self.cells, self.noise, self.together, self.queries = cells, noise or Noise(), together, 0
-        self._answers, self._totals = answers, totals
-
-    def ask(self, signs: Signs, copies: int = 1) -> int:
-        """The number of ⊤ answers to `copies` repetitions of one question; `signs`: −1, 0 or 1 for each cell."""
-        return int(self.ask_all(signs[None], copies)[0])
+        self.cells, self.noise, self.totals, self.together = cells, noise or Noise(), totals, together
+        self.queries = 0
+        self._answers = answers
 
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
         """The number of ⊤ answers to each question, shape (questions,); `questions` has shape (questions, cells)."""
-        return self._positives(iter(questions), copies)
+        return self._count_tops(iter(questions), copies)
 
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
         """The number of ⊤ answers to each question of several sets, one array a set, asked at once."""
-        _check_sensitivity(changes)
         if not changes:
             return []
-        positives = self._positives(_questions(changes), copies)
-        return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
+        tops = self._count_tops(_questions(changes), copies)
+        return np.split(tops, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
-    def larger(self, copies: int = 1) -> tuple[Cells, Cells]:
-        """The sizes of Algorithm 3's sets larger(v), and the number of sets that hold each cell, shapes (cells,).
-
-        larger(v) holds the cells u for which the majority of copies of x_u − x_v is ⊤. The method asks cells²
-        questions, x_v − x_v included, the questions for one v at once.
-        """
-        sizes, inside, all_cells = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64), np.arange(self.cells)
-        for v in range(self.cells):
-            signs = np.zeros(self.cells, np.int8)
-            itself = self.ask(signs, copies)
-            signs[v] = -1
-            (others,) = self.ask_changes([(signs, np.delete(all_cells, v), 1)], copies)
-            cells = 2 * np.insert(others, v, itself) > copies
-            sizes[v] = np.count_nonzero(cells)
-            inside += cells
-        return sizes, inside
-
-    @property
-    def sells_totals(self) -> bool:
-        """Whether the system gives noisy totals."""
-        return self._totals is not None
-
-    def totals(self, parts: Cells) -> Floats | None:
-        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None without totals."""
-        return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
-
-    def _positives(self, questions: Iterator[Signs], copies: int) -> Cells:
+    def _count_tops(self, questions: Iterator[Signs], copies: int) -> Cells:
         assert self._answers is not None
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
         return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
-
-
-def _check_sensitivity(changes: Sequence[Change]) -> None:
-    for signs, cells, change in changes:
-        if len(cells) and np.max(np.abs(signs[cells] + change)) > 1:
-            raise ValueError("a coefficient outside −1, 0, 1 would raise the sensitivity above 1")
 
 
 def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
@@ -178,18 +138,6 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
             yield question
 
 
-def queries_of(
-    oracle: Any, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
-) -> Queries:
-    """The access to your own system (see `system_of`), which may have `totals`; without `limits` by default.
-
-    The system gets the signs of a question, shape (cells,), and returns whether the signed sum reaches the noisy
-    threshold: ⊤ is True. `noise`: by default queries have no noise, and ε₁ is not known.
-    """
-    asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
-    return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))
-
-
 class ThresholdOracle(Queries):
     """One call of generalised private threshold testing (Chen & Machanavajjhala 2015, Alg. 2) on a histogram.
 
@@ -197,8 +145,9 @@ class ThresholdOracle(Queries):
     −1, 0, +1, of sensitivity 1; its answer is ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only the
     methods of `Queries`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
 
-    `Noise` explains the ε's; without `epsilon_totals` the oracle gives no totals. Raises `InvalidData` for counts
-    that are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    `Noise` explains the ε's; the noise of totals is Lap(1/epsilon_totals), and without this ε there are no totals.
+    Raises `InvalidData` for counts that are not a histogram, `InvalidParameter` for ε's that are not positive, or an
+    infinite ε₁.
     """
 
     def __init__(
@@ -211,39 +160,25 @@ class ThresholdOracle(Queries):
         threshold: float = 0.0,
         epsilon_totals: float | None = None,
     ) -> None:
-        self._counts = check_histogram(counts)
-        self._values = self._counts.astype(np.float64)  # exact below 2⁵³
-        noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold, epsilon_totals=epsilon_totals)
-        sold = None if epsilon_totals is None else self._noisy_totals
-        super().__init__(None, len(self._counts), noise, sold)
+        if epsilon_totals is not None and not epsilon_totals > 0:
+            raise InvalidParameter(f"epsilon_totals={epsilon_totals!r} must be positive")
+        totals = None if epsilon_totals is None else partial(self._noisy_totals, 1 / epsilon_totals)
+        self._counts = check_histogram(counts).astype(np.float64)  # exact below 2⁵³
+        noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold)
+        super().__init__(None, len(self._counts), noise, totals)
         self._rng = rng
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
 
     @override
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
-        return self._answer(questions @ self._values, copies)
+        return self._answer(questions @ self._counts, copies)
 
     @override
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
-        _check_sensitivity(changes)
         return [
-            self._answer(float(signs @ self._values) + change * self._values[cells], copies)
+            self._answer(float(signs @ self._counts) + change * self._counts[cells], copies)
             for signs, cells, change in changes
         ]
-
-    @override
-    def larger(self, copies: int = 1) -> tuple[Cells, Cells]:
-        """The flags of `Queries.larger`; sorted counts give them in milliseconds if queries have no noise."""
-        if self.noise.epsilon2 != np.inf:
-            return super().larger(copies)
-        self.queries += copies * self.cells**2
-        values, cells = np.unique(self._counts, return_inverse=True)
-        up_to = np.concatenate([[0], np.cumsum(np.bincount(cells))])
-        # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
-        least = int(np.ceil(self._z))
-        behind = np.searchsorted(values, values + least, side="left")
-        before = np.searchsorted(values, values - least, side="right")
-        return (up_to[-1] - up_to[behind])[cells], up_to[before][cells]
 
     def _answer(self, values: Floats, copies: int) -> Cells:
         self.queries += copies * len(values)
@@ -251,7 +186,6 @@ class ThresholdOracle(Queries):
             return copies * (values >= self._z)
         return self._rng.binomial(copies, laplace_cdf(self.noise.epsilon2 * (values - self._z)))
 
-    def _noisy_totals(self, parts: Cells) -> Floats:
-        assert self.noise.epsilon_totals is not None
-        total = np.bincount(parts, weights=self._values)
-        return np.asarray(total + self._rng.laplace(0.0, 1 / self.noise.epsilon_totals, len(total)))
+    def _noisy_totals(self, scale: float, parts: Cells) -> Floats:
+        exact = np.bincount(parts, weights=self._counts)
+        return np.asarray(exact + self._rng.laplace(0.0, scale, len(exact)))

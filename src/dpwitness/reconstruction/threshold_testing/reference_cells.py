@@ -8,7 +8,7 @@ up to a common factor, which answers without query noise do not show.
 """
 
 import math
-from itertools import chain, islice
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -24,8 +24,8 @@ LEAST_DEVIATION: Final = 1e-7
 PARTIAL_SUMS: Final = 1 << 12
 #: The largest tried count of the first cell, in the unit of all cells: larger counts are within rounding errors.
 LARGEST_UNIT: Final = 1 << 20
-#: The number of units that are tried at a time, the smallest first: 10⁶ units take 50 ms, and the first few decide.
-TRIED_UNITS: Final = 1 << 14
+#: The number of fresh sums on each side of the gap, and the least number of both together, that test the cells' counts.
+TESTED_SUMS: Final = 20
 
 
 def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs, Floats]:
@@ -58,38 +58,17 @@ def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Gener
     return np.asarray(rng.permutation(np.unique(signs[sums == target], axis=0))[:number])
 
 
-class Answers:
-    """All signed sums of the cells that were added to the base sum so far, and their answers."""
-
-    def __init__(self, comparison: Comparison, base: BaseSum, cells: Cells) -> None:
-        self._comparison, self._base, self._cells = comparison, base, cells
-        self.asked = np.zeros((0, len(cells)), np.int8)
-        self.above = np.zeros(0, np.bool_)
-
-    def ask(self, signs: Signs) -> Booleans:
-        """Whether each sum, with coefficients of shape (sums, cells), reaches the gap."""
-        questions = np.repeat(self._base.signs[None], len(signs), axis=0)
-        questions[:, self._cells] = signs
-        above = self._comparison.above(questions)
-        self.asked, self.above = np.vstack([self.asked, signs]), np.append(self.above, above)
-        return above
-
-    def limits_of_gap(self, counts: Cells) -> tuple[int, int] | None:
-        """The largest sum below the gap and the least sum above, if the counts explain all answers; else None."""
-        sums = self.asked.astype(np.int64) @ counts
-        low, high = max(0, sums[~self.above].max(initial=0)), sums[self.above].min(initial=np.iinfo(np.int64).max)
-        return (int(low), int(high)) if low < high else None
-
-
 class Posterior:
     """The mean and covariance of counts and gap, cells + 1 numbers relative to the first count, which is exact.
 
     `root` is a matrix R, shape (cells + 1, cells + 1), of which R Rᵀ is the covariance. Its updates are Potter's
-    (Battin, Astronautical Guidance, 1964): a covariance that is itself updated ceases to be positive.
+    (Battin, Astronautical Guidance, 1964): a covariance that is itself updated ceases to be positive. `asked` and
+    `above`: all signed sums so far, shape (sums, cells), and whether each reached the gap.
     """
 
     def __init__(self, mean: Floats, deviation: Floats) -> None:
         self.mean, self.root = mean, np.diag(deviation)
+        self.asked, self.above = np.zeros((0, len(mean) - 1), np.int8), np.zeros(0, np.bool_)
         self._widest = float(np.sum(self.root**2))
         self.root[0, 0] = 0
 
@@ -111,7 +90,12 @@ class Posterior:
         chosen = np.lexsort([np.where(even, -deviation, ratio), ~even])[:number]
         return np.asarray(signs[best[chosen]])
 
-    def update(self, signs: Signs, above: Booleans) -> None:
+    def learn(self, signs: Signs, above: Booleans) -> None:
+        """Keep the answers to sums, and condition on them."""
+        self.asked, self.above = np.vstack([self.asked, signs]), np.append(self.above, above)
+        self._update(signs, above)
+
+    def _update(self, signs: Signs, above: Booleans) -> None:
         """Condition on one answer after another, by the moments of the half-space that the answer leaves."""
         rows = np.hstack([signs, -np.ones((len(signs), 1))])
         for row, side in zip(rows, np.where(above, 1.0, -1.0).tolist(), strict=True):
@@ -128,43 +112,39 @@ class Posterior:
             left = max(1 - ratio * (ratio + a), 0.0)  # the share of the sum's variance that is left
             self.root = self.root - towards[:, None] * ((1 - math.sqrt(left)) * direction)
 
-    def update_contradicted(self, answers: Answers) -> bool:
+    def learn_contradicted(self) -> bool:
         """Widen the distribution and use again the answers that its mean contradicts; False if 10 rounds leave some.
 
         The normal distribution is sometimes too narrow, and further queries would then test impossible values.
         """
         for _ in range(10):
-            offset = answers.asked @ self.mean[:-1] - self.mean[-1]
-            wrong = np.flatnonzero((offset >= 0) != answers.above)
+            offset = self.asked @ self.mean[:-1] - self.mean[-1]
+            wrong = np.flatnonzero((offset >= 0) != self.above)
             if not len(wrong):
                 return True
             if np.sum(self.root**2) < self._widest:
                 self.root *= math.sqrt(1.5)
-            self.update(answers.asked[wrong], answers.above[wrong])
+            self._update(self.asked[wrong], self.above[wrong])
         return False
 
-    def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
+    def whole_numbers(self) -> tuple[Cells, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
         mean, deviation = self.mean[:-1], self.deviation
-        end = 1 + int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT))
-        parts = (_units(mean, deviation, k, min(k + TRIED_UNITS, end)) for k in range(1, end, TRIED_UNITS))
-        for unit in islice(chain.from_iterable(parts), 20):
-            found = np.rint(unit * mean).astype(np.int64)
-            if limits := answers.limits_of_gap(found):
-                return found, limits
+        units = np.arange(1.0, 1 + int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT)))
+        misfit = np.zeros(len(units))
+        # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
+        for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):
+            scaled = units * mean[cell]
+            misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
+            kept = (misfit < min(9 + 3 * number, 3 * len(mean))) & (scaled > 0.5)
+            units, misfit = units[kept], misfit[kept]
+        for unit in units[:20]:
+            counts = np.rint(unit * mean).astype(np.int64)
+            sums = self.asked.astype(np.int64) @ counts
+            low, high = max(0, sums[~self.above].max(initial=0)), sums[self.above].min(initial=np.iinfo(np.int64).max)
+            if low < high:
+                return counts, (int(low), int(high))
         return None
-
-
-def _units(mean: Floats, deviation: Floats, first: int, end: int) -> Floats:
-    """The units from `first` to below `end` of which all counts, relative to the first count, are about multiples."""
-    units, misfit = np.arange(float(first), end), np.zeros(end - first)
-    # The first cell is exact. A right unit has a misfit of about 1 a cell, a wrong one of up to 33.
-    for number, cell in enumerate(np.argsort(deviation, kind="stable")[1:], 1):
-        scaled = units * mean[cell]
-        misfit += ((scaled - np.rint(scaled)) / (units * deviation[cell] + 0.05)) ** 2
-        kept = (misfit < min(9 + 3 * number, 3 * len(mean))) & (scaled > 0.5)
-        units, misfit = units[kept], misfit[kept]
-    return units
 
 
 def find_reference_cells(
@@ -173,29 +153,34 @@ def find_reference_cells(
     """The counts of `cells`, shape (k,), in their common unit, and the gap between base sum and threshold, rounded up.
 
     The base sum plus a signed sum s of the cells, all from `base.above`, is ⊤ exactly if s ≥ gap. None where the
-    answers do not determine the counts. `guess`: approximate counts in any unit, the first of them exact; by default
-    all are equal.
+    answers do not determine the counts. `guess`: approximate counts and gap in any unit, shape (k + 1,); by default all
+    counts are equal.
     """
     k = len(cells)
-    answers = Answers(comparison, base, cells)
     if guess is None:
         posterior = Posterior(np.append(np.ones(k), 0.5), np.append(np.full(k, 0.6), 0.4))
     else:
-        deviation = np.append(0.7 + 0.1 * guess, 0.6) / guess[0]
-        posterior = Posterior(np.append(guess / guess[0], 0.5 / guess[0]), deviation)
+        posterior = Posterior(guess / guess[0], (0.7 + 0.1 * guess) / guess[0])
+
+    def ask(signs: Signs) -> Booleans:
+        questions = np.repeat(base.signs[None], len(signs), axis=0)
+        questions[:, cells] = signs
+        above = comparison.above(questions)
+        posterior.learn(signs, above)
+        return above
+
     together = min(comparison.oracle.together, k)
     for asked in range(together, 60 * k + 200, together):
-        signs = posterior.questions(rng, together)
-        posterior.update(signs, answers.ask(signs))
-        if asked % 16 < together and posterior.update_contradicted(answers):  # every 16 queries
-            found = posterior.whole_numbers(answers)
-            if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
+        ask(posterior.questions(rng, together))
+        if asked % 16 < together and posterior.learn_contradicted():  # every 16 queries
+            found = posterior.whole_numbers()
+            if found is not None and (gap := _confirmed_gap(ask, *found, rng)) is not None:
                 return found[0], gap
     return None
 
 
 def _confirmed_gap(
-    answers: Answers, posterior: Posterior, counts: Cells, limits: tuple[int, int], rng: np.random.Generator
+    ask: Callable[[Signs], Booleans], counts: Cells, limits: tuple[int, int], rng: np.random.Generator
 ) -> int | None:
     """Find the whole gap within its limits, then test sums next to it; None where an answer is not as predicted."""
     values, (low, high) = counts.astype(np.float64), limits
@@ -206,13 +191,7 @@ def _confirmed_gap(
         if not len(inside):
             return None
         at = inside[np.argmin(np.abs(sums[inside] - target))]
-        above = answers.ask(signs[at : at + 1])
-        posterior.update(signs[at : at + 1], above)
-        low, high = (low, int(sums[at])) if above[0] else (int(sums[at]), high)
-    fresh = np.vstack([sums_equal_to(values, target, 20, rng) for target in (low, high)])
-    above = answers.ask(fresh)
-    posterior.update(fresh, above)
-    # Fewer than 20 sums would test too little.
-    if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < 20:
-        return None
-    return high
+        low, high = (low, int(sums[at])) if ask(signs[at : at + 1])[0] else (int(sums[at]), high)
+    fresh = np.vstack([sums_equal_to(values, target, TESTED_SUMS, rng) for target in (low, high)])
+    predicted = np.array_equal(ask(fresh), fresh.astype(np.int64) @ counts == high)
+    return high if predicted and len(fresh) >= TESTED_SUMS else None

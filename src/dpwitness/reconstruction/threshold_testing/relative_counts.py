@@ -1,21 +1,19 @@
-"""The adaptive attack finds every count up to a common factor, without query noise or by majorities of enough copies.
+"""The adaptive attack finds every count up to a common factor, by a comparison that is free of query noise.
 
 The attack asks sums of cells around a base sum just below the noisy threshold. It finds the counts of a few reference
 cells first, and compares every other cell with sums of known cells, by bisection. Answers are the same for counts and
 threshold (x, z) and for a multiple of both, so counts are found up to a common factor. The unit of the reference cells
 need not divide all counts, so fresh sums of all cells next to the threshold test the counts; if their answers are not
-as predicted, the attack looks for a finer unit. With few cells, or few different counts, other counts may explain all
-answers as well.
+as predicted, other reference cells give a finer unit.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from dpwitness.arrays import Booleans, Floats
+from dpwitness.arrays import Booleans
 from dpwitness.reconstruction.threshold_testing.comparison import (
-    FRESH_SUMS,
     REFERENCE_CELLS,
     BaseSum,
     Comparison,
@@ -28,52 +26,23 @@ from dpwitness.reconstruction.threshold_testing.oracle import Cells
 from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
 
 #: The upper limit of a count while no answer bounds it.
-OPEN_LIMIT: Final = np.iinfo(np.int64).max
+OPEN_LIMIT: Final = 1 << 62
+#: The number of base sums that are tried, and of choices of reference cells for each.
+BASE_SUMS: Final = 3
+REFERENCE_CHOICES: Final = 8
+#: The number of cells, besides the reference cells, that are bisected and tested before all others.
+PILOT_CELLS: Final = 96
+#: The least share of these cells whose counts a right unit determines: a unit that is too fine leaves many open.
+LEAST_KNOWN: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RelativeCounts:
-    """Limits of counts, up to a common factor, in a common unit; arrays of shape (cells,)."""
+    """Counts up to a common factor, in their largest common unit; arrays of shape (cells,)."""
 
-    low: Cells
-    high: Cells  # equal to `low` where the count was found
-    likeliest: Floats  # the count if it was found, else its lower limit, not rounded to the unit
+    counts: Cells  # a lower limit where the count was not found
+    known: Booleans  # the counts that were found, if no other counts explain all answers as well
     fresh_sums: int  # the number of fresh sums, all as predicted; 0 if a sum was not, and the counts are refuted
-    threshold: int | None  # ⌈z⌉ in the unit, if all cells of the base sum are known
-    unique: bool = True  # False: other counts may explain all answers as well
-
-    @property
-    def known(self) -> Booleans:
-        """Whether each cell's count was found, shape (cells,)."""
-        return np.asarray(self.low == self.high)
-
-
-def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | None) -> RelativeCounts:
-    """Convert counts to the largest unit that nearly all share, since sums next to the threshold do not show the unit.
-
-    The few counts that are not multiples of the unit become unknown: other counts between the same two multiples
-    explain the answers as well. A cell that was not found need not be a multiple, so its limits are rounded outwards.
-    """
-    known = low[low == high]
-    unit = prevailing_unit(known)
-    if threshold is not None:
-        # z is above threshold − 1. If a count becomes unknown, z does: the base sum may hold the cell.
-        threshold = None if np.any(known % unit != 0) else (threshold - 1) // unit + 1
-    high = np.where(high == OPEN_LIMIT, OPEN_LIMIT, -(-high // unit))
-    return RelativeCounts(low=low // unit, high=high, likeliest=low / unit, fresh_sums=fresh_sums, threshold=threshold)
-
-
-def prevailing_unit(counts: Cells, most: int = 11) -> int:
-    """The largest unit of which all counts but at most `most`, and a quarter, are multiples; 1 where all are 0."""
-    some = counts[counts > 0]
-    # Up to 11 cells, and up to a quarter of them, can lie between two multiples although no answer shows it.
-    exceptions = min(most, int(0.25 * len(some)))
-    sample = some[:2_000]
-    units = np.unique(np.gcd(sample[1:], sample[:-1]))
-    for unit in units[::-1].tolist():
-        if np.count_nonzero(some % unit) <= exceptions:
-            return int(unit)
-    return max(1, int(np.gcd.reduce(some, initial=0)))
 
 
 class Bisection:
@@ -100,13 +69,12 @@ class Bisection:
 
     def result(self, fresh_sums: int) -> RelativeCounts:
         """The counts so far, after `fresh_sums` sums that were as predicted."""
-        inside = self.base.signs != 0
-        threshold = int(self.low[inside].sum()) + self.gap if self.known[inside].all() else None
-        different = len(np.unique(self.low[self.known & (self.low > 0)]))
+        some = self.low[self.known & (self.low > 0)]
+        unit, different = max(1, int(np.gcd.reduce(some, initial=0))), len(np.unique(some))
         # Other counts may explain all answers as well if at most 40 cells are not empty, or at most 6 counts are
         # different: sums next to the threshold may not determine their ratios.
-        unique = len(self.base.above) > 40 and not 2 <= different <= 6
-        return replace(in_largest_unit(self.low, self.high, fresh_sums, threshold), unique=unique)
+        unique = len(self.base.above) > 40 and not 2 <= different <= 6 and not has_exceptions(some // unit)
+        return RelativeCounts(counts=self.low // unit, known=self.known & unique, fresh_sums=fresh_sums)
 
     def refine(self, cells: Cells, rng: np.random.Generator) -> None:
         """Bisect the cells' limits until each count is known, or no sum of known cells lies between its limits."""
@@ -141,10 +109,19 @@ class Bisection:
 
     def test(self, cells: Cells, rng: np.random.Generator) -> int:
         """The number of fresh random sums of the cells next to the threshold; 0 if an answer is not as predicted."""
-        targets = self.gap - np.arange(FRESH_SUMS) % 2
-        signs, values = fresh_sums(self.base.signs, self.known, self.low, cells, targets, rng)
-        predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), values == self.gap)
+        signs, reach = fresh_sums(self.base.signs, self.known, self.low, cells, self.gap, rng)
+        predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), reach)
         return len(signs) if predicted else 0
+
+
+def has_exceptions(counts: Cells) -> bool:
+    """Whether all positive counts but a few are multiples of a number above 1: up to 11, and up to a quarter.
+
+    So few cells can lie between two multiples although no answer shows where.
+    """
+    units = np.unique(np.gcd(counts[1:2_000], counts[: len(counts[1:2_000])]))
+    exceptions = min(11, len(counts) // 4)
+    return any(0 < np.count_nonzero(counts % unit) <= exceptions for unit in units[units > 1])
 
 
 def _split(low: int, high: int, known: Cells) -> int:
@@ -163,63 +140,42 @@ def _split(low: int, high: int, known: Cells) -> int:
 def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> RelativeCounts:
     """Find every cell's count, up to a common factor, by a comparison that is free of query noise.
 
-    A cell that no sum of known cells reaches, because its count exceeds all others together, keeps its limits.
+    A cell that no sum of known cells reaches, because its count exceeds all others together, is not found.
     """
     n = comparison.oracle.cells
-    cells = rng.permutation(n)
-    nothing = np.zeros(n, np.int64)
-    best = RelativeCounts(low=nothing, high=nothing + 1, likeliest=np.zeros(n), fresh_sums=0, threshold=None)
-    for _ in range(3):  # different base sums
+    for _ in range(BASE_SUMS):
         bisection = Bisection(comparison, find_base_sum(comparison, rng))
         if not len(bisection.base.above):
             break
-        has_unit = _find_unit(bisection, rng)
-        for _ in range(3):  # different units with one base sum
-            if not has_unit:
-                break
-            bisection.refine(cells, rng)
-            fresh_sums = bisection.test(cells, rng)
-            if not fresh_sums:
-                has_unit = _find_unit(bisection, rng, cells)
-                continue
-            best = max(best, bisection.result(fresh_sums), key=lambda counts: int(counts.known.sum()))
-            # If all sums are even, say, two counts remain possible: cells of such counts are the next references.
-            rest = cells[~bisection.known[cells] & (bisection.high[cells] < OPEN_LIMIT)]
-            if not len(rest):
-                break
-            has_unit = _find_unit(bisection, rng, rest)
-        if best.fresh_sums:
-            break
-    return best
+        if fresh := _find_all(bisection, rng):
+            return bisection.result(fresh)
+    return RelativeCounts(counts=np.zeros(n, np.int64), known=np.zeros(n, np.bool_), fresh_sums=0)
 
 
-def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | None = None) -> bool:
-    """Find a unit of which a pilot sample of cells are multiples, and put it into the bisection; False without a unit.
-
-    `cells`: cells that were not multiples of the last unit, from which further reference cells are chosen.
-    """
+def _find_all(bisection: Bisection, rng: np.random.Generator) -> int:
+    """Find a unit of the reference cells, then all counts; the number of fresh sums as predicted, or 0."""
     comparison, base = bisection.comparison, bisection.base
-    smallest = smallest_cells(comparison, base, rng)
-    # The cells of the pilot are bisected and tested before all others.
-    pilot = np.union1d(smallest, rng.permutation(base.above)[:96])
-    references, guess = smallest, None
-    for attempt in range(6):
-        if cells is not None:
-            pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
-            # Where most cells have the same count, cells of more different counts determine more ratios.
-            references = _choose_varied(bisection, smallest, cells, rng, (5, 2, 1)[attempt % 3])
-            guess = np.maximum(bisection.low[references], 1).astype(np.float64)
+    all_cells = rng.permutation(comparison.oracle.cells)
+    references = smallest = smallest_cells(comparison, base, rng)
+    pilot = np.union1d(smallest, rng.permutation(base.above)[:PILOT_CELLS])
+    guess = None
+    for choice in range(REFERENCE_CHOICES):
         found = find_reference_cells(comparison, base, references, rng, guess)
-        if found is None:
-            if cells is None:
-                return False
-            continue
-        bisection.restart(references, *found)
-        bisection.refine(pilot, rng)
-        if bisection.test(pilot, rng):
-            return True
-        cells = pilot
-    return False
+        if found is not None:
+            bisection.restart(references, *found)
+            bisection.refine(pilot, rng)
+            if bisection.known[pilot].mean() >= LEAST_KNOWN and bisection.test(pilot, rng):
+                bisection.refine(all_cells, rng)
+                if fresh := bisection.test(all_cells, rng):
+                    return fresh
+                pilot = all_cells
+        elif guess is None:
+            break
+        # Where most cells have the same count, cells of more different counts determine more ratios.
+        references = _choose_varied(bisection, smallest, pilot, rng, (5, 2, 1)[choice % 3])
+        guess = np.append(np.maximum(bisection.low[references], 1), bisection.gap - 0.5)
+        pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
+    return 0
 
 
 def _choose_varied(bisection: Bisection, smallest: Cells, cells: Cells, rng: np.random.Generator, each: int) -> Cells:
