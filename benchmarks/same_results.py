@@ -118,7 +118,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "attack_allowed": attack("subset_sum", "--allowed-queries", "0.25"),
     "attack_table": attack("table_builder"),
     "attack_table_noise": attack("table_builder", "--recover", "perturbation"),
-    "attack_table_totals": attack("table_builder", "--system", "without-totals"),
     "attack_thresholds": attack("threshold_testing", "--repeat", "2", "--epsilon", "1"),
     "attack_thresholds_small": attack("threshold_testing", "--repeat", "2", "--epsilon", "0.2"),
 }

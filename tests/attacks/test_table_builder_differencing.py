@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 import table_builder_systems as calibration
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, ExactCounts, WithoutTotals
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, ExactCounts
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
+from table_builder_systems import WithoutTotals
 
 EXACT = tuple(calibration.EXACT)
 BROKEN = tuple(calibration.KEPT | calibration.BROKEN | calibration.UNTOLD | calibration.INEXACT)

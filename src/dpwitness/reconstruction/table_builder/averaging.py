@@ -6,21 +6,19 @@ noise (section 4.2, Lemma 4).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, System
 
 #: Largest number of two-partitions of one set of values: the sides of 20 values take 20 MB.
 MAX_PARTITIONS: Final = 1 << 20
 #: Positions of some values among all values of an attribute.
 Positions: TypeAlias = Sequence[int] | Integers
-#: Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
-Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def number_of_partitions(size: int, extra: int = 0) -> int:
@@ -66,65 +64,6 @@ def usable(answers: Integers) -> Booleans:
     return np.asarray((answers != 0) & (answers != MISSING_ANSWER))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """The sums of the answers of partitions into `parts` sets; each is the true count + `parts` noises, in people."""
-
-    parts: int
-    totals: Integers
-
-    @classmethod
-    def of(cls, answers: Integers) -> "Sums":
-        """The sums of each partition's answers, shape (parts, partitions), without partitions with unusable answers.
-
-        Suppression of a side depends on its people alone, so the remaining sums are unbiased.
-        """
-        return cls(parts=len(answers), totals=answers[:, np.all(usable(answers), axis=0)].sum(axis=0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredBlock(Block):
-    """Two-partitions, first sides, then second sides, and their answers, shape (questions,)."""
-
-    answers: Integers
-
-    @property
-    def place(self) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """The attribute and the sub-population: `fit_counts` takes blocks of one place."""
-        return self.attribute, tuple((name, tuple(map(repr, values))) for name, values in sorted(self.where.items()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Average:
-    """The mean of the sums that the noise remover averaged, in people."""
-
-    mean: float
-    kinds: Kinds
-    information: float  # variance of one noise / variance of the mean: half the number of two-partitions, or 0
-    squares: float  # the sum of squared deviations (people²), an estimate of `freedom` times the variance of one noise
-    freedom: int  # the degrees of freedom of `squares`
-    asked: tuple[AnsweredBlock, ...] = field(default=(), compare=False, repr=False)  # single answers kept for checks
-
-    @property
-    def count(self) -> int:
-        """The count nearest to the mean."""
-        return nearest(self.mean)
-
-    @property
-    def partitions(self) -> int:
-        """The number of averaged sums."""
-        return sum(k for _, k in self.kinds)
-
-    @property
-    def noises(self) -> float:
-        """The number of noises in the mean of the sums: 2 for two-partitions."""
-        return self.partitions / self.information if self.information else 0.0
-
-    def error(self, variance: float | None) -> float:
-        """The standard error of the mean, in people, by the variance of one noise (people²); infinite if unknown."""
-        return math.inf if variance is None or not self.information else math.sqrt(variance / self.information)
-
-
 def nearest(mean: float) -> int:
     """The nearest whole number; halves go up, which has no bias towards 0."""
     return int(np.floor(mean + 0.5))
@@ -148,42 +87,69 @@ def outliers(values: Integers | Floats) -> Booleans:
     return np.asarray(far)
 
 
-def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Average:
-    """The average of sums of one count, each with the weight 1/parts, the inverse of its variance.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """Two-partitions of a set of values.
 
-    Sums that are `outliers` among the sums of as many parts are left out: bounded noise has no outliers, and a garbled
-    answer would move the mean by many people. The average of no sum has `information` 0. `asked`: the single answers to
-    keep.
+    `sides`: flags of the values at the positions `base` that are on the first side, shape (partitions, len(base)); the
+    values at the positions `beside` are always on the second side.
     """
-    kinds: dict[int, int] = {}
-    weighted = information = squares = 0.0
-    freedom = 0
-    for parts in dict.fromkeys(one.parts for one in sums):
-        groups = [one.totals for one in sums if one.parts == parts]
-        wrong = np.split(outliers(np.concatenate(groups)), np.cumsum([len(one) for one in groups])[:-1])
-        for group, out in zip(groups, wrong, strict=True):
-            totals = group[~out]
-            if not len(totals):
-                continue
-            kinds[parts] = kinds.get(parts, 0) + len(totals)
-            weighted += float(totals.sum()) / parts
-            information += len(totals) / parts
-            squares += float(np.square(totals - totals.mean()).sum()) / parts
-            freedom += len(totals) - 1
-    return Average(
-        mean=weighted / information if information else 0.0,
-        kinds=tuple(sorted(kinds.items())),
-        information=information,
-        squares=squares,
-        freedom=freedom,
-        asked=asked,
-    )
+
+    base: Integers
+    beside: Integers
+    sides: Booleans
+
+    @property
+    def values(self) -> Integers:
+        """The positions of all values of the set."""
+        return np.append(self.base, self.beside)
+
+    def selections(self, width: int) -> Booleans:
+        """The questions, first sides, then second sides, about an attribute with `width` values; shape (2·k, width)."""
+        k = len(self.sides)
+        selections = np.zeros((2 * k, width), np.bool_)
+        selections[:k, self.base] = self.sides
+        selections[k:, self.base] = ~self.sides
+        selections[k:, self.beside] = True
+        return selections
 
 
-def noise_variance(averages: Sequence[Average]) -> float | None:
-    """The variance of one noise (people²), estimated from deviations of sums of one count; None without two sums."""
-    freedom = sum(one.freedom for one in averages)
-    return sum(one.squares for one in averages) / freedom if freedom else None
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Answers:
+    """The partitions whose two answers are usable, and these answers, first sides, then second sides; shape (2, k).
+
+    Partitions whose sum is one of the `outliers` are left out, too: a garbled answer would move the mean by many
+    people. Suppression of a side depends on its people alone, so the remaining sums are unbiased.
+    """
+
+    partitions: Partitions
+    answers: Integers
+
+    @classmethod
+    def of(cls, partitions: Partitions, given: Integers) -> "Answers":
+        """Choose the usable answers among the answers to all questions of the partitions, shape (2·k,)."""
+        both = given.reshape(2, -1)
+        kept = np.asarray(usable(both).all(axis=0))
+        kept[kept] = ~outliers(both[:, kept].sum(axis=0))
+        left = Partitions(base=partitions.base, beside=partitions.beside, sides=partitions.sides[kept])
+        return cls(partitions=left, answers=both[:, kept])
+
+    @property
+    def number(self) -> int:
+        """The number of partitions."""
+        return self.answers.shape[1]
+
+    @property
+    def mean(self) -> float:
+        """The estimate of Algorithm 4, in people: the mean sum of the two sides; NaN without a partition."""
+        return float(self.answers.sum(axis=0).mean()) if self.number else math.nan
+
+
+def noise_variance(counted: Sequence[Answers]) -> float | None:
+    """The variance of one noise (people²), from the deviations of sums of one count; None without two such sums."""
+    sums = [one.answers.sum(axis=0) for one in counted if one.number]
+    freedom = sum(len(one) - 1 for one in sums)
+    return sum(float(np.square(one - one.mean()).sum()) for one in sums) / (2 * freedom) if freedom else None
 
 
 def value_positions(oracle: System, attribute: str, positions: Positions) -> Integers:
@@ -193,19 +159,6 @@ def value_positions(oracle: System, attribute: str, positions: Positions) -> Int
     if np.any((array < 0) | (array >= size)) or len(np.unique(array)) != len(array):
         raise InvalidParameter(f"positions {array.tolist()} must be different and below {size}")
     return array
-
-
-def both_sides(width: int, base: Integers, sides: Booleans, beside: Integers) -> Booleans:
-    """The selections of two-partitions: first sides, then second sides; shape (2·partitions, width).
-
-    `sides`: flags of the values at the positions `base` that are on the first side, shape (partitions, len(base)); the
-    values at the positions `beside` are always on the second side.
-    """
-    selections = np.zeros((2 * len(sides), width), np.bool_)
-    selections[: len(sides), base] = sides
-    selections[len(sides) :, base] = ~sides
-    selections[len(sides) :, beside] = True
-    return selections
 
 
 def choose_base(oracle: System, attribute: str, size: int) -> Integers:

@@ -4,10 +4,10 @@ The attack sees answers alone; the data make the bundled system, and show afterw
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 import numpy as np
@@ -34,7 +34,7 @@ from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
 from dpwitness.reconstruction.table_builder.perturbation import recover_perturbation
 from dpwitness.reconstruction.table_builder.report import Found, result_of
-from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
+from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
 
@@ -52,10 +52,11 @@ SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "
 OWN_SYSTEM_OPTIONS: Final = ("values", "rate", "retries")
 #: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
-#: Largest number of sub-populations of --sums: each takes three answers and a place in memory.
+#: Largest number of --sums: each takes three answers and a place in memory.
 MAX_SUMS: Final = 100_000
 
-Values = Mapping[str, Sequence[Value]]
+Values: TypeAlias = Mapping[str, Sequence[Value]]
+Seed: TypeAlias = int | np.random.SeedSequence
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -82,7 +83,11 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             metavar="FILE.csv",
             help=f"people, or values with a column of counts (default: {EMBEDDED_DATA})",
         ),
-        Option("--column", metavar="NAME", help="the attacked attribute (default: the first)"),
+        Option(
+            "--column",
+            metavar="NAME",
+            help="the attacked attribute (default: the first; for perturbation, the largest)",
+        ),
         simulated("--perturbation", type=whole, help="r: noise lies within ±r (default 2)"),
         simulated("--suppression", type=whole, help="s: counts of at most s become 0 (default: max(r, 4))"),
         simulated(
@@ -107,7 +112,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             "--sums",
             type=whole,
             title="--recover perturbation",
-            help="number of sub-populations, 3 answers each (default 200)",
+            help="number of sums, of 3 answers each (default 200)",
         ),
         *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
         Option(
@@ -184,7 +189,12 @@ class Goal:
     @classmethod
     def of(cls, options: Options, values: Values) -> "Goal":
         """The goal of the options in a system with these values. Raises `InvalidParameter` for unknown names."""
-        given = _parse_conditions(options.where)
+        given: dict[str, tuple[str, ...]] = {}
+        for item in options.where:
+            name, equals, value = item.partition("=")
+            if not equals or not name or not value:
+                raise InvalidParameter(f"--where {item!r} must be NAME=VALUE")
+            given[name] = (*given.get(name, ()), value)
         attribute = options.column or next(iter(values))
         for name in (attribute, *given):
             require_attribute(values, name)
@@ -199,23 +209,14 @@ class Goal:
         plan = settings_of(Plan, options, targets=targets, questions=options.budget)
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
-    def needs_no_other(self, table: Table, simulation: Simulation) -> bool:
-        """Whether the attack needs no other attribute: noises are independent, and enough values not suppressed."""
-        if simulation.independent_law is None:
-            return False
-        base = self.plan.base if isinstance(self.plan.base, int) else 0
-        shown = int(np.sum(table.histogram(self.attribute, self.where) > simulation.suppressed))
-        return min(base, shown - 1) >= BASE_SIZE
-
     def true_counts(self, table: Table) -> list[int]:
         """The true count of each wanted value; 0 for a value that nobody in the table has.
 
         Raises `InvalidParameter` where the table has no value of the attribute.
         """
-        counts = table.histogram(self.attribute, self.where)
-        named = values_named(self.values, map(str, table.values[self.attribute]))
-        of_texts = dict(zip(map(str, table.values[self.attribute]), counts.tolist(), strict=True))
-        people = {named[text]: count for text, count in of_texts.items() if text in named}
+        texts = [str(value) for value in table.values[self.attribute]]
+        counts = dict(zip(texts, table.histogram(self.attribute, self.where).tolist(), strict=True))
+        people = {value: counts[text] for text, value in values_named(self.values, texts).items()}
         if not people:
             raise InvalidParameter(
                 f"--data has none of the values of {self.attribute!r}, which are {_list_values(self.values)}; it has "
@@ -225,19 +226,11 @@ class Goal:
         return [people.get(self.values[place], 0) for place in targets]
 
 
-def _run_attack(
-    system: System,
-    options: Options,
-    goal: Goal | None,
-    rng: np.random.Generator,
-    progress: Callable[[int, int, str], None] | None = None,
-) -> Found:
+def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progress: Progress | None = None) -> Found:
     """The finding of the attack on any system; `goal`: None for an attack on the perturbation parameter."""
-    deadline = options.deadline()
+    deadline, rng = options.deadline(), np.random.default_rng(seed)
     if goal is None:
-        in_time = functools.partial(options.require_time, deadline, "--sums")
-        sums = 200 if options.sums is None else options.sums
-        return recover_perturbation(system, rng, options.column, sums, budget=options.budget, progress=in_time)
+        return recover_perturbation(system, rng, options.column, options.sums or 200, budget=options.budget)
     if options.recover == "suppressed":
         plan = goal.plan
         return recover_suppressed(system, rng, goal.attribute, plan.targets, where=goal.where, questions=plan.questions)
@@ -245,7 +238,7 @@ def _run_attack(
     def done(values: int, of: int) -> None:
         options.require_time(deadline, "--partitions")
         if progress is not None:
-            progress(values, of, f"{system.asked} queries")
+            progress("recover", values, of, f"{system.asked} queries")
 
     return recover_histogram(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
@@ -257,18 +250,17 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
     values = _values(options, table)
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
 
-    def simulate(seed: int, bar: Progress | None) -> Found:
-        noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
+    def simulate(seed: int, progress: Progress | None) -> Found:
+        noise, choices = np.random.SeedSequence(seed).spawn(2)
         assert table is not None
-        people = table
-        if goal is not None and (options.recover == "suppressed" or goal.needs_no_other(table, simulation)):
-            people = table.only([goal.attribute, *goal.where])  # a system of few profiles answers faster
-        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
-        return _run_attack(system, options, goal, choices, None if bar is None else functools.partial(bar, "recover"))
+        people = table if goal is None else table.only([goal.attribute, *goal.where])
+        rng = np.random.default_rng(noise)
+        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=rng)
+        return _find(system, options, goal, choices, progress)
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Found, str | None]:
         try:
-            found = _run_attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
+            found = _find(AskedSystem(asking, values), options, goal, seed)
         except InvalidParameter as error:
             if asking.stopped is None:
                 raise
@@ -336,17 +328,6 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
         found[name] = tuple(typed_column([value.strip() for value in values if value.strip()]))
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"--values {name}: there must be different values, at least one")
-    return found
-
-
-def _parse_conditions(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse a sub-population from texts NAME=VALUE; equal names give alternatives. Raises `InvalidParameter`."""
-    found: dict[str, tuple[str, ...]] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise InvalidParameter(f"--where {item!r} must be NAME=VALUE")
-        found[name] = (*found.get(name, ()), value)
     return found
 
 

@@ -1,5 +1,6 @@
 """The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -7,10 +8,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from dpwitness.arrays import Integers
-from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
-from dpwitness.reconstruction.table_builder.averaging import Average, Kinds, noise_variance, usable, value_positions
-from dpwitness.reconstruction.table_builder.confidence import Difference, examine
+from dpwitness.reconstruction.table_builder.averaging import Answers, nearest, noise_variance, usable, value_positions
+from dpwitness.reconstruction.table_builder.confidence import estimate_counts, probability_right
 from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import System
 from dpwitness.reconstruction.table_builder.tables import Value, Where
@@ -34,8 +34,8 @@ class Histogram:
     published: tuple[int, ...]
     confidence: tuple[float, ...]  # the probability that each count is right, from the answers alone
     base: tuple[Value, ...]  # the values of the base set, on whose count all counts depend
-    base_kinds: Kinds  # of the sums for the base set
-    kinds: tuple[Kinds, ...]  # of the sums for each value
+    base_partitions: int  # the number of two-partitions of the base set with usable answers
+    used: tuple[int, ...]  # the number of two-partitions of each value with usable answers
     partitions: int  # the number of two-partitions that were planned for each value
     variance: float | None  # of one noise (people²), estimated from the answers; None without two sums to compare
     workarounds: tuple[str, ...]  # notes on steps other than partitioning the attribute's values
@@ -56,7 +56,7 @@ class Histogram:
             "values": list(self.values),
             "published": list(self.published),
             "base": list(self.base),
-            "base_partitions": sum(k for _, k in self.base_kinds),
+            "base_partitions": self.base_partitions,
             "partitions": self.partitions,
             "noise_variance": self.variance,
             "workarounds": list(self.workarounds),
@@ -89,63 +89,59 @@ def recover_histogram(
     supply = Supply(oracle, rng, attribute, noisy, where, questions=plan.questions)
     base, k, first = _choose_base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
-    differences = [_plan_difference(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
-            progress(round(share * len(differences)), len(differences))
+            progress(round(share * len(targets)), len(targets))
 
-    if first is None or first.partitions < base_k:
+    if first is None or first.number < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
         # If the system has stopped answering, the pilot's count may be the better one.
-        first = more if first is None or more.information >= first.information else first
-    if not first.information:
-        raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
-    checked = (base, base[::2]) if plan.fitted else ()
-    counted = supply.count([one.values for one in differences], k, done, again=checked)
-    averages, again = counted[: len(differences)], list(zip(checked, counted[len(differences) :], strict=False))
-    examined = examine(attribute, differences, averages, first, again, fitted=plan.fitted)
-    variance = noise_variance([first, *averages])
+        first = more if first is None or more.number >= first.number else first
+    sets = [base[base != value] if value in base else np.append(base, value) for value in targets]
+    counted = supply.count(sets, k, done)
+    estimates = estimate_counts(first, counted, len(known))
+    counts, confidence = [], []
+    for value, other in zip(targets.tolist(), counted, strict=True):
+        estimate = float(estimates.counts[value])
+        if plan.fitted and not math.isnan(estimate):
+            count = nearest(estimate)
+        elif first.number and other.number:
+            count = (-1 if value in base else 1) * (nearest(other.mean) - nearest(first.mean))
+        else:
+            count = int(noisy[value])
+        counts.append(max(count, 0))
+        error = float(estimates.errors[value])
+        confidence.append(probability_right(estimate, counts[-1], error, estimates.freedom))
+    variance = noise_variance([first, *counted])
     return Histogram(
         attribute=attribute,
         where=where,
         values=tuple(known[i] for i in targets),
-        counts=examined.counts,
+        counts=tuple(counts),
         published=tuple(noisy[targets].tolist()),
-        confidence=examined.confidence,
+        confidence=tuple(confidence),
         base=tuple(known[i] for i in base),
-        base_kinds=first.kinds,
-        kinds=tuple(one.kinds for one in averages),
+        base_partitions=first.number,
+        used=tuple(one.number for one in counted),
         partitions=k,
         variance=variance,
         workarounds=(*supply.workarounds, NO_NOISE_NOTE) if variance == 0 else supply.workarounds,
         queries=oracle.asked - asked,
-        failed_checks=examined.failed,
+        failed_checks=estimates.failed,
     )
 
 
-def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[Integers, int, Average | None]:
+def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[Integers, int, Answers | None]:
     """The base set, the number of two-partitions for each value, and the base set's count if a pilot has counted it."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
-    first, variance = None, 0.0
-    if plan.partitions is None:
-        first = supply.count([base], pilot)[0]
-        # Without an estimate of the variance, a value gets as many partitions as the pilot.
-        estimate = noise_variance([first])
-        variance = PILOT_PARTITIONS / PARTITIONS_PER_VARIANCE if estimate is None else estimate
-    spare = supply.overhead(base, plan.partitions_for(variance, number, supply.left)) * (number + 1)
-    k = plan.partitions_for(variance, number, supply.left - min(spare, supply.left / 2))
+    if plan.partitions is not None:
+        return base, plan.partitions_for(0.0, number, supply.left), None
+    first = supply.count([base], pilot)[0]
+    # Without an estimate of the variance, a value gets as many partitions as the pilot.
+    estimate = noise_variance([first])
+    variance = PILOT_PARTITIONS / PARTITIONS_PER_VARIANCE if estimate is None else estimate
+    k = plan.partitions_for(variance, number, supply.left)
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
-
-
-def _plan_difference(base: Integers, value: int, noisy: Integers) -> Difference:
-    """The set whose count, with the base set's, gives one value's count: the base set without or with the value."""
-    published = int(noisy[value])
-    if value not in base:
-        return Difference(value=value, values=np.append(base, value), sign=1, published=published)
-    rest = base[base != value]
-    if not np.any(noisy[rest] > 0):  # the rest of the base set may be suppressed
-        return Difference(value=value, values=np.array([value]), sign=0, published=published)
-    return Difference(value=value, values=rest, sign=-1, published=published)

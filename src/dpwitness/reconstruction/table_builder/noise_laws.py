@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -61,14 +61,6 @@ def uniform(r: int) -> NoiseLaw:
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=(1 / (2 * r + 1),) * (2 * r + 1))
 
 
-def layered(r: int) -> NoiseLaw:
-    """The law of the sum of two uniform noises, on −⌊r/2⌋…⌊r/2⌋ and −⌈r/2⌉…⌈r/2⌉."""
-    r = _check_bound(r)
-    small, large = r // 2, r - r // 2
-    p = np.convolve(np.ones(2 * small + 1), np.ones(2 * large + 1))
-    return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple((p / p.sum()).tolist()))
-
-
 def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
     """The law of largest entropy on `support` (r means −r…r) with mean 0 and at most the given variance (people²).
 
@@ -113,25 +105,13 @@ def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
 
 
 def truncated_normal(r: int, scale: float) -> NoiseLaw:
-    """The law of normal noise, N(0, scale²), truncated to [−r, r] and rounded."""
+    """The law of normal noise, N(0, scale²), truncated to [−r, r] and rounded: e has the mass of e ± 1/2."""
     from scipy.stats import norm
 
-    return _round_law(r, scale, norm)
-
-
-def truncated_laplace(r: int, scale: float) -> NoiseLaw:
-    """The law of Laplace noise, Lap(scale), truncated to [−r, r] and rounded."""
-    from scipy.stats import laplace
-
-    return _round_law(r, scale, laplace)
-
-
-def _round_law(r: int, scale: float, distribution: Any) -> NoiseLaw:
-    """A continuous law of scipy, truncated to [−r, r] and rounded: each whole number e has the mass of e ± 1/2."""
     if not 0 < scale < math.inf:
         raise InvalidParameter(f"scale={scale!r} must be positive and finite")
     r = _check_bound(r)
     edges = np.clip(np.arange(-r, r + 2) - 0.5, -r, r)
-    mass = np.diff(distribution.cdf(edges, scale=scale))
+    mass = np.diff(norm.cdf(edges, scale=scale))
     mass = (mass + mass[::-1]) / 2  # symmetric to the last bit, so that the mean is exactly 0
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple(float(q) for q in mass / mass.sum()))

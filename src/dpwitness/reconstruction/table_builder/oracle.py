@@ -1,7 +1,7 @@
 """The user's own system under attack, whose questions are conditions on attributes."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -78,19 +78,18 @@ class AskedSystem(System):
         return self.ask_all([Block(attribute=attribute, selections=selections, where=where or {})])[0]
 
     @override
-    def ask_all(self, blocks: Sequence[Block]) -> list[Integers]:
-        ends = np.cumsum([len(block.selections) for block in blocks])
-        if not len(ends) or not ends[-1]:
-            return [np.zeros(0, np.int64) for _ in blocks]
-        answers = self._asking.ask_some(self._conditions(blocks))
+    def ask_all(self, blocks: Iterable[Block]) -> list[Integers]:
+        numbers: list[int] = []
+
+        def conditions() -> Iterator[Condition]:  # a list of all conditions would take much memory
+            for block in blocks:
+                numbers.append(len(block.selections))
+                known = self.values(block.attribute)
+                fixed = {name: list(values) for name, values in block.where.items()}
+                for row in block.selections:
+                    yield {**fixed, block.attribute: [known[i] for i in np.flatnonzero(row)]}
+
+        answers = self._asking.ask_some(conditions())
         came = ~np.isnan(answers)
         whole = np.where(came, answers, 0).astype(np.int64)
-        return np.split(np.where(came, whole, MISSING_ANSWER), ends[:-1])
-
-    def _conditions(self, blocks: Sequence[Block]) -> Iterator[Condition]:
-        """The conditions of all questions; an iterator, since a list of them would take much memory."""
-        for block in blocks:
-            known = self.values(block.attribute)
-            fixed = {name: list(values) for name, values in block.where.items()}
-            for row in block.selections:
-                yield {**fixed, block.attribute: [known[i] for i in np.flatnonzero(row)]}
+        return np.split(np.where(came, whole, MISSING_ANSWER), np.cumsum(numbers)[:-1])

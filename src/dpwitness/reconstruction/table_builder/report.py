@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from dpwitness.reconstruction.report import Asked, EndedAttack, Finding, Result,
 from dpwitness.reconstruction.table_builder.differencing import Differences
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
-from dpwitness.reconstruction.table_builder.perturbation import Perturbation
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, Simulation
+from dpwitness.reconstruction.table_builder.perturbation import NOISES, Perturbation
+from dpwitness.reconstruction.table_builder.systems import Simulation
 from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Largest number of counts in a printed table, so that it fits on a screen; --json has all counts.
 MAX_ROWS: Final = 12
@@ -25,6 +22,40 @@ MAX_ROWS: Final = 12
 Rows = list[tuple[str, str | None]]
 Counts = Histogram | Differences
 Found = Counts | Perturbation
+
+
+def result_of(
+    ended: EndedAttack[Found], system: Simulation | Asked, data: str | None, true: Sequence[int] | None
+) -> Result:
+    """The result of an attack; `true`: the true counts, None if they are not known or the attack recovers no counts."""
+    found, finding = ended.found, ended.found.finding
+    values, rows = _describe_system(system, data)
+    table: Sequence[str] = ()
+    truth = None if true is None else np.array(true)
+    if isinstance(found, Perturbation):
+        if isinstance(system, Simulation):
+            truth = np.array([system.noise_bound])
+        heading, more, compared = _describe_parameter(found, finding, system)
+        recover, parts = "perturbation", "r, the largest noise"
+    else:
+        heading, more, compared = _compare_counts(found, finding, system, true)
+        table, parts = list(_format_counts(found, finding, true)), f"value of {found.attribute}, in order"
+        if isinstance(found, Differences):
+            recover = "suppressed"
+            more += _describe_differences(found, finding)
+        else:
+            recover = "histogram"
+            law = system.independent_law if isinstance(system, Simulation) else None
+            averages, theory = _describe_averages(found, finding, law, true)
+            more, compared = more + averages, compared | theory
+    return Result(
+        ended=ended,
+        values={"recover": recover, **values, **finding_json(finding, truth), **compared},
+        heading=heading,
+        rows=rows + more,
+        table=table,
+        draw=partial(draw_claims, finding=finding, truth=truth, parts=parts),
+    )
 
 
 def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
@@ -40,73 +71,6 @@ def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict
     return values, [("system", text), ("data", data)]
 
 
-def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
-    """The union bound of the probability that all counts are right, often 0, and the expected number of right counts.
-
-    Both follow from the exact law of the noise; None if it is not known or too large, or if a count has no sum.
-    """
-    kinds = {*found.kinds, found.base_kinds}
-    noises = max(sum(parts * k for parts, k in one) for one in kinds)
-    # The transform of a law with more than 2²⁵ values would take gigabytes.
-    if law is None or () in kinds or noises * 2 * law.bound > 1 << 25:
-        return None, None
-    fewest = min(kinds, key=lambda one: sum(k / parts for parts, k in one))
-    expected = expected_right(law, found.base_kinds, found.kinds, [t == 0 for t in true])
-    return histogram_bound(law, fewest, len(true)), expected
-
-
-def result_of(
-    ended: EndedAttack[Found], system: Simulation | Asked, data: str | None, true: Sequence[int] | None
-) -> Result:
-    """The result of an attack; `true`: the true counts, None if they are not known or the attack recovers no counts."""
-    found = ended.found
-    if isinstance(found, Perturbation):
-        return _perturbation_result(ended, found, system, data)
-    values, rows = _describe_system(system, data)
-    finding = found.finding
-    heading, hidden, compared = _compare_counts(found, finding, system, true)
-    rows += hidden
-    no_claim = [("no claim", text) for text in finding.contradicted]
-    if isinstance(found, Differences):
-        recover = "suppressed"
-        if finding.claimed.any():
-            rows.append(
-                ("confidence", f"{found.checks:,} further answers agree with the counts, and none contradicts them")
-            )
-        rows += [*no_claim, ("no claim", found.note), ("queries", f"{found.queries:,}")]
-    else:
-        recover, size = "histogram", len(found.values)
-        if finding.claimed.any():
-            right_claims = f"{finding.probably_right:.2f} of {size} probably right, as the answers alone tell"
-            rows.append(("confidence", f"{right_claims} (noise of variance {found.variance:.3g})"))
-        rows += no_claim
-        if true is not None:
-            law = system.independent_law if isinstance(system, Simulation) else None
-            at_least, average = theory_of(law, found, true)
-            compared |= {"all_right_at_least": at_least, "expected_right": average}
-            if average is not None:
-                sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
-                rows.append(("theory", f"{average:.2f} of {size} right on average{sure}"))
-        queries = (
-            f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
-            f"{sum(k for _, k in found.base_kinds):,} once for the base set of {len(found.base)}"
-        )
-        rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
-    return Result(
-        ended=ended,
-        values={"recover": recover, **values, **found.to_json(), **compared},
-        heading=heading,
-        rows=rows,
-        table=list(_format_counts(found, finding, true)),
-        draw=partial(
-            draw_claims,
-            finding=finding,
-            truth=None if true is None else np.array(true),
-            parts=f"value of {found.attribute}, in order",
-        ),
-    )
-
-
 def _compare_counts(
     found: Counts, finding: Finding, system: Simulation | Asked, true: Sequence[int] | None
 ) -> tuple[str, Rows, dict[str, object]]:
@@ -120,20 +84,62 @@ def _compare_counts(
             least = math.floor(finding.probability[claimed].min() * 1e4) / 1e4
             some = "" if claimed.all() else f"{claimed.sum()} of "
             heading = f"RECOVERED: {some}{of}, each right with probability {least:.4f} or more"
-        return heading, [], finding_json(finding) | {"true": None}
+        return heading, [], found.to_json() | {"true": None}
     truth, published = np.array(true), np.array(found.published)
     hidden = (truth > 0) & (truth <= system.suppressed if isinstance(system, Simulation) else published == 0)
-    recovered = int(np.sum(hidden & (truth == finding.guess)))
-    as_published = int(np.sum(truth == published))
+    recovered, as_published = int(np.sum(hidden & (truth == finding.guess))), int(np.sum(truth == published))
     rows: Rows = [("suppressed", f"{recovered} of {hidden.sum()} hidden counts recovered")] if hidden.any() else []
-    compared = {
-        "true": true,
-        "right_as_published": as_published,
-        "suppressed": int(hidden.sum()),
-        "suppressed_right": recovered,
-    }
     heading = f"RECOVERED: {finding.right(truth)} of {of} exactly; {as_published} answers were right as published"
-    return heading, rows, finding_json(finding, truth) | compared
+    return (
+        heading,
+        rows,
+        {
+            **found.to_json(),
+            "true": true,
+            "right_as_published": as_published,
+            "suppressed": int(hidden.sum()),
+            "suppressed_right": recovered,
+        },
+    )
+
+
+def _describe_differences(found: Differences, finding: Finding) -> Rows:
+    """The rows of text about the claims of differencing."""
+    checks = f"{found.checks:,} further answers agree with the counts, and none contradicts them"
+    return [
+        ("confidence", checks if finding.claimed.any() else None),
+        *(("no claim", text) for text in finding.contradicted),
+        ("no claim", found.note),
+        ("queries", f"{found.queries:,}"),
+    ]
+
+
+def _describe_averages(
+    found: Histogram, finding: Finding, law: NoiseLaw | None, true: Sequence[int] | None
+) -> tuple[Rows, dict[str, object]]:
+    """The rows and JSON values about the claims of averaging, and about the theory if the law of the noise is known."""
+    size = len(found.values)
+    right = f"{finding.probably_right:.2f} of {size} probably right, as the answers alone tell"
+    rows: Rows = [
+        ("confidence", f"{right} (noise of variance {found.variance:.3g})" if finding.claimed.any() else None),
+        *(("no claim", text) for text in finding.contradicted),
+    ]
+    theory: dict[str, object] = {}
+    if true is not None:
+        theory = {"all_right_at_least": None, "expected_right": None}
+        used = (found.base_partitions, *found.used)
+        # The transform of a law with more than 2²⁵ values would take gigabytes.
+        if law is not None and all(used) and 4 * law.bound * max(used) <= 1 << 25:
+            expected = expected_right(law, found.base_partitions, found.used, [t == 0 for t in true])
+            at_least = histogram_bound(law, min(used), len(true))
+            theory = {"all_right_at_least": at_least, "expected_right": expected}
+            sure = f"; all with probability at least {at_least:.4g}" if at_least else ""
+            rows.append(("theory", f"{expected:.2f} of {size} right on average by Algorithm 4{sure}"))
+    queries = (
+        f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
+        f"{found.base_partitions:,} once for the base set of {len(found.base)}"
+    )
+    return [*rows, ("queries", queries), *(("workaround", text) for text in found.workarounds)], theory
 
 
 def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
@@ -153,72 +159,41 @@ def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) 
         yield f"  … {size - len(printed)} more with --json"
 
 
-def _perturbation_result(
-    ended: EndedAttack[Found], found: Perturbation, system: Simulation | Asked, data: str | None
-) -> Result:
-    """The result of the perturbation finder: the guess for r in people, and the probability that it is right."""
-    values, rows = _describe_system(system, data)
-    finding, sums = found.finding, len(found.sums)
-    noise_bound = known = None
+def _describe_parameter(
+    found: Perturbation, finding: Finding, system: Simulation | Asked
+) -> tuple[str, Rows, dict[str, object]]:
+    """The heading, rows and JSON values of the perturbation finder: the guess for r in people, and its probability."""
+    sums, guess = len(found.sums), found.guess
+    law = system.independent_law if isinstance(system, Simulation) else None
+    larger = 0.0 if guess >= LARGEST_BOUND else perturbation_found(guess + 1, sums)
+    probability = None if law is None else perturbation_found(law, sums)
+    heading = f"FOUND: noise within ±{guess}"
     if isinstance(system, Simulation):
-        noise_bound = system.noise_bound
-        # Proposition 2 holds for the sums of systems without noise of totals, too.
-        known = system.law() if system.system in (*INDEPENDENT_SYSTEMS, "without-totals") else None
-
-    def shows(noise: NoiseLaw | int, number: int) -> float:
-        return perturbation_found(noise, number, plus=found.plus, minus=found.minus)
-
-    larger = 0.0 if found.guess >= LARGEST_BOUND else shows(found.guess + 1, sums)
-    probability = None if known is None else shows(known, sums)
-    single = shows(known or min(found.guess + 1, LARGEST_BOUND), 1)
-    heading = f"FOUND: noise within ±{found.guess}"
-    if noise_bound is not None:
-        heading += " (right)" if found.guess == noise_bound else f" (wrong: it is {noise_bound})"
+        heading += " (right)" if guess == system.noise_bound else f" (wrong: it is {system.noise_bound})"
     elif finding.contradicted:
-        heading = f"NOTHING CLAIMED: noise within ±{found.guess} is a guess"
+        heading = f"NOTHING CLAIMED: noise within ±{guess} is a guess"
     claim = f"right with probability {finding.probably_right:.4g}"
     if finding.contradicted:
         claim = f"none: {finding.contradicted[0]}"
-    rows += [
-        (
-            "sums",
-            f"{sums} of {found.attribute!r}, of {found.plus + found.minus} answers each, "
-            f"from {min(found.sums)} to {max(found.sums)}",
-        ),
+    of = f"{sums} of {found.attribute!r}, of {NOISES} answers each, from {min(found.sums)} to {max(found.sums)}"
+    rows: Rows = [
+        ("sums", of),
         ("confidence", f"{claim}; uniform noise of a larger r would have shown with probability {larger:.4g}"),
         ("theory", None if probability is None else f"right with probability {probability:.4g} (Proposition 2)"),
         ("queries", f"{found.queries:,}"),
     ]
-    label = "uniform noise of a larger r"
-    if isinstance(system, Simulation) and probability is not None:
-        label = f"{system.noise} noise within ±{system.perturbation}"
-    return Result(
-        ended=ended,
-        values={"recover": "perturbation", **values, "attribute": found.attribute}
-        | finding_json(finding, None if noise_bound is None else np.array([noise_bound]))
-        | {
+    return (
+        heading,
+        rows,
+        {
+            "attribute": found.attribute,
             "larger_excluded": larger,
             "smallest_sum": min(found.sums),
             "largest_sum": max(found.sums),
             "sums": sums,
-            "answers_a_sum": found.plus + found.minus,
-            "theory_probability_a_sum": single,
+            "answers_a_sum": NOISES,
+            "theory_probability_a_sum": perturbation_found(law or min(guess + 1, LARGEST_BOUND), 1),
             "theory_probability": probability,
             "queries": found.queries,
         },
-        heading=heading,
-        rows=rows,
-        draw=lambda axes: _draw_proposition(axes, found, single, label),
     )
-
-
-def _draw_proposition(axes: "Axes", found: Perturbation, single: float, label: str) -> None:
-    """Draw the probability of Proposition 2 against the number of sums, and mark the attack's number of sums."""
-    last = max(len(found.sums), math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
-    sums = np.unique(np.maximum(1, last * np.arange(1, 201) // 200))
-    axes.plot(sums, -np.expm1(sums * math.log1p(-min(single, 1 - 1e-16))), label=label)
-    axes.axvline(len(found.sums), color="C1", ls="--", label=f"this attack: found {found.guess}")
-    axes.set(
-        xlabel=f"sums ({found.plus + found.minus} answers each)", ylabel="probability that it shows", ylim=(0, 1.03)
-    )
-    axes.legend()

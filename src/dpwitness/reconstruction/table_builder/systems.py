@@ -5,7 +5,7 @@ selected values of an attribute, and sees nothing else. `oracle.AskedSystem` ask
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -21,19 +21,15 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     NoiseLaw,
     as_law,
     maximum_entropy,
-    truncated_laplace,
     truncated_normal,
     uniform,
 )
 from dpwitness.reconstruction.table_builder.tables import Table, Value, Where, require_attribute
 
-Words: TypeAlias = NDArray[np.uint64]
-#: A sub-population with its values in tuples, which dictionaries take as keys.
-Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
+#: Keys of sets of people, shape (sets,).
+Keys: TypeAlias = NDArray[np.uint64]
 #: The number for an answer that was refused or never came: the least int64, which is no possible count.
 MISSING_ANSWER: Final = -(1 << 63)
-#: Largest number of sub-populations whose counts a simulated system keeps in memory.
-MAX_SUB_POPULATIONS: Final = 4096
 #: Number of bits of a key that choose a cell of the perturbation table: 65,536 cells hold probabilities to 2⁻¹⁶.
 CELL_BITS: Final = 16
 
@@ -76,13 +72,17 @@ class System(ABC):
         refused, or that exceeds the allowed questions, is `MISSING_ANSWER`.
         """
 
-    def ask_all(self, blocks: Sequence[Block]) -> list[Integers]:
+    def ask_all(self, blocks: Iterable[Block]) -> list[Integers]:
         """The answers to several blocks of questions, none of which depends on answers to others."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
 class SimulatedSystem(System):
-    """A simulated system: true counts, suppression, and an identity for each set of contributors."""
+    """A simulated system: true counts, suppression, and a random key for each set of contributors.
+
+    Each profile has a key of 64 bits, and a set of people the xor of its profiles' keys: different sets have equal keys
+    with probability 2⁻⁶⁴.
+    """
 
     def __init__(
         self, table: Table, *, noise: NoiseLaw | int, suppression: int | None = None, rng: np.random.Generator
@@ -96,65 +96,44 @@ class SimulatedSystem(System):
             )
         super().__init__(table.values)
         self._table, self._rng = table, rng
-        self._words = self._identities()
-        self._cells: dict[object, tuple[Integers, Words]] = {}
+        self._keys = rng.integers(0, 1 << 64, len(table.counts), np.uint64, endpoint=False)
 
     @override
     def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
-        fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
-        counts, words = self._cells_of(attribute, fixed)
+        where = where or {}
+        inside = self._table.profiles(where)
+        counts = self._table.histogram(attribute, where)
+        keys = np.zeros(len(counts), np.uint64)
+        np.bitwise_xor.at(keys, self._table.codes[inside, self._table.column(attribute)], self._keys[inside])
         selections = np.asarray(selections, np.bool_)
-        people, union = selections @ counts, np.zeros((len(selections), words.shape[1]), np.uint64)
-        for selected, identity in zip(selections.T, words, strict=True):
-            # Values share no people, so that "xor" joins sets as "or" does, and serves sets and keys.
-            union[selected] ^= identity
+        people, key = selections @ counts, np.zeros(len(selections), np.uint64)
+        for selected, one in zip(selections.T, keys, strict=True):
+            key[selected] ^= one
         self.asked += len(selections)
         shown = people > self.suppression
         answers = np.zeros(len(selections), np.int64)
-        answers[shown] = people[shown] + self._noise(union[shown], attribute, selections[shown], fixed)
+        answers[shown] = people[shown] + self._noise(key[shown])
         return answers
 
-    def _identities(self) -> Words:
-        """The identities of profiles, one bit each: a union identifies its contributors; shape (profiles, words)."""
-        profiles = len(self._table.counts)
-        words = np.zeros((profiles, -(-profiles // 64)), np.uint64)
-        index = np.arange(profiles)
-        words[index, index // 64] = np.uint64(1) << (index % 64).astype(np.uint64)
-        return words
-
-    def _cells_of(self, attribute: str, where: Fixed) -> tuple[Integers, Words]:
-        """The number of people with each value of the attribute in the sub-population, and their identity."""
-        name = (attribute, tuple(sorted(where.items())))
-        if name not in self._cells:
-            if len(self._cells) >= MAX_SUB_POPULATIONS:
-                self._cells.clear()
-            inside = self._table.profiles(where)
-            code = self._table.codes[inside, self._table.column(attribute)]
-            counts = self._table.histogram(attribute, where)
-            words = np.zeros((len(counts), self._words.shape[1]), np.uint64)
-            np.bitwise_xor.at(words, code, self._words[inside])
-            self._cells[name] = counts, words
-        return self._cells[name]
-
     @abstractmethod
-    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
-        """The noise of questions with more than s people; `union`: the identities of their contributors."""
+    def _noise(self, keys: Keys) -> Integers:
+        """The noise of questions with more than s people; `keys`: their contributors' keys, shape (questions,)."""
 
 
 class ExactCounts(SimulatedSystem):
     """A system with suppression but no noise (section 2.2): 0 for at most s people, else the true count."""
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
-        return np.zeros(len(union), np.int64)
+    def _noise(self, keys: Keys) -> Integers:
+        return np.zeros(len(keys), np.int64)
 
 
 class FreshNoisyCounts(SimulatedSystem):
     """A system with fresh noise for every question, repeated questions included (section 2.2)."""
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
-        return self.law.sample(self._rng, len(union))
+    def _noise(self, keys: Keys) -> Integers:
+        return self.law.sample(self._rng, len(keys))
 
 
 class BoundedNoisyCounts(SimulatedSystem):
@@ -165,12 +144,8 @@ class BoundedNoisyCounts(SimulatedSystem):
         return {}
 
     @override
-    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
-        whole_row = np.dtype((np.void, union.itemsize * union.shape[1]))
-        return self._sticky_noise(union.view(whole_row).ravel().tolist())
-
-    def _sticky_noise(self, names: Sequence[object]) -> Integers:
-        """The noise of each name in the dictionary; a new name gets fresh noise."""
+    def _noise(self, keys: Keys) -> Integers:
+        names = keys.tolist()
         new = [name for name in dict.fromkeys(names) if name not in self._dictionary]
         self._dictionary.update(zip(new, self._fresh_noise(len(new)).tolist(), strict=True))
         return np.fromiter(map(self._dictionary.__getitem__, names), np.int64, len(names))
@@ -180,36 +155,15 @@ class BoundedNoisyCounts(SimulatedSystem):
 
 
 class KeyedNoisyCounts(SimulatedSystem):
-    """The deployed system: each person has a random key, and the xor of contributors' keys selects from a noise table.
+    """The deployed system: the key of the contributors selects from a table of noises.
 
     Fraser & Wooton (2005); Asghar & Kaafar (2020), section 5.1.
     """
 
     @override
-    def _identities(self) -> Words:
-        keys = self._rng.integers(0, 1 << 64, self._table.people, np.uint64, endpoint=False)
-        starts = np.cumsum(self._table.counts) - self._table.counts
-        return np.asarray(np.bitwise_xor.reduceat(keys, starts), np.uint64)[:, None]
-
-    @override
-    def _noise(self, union: Words, attribute: str, selections: Booleans, where: Fixed) -> Integers:
-        keys: Words = splitmix64(union[:, 0])
-        return self._perturbations[(keys >> np.uint64(64 - CELL_BITS)).astype(np.int64)]
-
-    @cached_property
-    def _perturbations(self) -> Integers:
-        return self.law.at((np.arange(1 << CELL_BITS) + 0.5) / (1 << CELL_BITS))
-
-
-class WithoutTotals(BoundedNoisyCounts):
-    """A system without noise of totals: the answer for several values is the sum of their answers (section 7)."""
-
-    @override
-    def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
-        asked = self.asked
-        each = super().ask(attribute, np.eye(len(self.values(attribute)), dtype=np.bool_), where)
-        self.asked = asked + len(selections)
-        return np.asarray(np.asarray(selections, np.int64) @ each)
+    def _noise(self, keys: Keys) -> Integers:
+        cells = splitmix64(keys) >> np.uint64(64 - CELL_BITS)
+        return self.law.at((cells + 0.5) / (1 << CELL_BITS))
 
 
 #: Simulated systems by their names, as --system takes them.
@@ -218,12 +172,9 @@ SYSTEMS: Final[Mapping[str, type[SimulatedSystem]]] = {
     "keyed": KeyedNoisyCounts,
     "exact": ExactCounts,
     "fresh": FreshNoisyCounts,
-    "without-totals": WithoutTotals,
 }
-#: Names of the systems whose noises are independent and of one law, so that the theory holds.
-INDEPENDENT_SYSTEMS: Final = ("bounded", "keyed", "fresh")
 #: Names of the laws of simulated noise, as --noise takes them.
-LAWS: Final = ("uniform", "maximum-entropy", "normal", "laplace")
+LAWS: Final = ("uniform", "maximum-entropy", "normal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,8 +202,8 @@ class Simulation:
 
     @property
     def independent_law(self) -> NoiseLaw | None:
-        """The law of the noise if all noises are independent, as the theory assumes; else None."""
-        return self.law() if self.system in INDEPENDENT_SYSTEMS else None
+        """The law of the noise if there is noise, all of it independent, as the theory assumes; else None."""
+        return None if self.system == "exact" else self.law()
 
     def law(self) -> NoiseLaw:
         """The law of the system's noise. Raises `InvalidParameter` for a scale or bound out of range."""
@@ -263,4 +214,4 @@ class Simulation:
         scale = 1.0 if self.scale is None else self.scale
         if self.noise == "maximum-entropy":
             return maximum_entropy(self.perturbation, scale * scale)  # refuses an infinite square
-        return (truncated_normal if self.noise == "normal" else truncated_laplace)(self.perturbation, scale)
+        return truncated_normal(self.perturbation, scale)

@@ -3,14 +3,16 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import Kinds
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
+
+#: Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
+Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def _as_kinds(k: int | Kinds) -> Kinds:
@@ -51,7 +53,7 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
 def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, Floats, int]:
     """The law of the error of Algorithm 4's mean: smallest multiple, probabilities from it on, and divisor.
 
-    Errors are multiples of 1/divisor people. Sums of p parts have the weight 1/p, as in `averaging.average`.
+    Errors are multiples of 1/divisor people. Sums of p parts have the weight 1/p, the inverse of their variance.
     """
     kinds, law = _as_kinds(k), as_law(noise)
     common = math.lcm(*(parts for parts, _ in kinds))
