@@ -113,7 +113,9 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
         value = getattr(arguments, name, None)
         # Limits and the project's settings are repeated even if they equal the defaults.
         always = name in ("runs", "max_time", *settings) or isinstance(value, bool) or name not in known
-        if name in omitted or value in (None, False, ()) or not (always or value != known[name].default):
+        if name in omitted or value is None or value is False or value == ():
+            continue
+        if not always and value == known[name].default:
             continue
         option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         for item in value if isinstance(value, tuple) else [value]:

@@ -439,14 +439,6 @@ class NotRefuted(CheckResult):
         return f"{sentence}, a rarer event (rate {rare:.3g}) {caught}"
 
     @property
-    def above(self) -> str:
-        """A sentence on rates outside the claim's region; empty for rates inside."""
-        counts, (p, q) = self.counts, self.witness.shares
-        if not counts.runs or p <= self.claim.largest(q):
-            return ""
-        return "the rate on D lies above what the claim allows, but not significantly"
-
-    @property
     def power(self) -> str:
         """The power, for people; it is approximate if one event shows only a share of the parameter."""
         if self.claim.shown_by_one_event:
@@ -454,27 +446,20 @@ class NotRefuted(CheckResult):
         # The share of the parameter's excess that one event shows is unknown.
         return "with about 95 % power" if self.claim.parameter else "with 95 % power, if it shows all of it"
 
-    @property
-    def tail(self) -> str:
-        """A sentence on the rarer events that these runs could not have shown.
-
-        The power is about 95 %: bets made for a rarer event reach 95 % at a probability a few per cent smaller.
-        """
-        known = math.isfinite(self.detectable_delta)
-        tail = self.claim.tail(self.detectable_delta) if known else ""
-        return f"in as many runs, with about 95 % power, {tail}" if tail else ""
-
     def _conclusion(self) -> tuple[str, list[str]]:
-        reason = (
-            [f"  these runs were enough: {SUFFICIENT_RUNS_REASONS[self.ended]}"]
-            if self.ended in SUFFICIENT_RUNS_REASONS
-            else []
-        )
+        (p, q), rare, tail = self.witness.shares, self.detectable_delta, ""
+        if math.isfinite(rare) and (unseen := self.claim.tail(rare)):
+            # Bets made for a rarer event reach 95 % at a probability a few per cent smaller.
+            tail = f"in as many runs, with about 95 % power, {unseen}"
+        lines = wrapped("; ".join(filter(None, [self.sentence, tail])))
+        if self.counts.runs and p > self.claim.largest(q):
+            lines.insert(0, "  the rate on D lies above what the claim allows, but not significantly")
+        if self.ended in SUFFICIENT_RUNS_REASONS:
+            lines.append(f"  these runs were enough: {SUFFICIENT_RUNS_REASONS[self.ended]}")
+        least = f"{self.claim.symbol} lower bound {at_least(self.lower_bound)}"
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            *([f"  {above}"] if (above := self.above) else []),
-            *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),
-            *reason,
-            f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
+            *lines,
+            f"  {least} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 
