@@ -7,13 +7,11 @@ assertion imports `dpwitness.plugin`, which does the work.
 import hashlib
 import json
 import os
-import re
 import secrets
-import shutil
 import signal
-import textwrap
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Generator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,28 +89,21 @@ def _option(
         value = kind(text)
         if valid(value):
             return value
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, KeyError):
         pass
     raise pytest.UsageError(f"{key}={text!r} must be {what}")
-
-
-def _bits(text: str) -> bool | str:
-    """The value of `bits` of a check, by its setting. Raises `ValueError`."""
-    if text not in BITS:
-        raise ValueError(text)
-    return BITS[text]
 
 
 def _project(config: pytest.Config) -> dict[str, Any]:
     """The settings `[tool.dpwitness]` of the project's pyproject.toml. Raises `pytest.UsageError`."""
     path = config.rootpath / "pyproject.toml"
     try:
-        # `[tool.dpwitness]`, or a table `tool`; a project without either must not import dpwitness.
-        settings = rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*="""
-        if not re.search(settings, path.read_bytes(), re.MULTILINE):
-            return {}
+        if "dpwitness" not in tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}):
+            return {}  # and the session need not import dpwitness
     except OSError:  # no such file
         return {}
+    except ValueError:  # no TOML: `project_of` says so
+        pass
     from dpwitness.errors import BadInput
     from dpwitness.project import project_of
 
@@ -150,35 +141,25 @@ def pytest_configure(config: pytest.Config) -> None:
         if value := config.getoption(f"dp_{key}", None) or config.getini(f"dp_{key}"):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole_number, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
+    whole = "a whole number of at least 1"
+    fitting = f"a number between 0 and 1, at least {SMALLEST_ALPHA}"
     config.stash[SESSION_KEY] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
-        alpha=given(
-            "dp_alpha",
-            float,
-            lambda v: SMALLEST_ALPHA <= v < 1,
-            f"a number between 0 and 1, at least {SMALLEST_ALPHA}",
-            1e-6,
-        ),
-        runs=given("dp_runs", _whole_number, lambda v: v >= 1, "a whole number of at least 1", runs),
+        alpha=given("dp_alpha", float, lambda v: SMALLEST_ALPHA <= v < 1, fitting, 1e-6),
+        runs=given("dp_runs", _whole_number, lambda v: v >= 1, whole, runs),
         max_time=given(
-            "dp_max_time",
-            _time,
-            lambda v: v < 1e9,
-            "a positive number of seconds, or a time such as 30s or 2m",
-            seconds,
+            "dp_max_time", _time, lambda v: v < 1e9, "a positive number of seconds, or a time as 30s", seconds
         ),
         detectable_ratio=given("dp_detectable_ratio", float, lambda v: 1 <= v <= 2, "a number between 1 and 2", ratio),
-        bits=given("dp_bits", _bits, lambda _: True, f"one of {', '.join(BITS)}", True),
+        bits=given("dp_bits", BITS.__getitem__, lambda _: True, f"one of {', '.join(BITS)}", True),
         errors=project.get("errors"),
-        report=given("dp_report", str, bool, "a file", None),
-        sarif=given("dp_sarif", str, bool, "a file", None),
-        report_html=given("dp_report_html", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
         suppress=tuple(config.getini("dp_suppress")) or project.get("suppress", ()),
-        family_given=given("dp_family_size", _whole_number, lambda v: v >= 1, "a whole number of at least 1", None),
+        family_given=given("dp_family_size", _whole_number, lambda v: v >= 1, whole, None),
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
+        **{option: given(f"dp_{option}", str, bool, "a file", None) for option in FILE_OPTIONS},
     )
     others: dict[str, str] = {}
     for option in FILE_OPTIONS if not worker else ():
@@ -342,20 +323,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def _fit_line(line: str, terminal: "pytest.TerminalReporter") -> str:
-    """The line, wrapped between words and indented on a terminal; unchanged elsewhere."""
-    if not terminal.isatty:
-        return line
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    return textwrap.fill(
-        line,
-        max(shutil.get_terminal_size().columns, 40),
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 class VerdictCollector:
     """Collects the verdicts from the reports, on the controller or in the only process."""
 
@@ -400,6 +367,6 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config:
 
         terminalreporter.section("dpwitness")
         for line in lines(session):
-            terminalreporter.line(_fit_line(line, terminalreporter))
+            terminalreporter.line(line)
         for line in annotations(session, config.rootpath):
             terminalreporter.line(line)

@@ -307,7 +307,9 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
     epsilon: Required[
         Annotated[
             float | Sequence[float],
-            Option("the mechanism's ε in nats; several give one line each", default=NO_DEFAULT, metavar="E"),
+            Option(
+                "the mechanism's ε in nats; several, as 0.5,1,2, give one line each", default=NO_DEFAULT, metavar="E"
+            ),
         ]
     ]
     claims: Required[

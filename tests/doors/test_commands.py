@@ -1,10 +1,9 @@
-"""The commands around checks: compare, doctor, init and completion."""
+"""The commands around checks: compare, doctor, init, and completion in shells."""
 
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -185,9 +184,8 @@ def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
 SOURCES = {
     "noisy_sum": "def noisy_sum(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 1 / epsilon)\n",
     "half_noise": "def half_noise(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 0.5 / epsilon)\n",
-    "mean_of": "def mean_of(frame, bound, *, epsilon, rng):\n"
-    "    return frame['value'].clip(0, bound).sum() + rng.laplace(0, bound / epsilon)\n",
-    "shares": "def shares(histogram, prng):\n    return [c + prng.laplace(0, 1.0) for c in histogram]\n",
+    "clipped": "def clipped(values, bound, *, epsilon, rng):\n"
+    "    return values.clip(0, bound).sum() + rng.laplace(0, bound / epsilon)\n",
 }
 
 
@@ -218,11 +216,11 @@ def test_the_tests_that_init_writes_pass_or_fail_by_themselves(folder, capsys):
         assert main(["init", f"mine.py:{name}", "--output", str(file)]) == 0
         assert f"wrote a test to {file}" in capsys.readouterr().out
     found, said = run_pytest(*files.values())
-    assert (found, "4 failed" in said, "TODO: set each value of" in said) == (1, True, True), said
+    assert (found, "3 failed" in said, "TODO: set each value of" in said) == (1, True, True), said
     for file in files.values():
         file.write_text(edited(file.read_text()))
     found, said = run_pytest(*files.values())
-    assert (found, "VIOLATED: half_noise" in said, "1 failed, 3 passed" in said) == (1, True, True), said
+    assert (found, "VIOLATED: half_noise" in said, "1 failed, 2 passed" in said) == (1, True, True), said
 
 
 def test_init_never_overwrites_without_being_told_to(folder, capsys):
@@ -271,8 +269,8 @@ def test_what_init_refuses(folder, capsys, arguments, said):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["comp"], ["compare", "completion"]), (["check", "f", "--errors", "o"], ["outcome"]),
-        (["completion", "z"], ["zsh"]), (["attack", "subset_sum", "--see"], ["--seed"]), (["bound", "f", "--sar"], []),
+        (["comp"], ["compare"]), (["check", "f", "--errors", "o"], ["outcome"]),
+        (["attack", "subset_sum", "--see"], ["--seed"]), (["bound", "f", "--sar"], []),
         (["check", "f", "--save", "re"], ["re"]),  # a file of that beginning
     ],
 )  # fmt: skip
@@ -282,17 +280,6 @@ def test_a_shell_completes_commands_options_choices_and_files(words, offered):
     environment = os.environ | shell | {"COMP_CWORD": str(len(words))}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert [line.partition(",")[2] for line in done.stdout.split()] == offered
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_can_be_read(shell, tmp_path, capsys):
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert "_DPWITNESS_COMPLETE" in script
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed: its syntax was not checked")
-    (tmp_path / "script").write_text(script)
-    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
 
 
 def test_evidence_goes_on_in_a_file(tmp_path, monkeypatch, capsys):

@@ -169,8 +169,8 @@ def test_a_result_is_printed_before_its_file_fails_and_saved_where_its_report_do
     give, results, capsys, tmp_path, monkeypatch, kind
 ):
     arguments, place, folder = give(kind), tmp_path / "result.json", tmp_path / "folder"
-    with monkeypatch.context() as patched:  # after the check of places, meanwhile
-        patched.setattr("dpwitness.cli.output.check_writable", lambda path: folder.mkdir())
+    with monkeypatch.context() as patched:  # the folder is made after the check of places
+        patched.setattr("dpwitness.cli.output.show", lambda *text, **how: (folder.mkdir(), console.show(*text, **how)))
         code, out, err = run(capsys, *arguments, "--save", folder)
     assert code == (EXPECTED[kind] or 2)
     assert out
@@ -211,7 +211,7 @@ def test_places_are_checked_before_anything_runs(capsys, mine, command):
     ("arguments", "option", "other"),
     [
         ("check mine.py:noisy --epsilon 1 --records people.csv --save people.csv", "--save people.csv", "--records"),
-        ("check mine:noisy --epsilon 1 --queries 1 --save mine.py", "--save mine.py", "TARGET"),
+        ("check mine.py:noisy --epsilon 1 --queries 1 --save mine.py", "--save mine.py", "TARGET"),
         ("check svt --epsilon 1 --claim profile:saved.json --save link", "--save link", "--claim"),
         ("check --claim 1 --command 'python3 mine.py' --save mine.py", "--save mine.py", "--command"),
         ("check svt --epsilon 1 --save new.json --sarif ./new.json", "--save new.json", "--sarif"),

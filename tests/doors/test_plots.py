@@ -52,7 +52,7 @@ def test_what_a_claim_allows_is_shown_where_one_was_tested():
         drawn = [line.get_label() for line in given.plot(Figure().add_subplot()).lines]
         labels = [label for label in drawn if label.startswith("allowed")]
         assert labels == ([f"allowed on D at the rate seen on D′: {allowed:.4g}"] if tested is found else [])
-        assert (f"the claim allows {allowed:.4g} on D" in given.to_html()) == (tested is found)
+        assert (f"allowed on D at the rate seen on D′: {allowed:.4g}" in given.to_html()) == (tested is found)
         assert ("allow" in str(given)) == (tested is found)
 
 

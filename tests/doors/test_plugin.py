@@ -497,7 +497,7 @@ CHANGED = {
     "bits": ({"event": OF_BITS.to_json()}, ("0.5 /", "1 /"), True, 'was saved with bits="strict" and was not replayed'),
     "no neighbours": (
         {"relation": None, "input": [0.0], "neighbour": [50.0]}, ("0.5 /", "1 /"), True,
-        "holds inputs that are not neighbours; it was not replayed",
+        "was saved for another relation and was not replayed",
     ),
     # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
     "half the sensitivity": (

@@ -346,13 +346,13 @@ def test_a_bound_is_rounded_down_wherever_it_is_said():
     event = replace(PROFILE.events[0], line=BandLine(slope=1.0, difference=0.99971, q_low=0.0, q_high=0.0002))
     profile = replace(PROFILE, events=(event,))
     assert "δ(ε) ≥  0.999" in str(profile)
-    assert "<bdi>0.999</bdi>" in profile.to_html()
+    assert "δ(ε) ≥  0.999" in profile.to_html()
 
 
 def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
     curve = replace(RESULTS["curve"], lines=(replace(LINE, tests=(replace(LINE.tests[0], p_value=0.0),)),))
     assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
-    assert "&lt;1e-300</" in curve.to_html()
+    assert "&lt;1e-300" in curve.to_html()
 
 
 def test_a_file_forges_no_line_of_a_report():
@@ -408,7 +408,7 @@ def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(clai
     found = replace(found, witness=replace(WITNESS, claim=claim))
     assert f"  so {says} with confidence" in str(found)
     assert repr(found).endswith(f", {says}>")
-    assert f": {says.replace('>', '&gt;')} with confidence" in found.to_html()
+    assert f"so {says.replace('>', '&gt;')} with confidence" in found.to_html()
     assert "≥" not in found.to_html()
 
 

@@ -12,10 +12,8 @@ draws after each cell, and so finds dependence on the draw before.
 import inspect
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -32,11 +30,6 @@ from dpwitness.results.goodness_of_fit import GoodnessOfFit
 PROBABILITY_ERROR: Final = 2.0**-36
 #: BATCH_GROWTH is the ratio of the numbers of draws at two looks: late looks cost a refutation at most a quarter more.
 BATCH_GROWTH: Final = 1.25
-#: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
-SIMULATED_SAMPLES: Final = 200
-#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of .95: at that power the probability of so
-#: many refuted samples is .03.
-REFUTED_SAMPLES: Final = 196
 #: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
 
@@ -66,19 +59,16 @@ class Partition:
         cells = cells[:-1] * len(self.p) + cells[1:] if self.memory else cells
         self.counts += np.bincount(cells, minlength=self.counts.size).reshape(self.counts.shape)
 
-    def log_e_value(self, counts: Any, draws: int) -> Any:
-        """The logarithm (nats) of the weight times the e-value of counts, shape (…, rows, cells); c is at most `draws`.
-
-        Counts of several samples have leading axes, which the result keeps.
-        """
+    def log_e_value(self, draws: int) -> float:
+        """The logarithm (nats) of the weight times the e-value of the counts; c is at most `draws`."""
         from scipy.special import gammaln
 
         c = 4.0 ** np.arange(1, max(math.ceil(math.log(draws, 4)), 2))[:, None, None]
-        n, a = np.asarray(counts, np.float64)[..., None, :, :], c * self.p
+        n, a = self.counts.astype(np.float64), c * self.p
         of_row, all_a = n.sum(axis=-1), a.sum(axis=-1)
         logs = (gammaln(n + a) - gammaln(a) - n * np.log(self.p)).sum(axis=-1)
         logs += gammaln(all_a) - gammaln(of_row + all_a)
-        return np.logaddexp.reduce(logs.sum(axis=-1), axis=-1) + math.log(self.weight / len(c))
+        return float(np.logaddexp.reduce(logs.sum(axis=-1))) + math.log(self.weight / len(c))
 
     def finding(self) -> str:
         """The sentence on the cell whose share of draws has the largest divergence from its probability."""
@@ -193,7 +183,7 @@ class Hypothesis:
         # multiplies the wealth by m, and each draw by exp(−(m − 1)·b_t): the factor has expectation at most 1.
         m = 8.0 ** np.arange(1, 11)
         of_ties = np.logaddexp.reduce(self.ties * np.log(m) - (m - 1) * self.expected_ties)
-        of_cells = [float(one.log_e_value(one.counts, self.draws)) for one in self.partitions]
+        of_cells = [one.log_e_value(self.draws) for one in self.partitions]
         return [*of_cells, float(of_ties) + math.log(self.tie_weight / len(m))]
 
     @property
@@ -216,32 +206,6 @@ class Hypothesis:
         most = f"at most {self.expected_ties:.2g} are expected"
         return f"{self.ties:,} of {self.count:,} draws repeat an earlier value; {most}"
 
-    def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
-        """The smallest size of a fault that the same number of draws refutes with probability at least .95.
-
-        Infinite if no size up to 2 is refuted. `moved(points, size)`: the points from which a fault, whose size is
-        positive or negative, moves draws to the given points.
-        """
-        marginal = [one for one in self.by_interval if not one.memory]
-        sums = [one.cells[:, None] == np.arange(len(one.p)) for one in marginal]
-        ends = self.ends[0] - self.half, self.ends[1] + self.half
-
-        def refuted(size: float) -> bool:
-            low, high = (float(self.cdf(moved(end, size))) if math.isfinite(end) else float(end > 0) for end in ends)
-            p = np.diff(self.cdf(moved(self.edges, size)), prepend=low, append=high)
-            p = np.append(p, 1 - high + low).clip(0)  # the last cell lies outside the support
-            drawn = rng.multinomial(self.count, p / p.sum(), SIMULATED_SAMPLES)
-            found = [
-                one.log_e_value((drawn[:, :-1] @ in_cell)[:, None, :], self.draws)
-                for one, in_cell in zip(marginal, sums, strict=True)
-            ]
-            by_cells = np.logaddexp.reduce(found) >= -math.log(alpha)
-            return int(np.sum(by_cells | (drawn[:, -1] > 0))) >= REFUTED_SAMPLES
-
-        sizes = (2.0 ** (np.arange(-160, 9) / 8)).tolist()
-        first = bisect_left(sizes, True, key=lambda size: refuted(size) and refuted(-size))
-        return float(sizes[first]) if first < len(sizes) else math.inf
-
 
 def law_text(law: Any) -> str:
     """The name and the parameters of a law of scipy.stats, as in "laplace(scale=2)"."""
@@ -251,12 +215,11 @@ def law_text(law: Any) -> str:
     return f"{name}({', '.join(values)})" if values else name
 
 
-def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Any]:
-    """A function that returns an array of draws of a sampler, whatever parameters the sampler has.
+def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Floats]:
+    """A function that returns draws of a sampler from a generator, a number of draws, and a time of `time.monotonic`.
 
-    It takes a generator, a number of draws and a time of `time.monotonic` (s); a sampler of single draws returns fewer
-    draws, at least one, if the time is over. Raises `InvalidParameter` for a parameter that needs a value; the function
-    raises `InvalidOutcome` for draws that are not numbers.
+    A sampler of single draws returns fewer draws, at least one, if the time is over. Raises `InvalidParameter` for a
+    parameter that needs a value; the function raises `InvalidOutcome` for draws that are not numbers.
     """
     try:
         declared = dict(inspect.signature(sampler).parameters)
@@ -266,9 +229,11 @@ def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Any]:
         raise InvalidParameter(f"sampler={brief(sampler)} must be a function that returns draws") from error
     generators, sizes = GENERATOR_NAMES & set(declared), SIZE_NAMES & set(declared)
     variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    needed = {name for name, one in declared.items() if one.default is one.empty and one.kind not in variable}
-    for name in needed - generators - sizes:
-        raise InvalidParameter(f"sampler: {name!r} needs a value: give lambda rng, size: sampler(…) with all values")
+    for name, one in declared.items():
+        if one.default is one.empty and one.kind not in variable and name not in generators | sizes:
+            raise InvalidParameter(
+                f"sampler: {name!r} needs a value: give lambda rng, size: sampler(…) with all values"
+            )
 
     def draw(rng: np.random.Generator, n: int, deadline: float) -> Any:
         given = dict.fromkeys(generators, rng) | dict.fromkeys(sizes, n)
@@ -277,9 +242,7 @@ def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Any]:
             values.append(sampler(**given))
         try:
             x = np.asarray(values)
-            if x.dtype.kind == "O" and all(isinstance(one, Real) for one in x.flat):
-                x = x.astype(np.float64)
-        except (ValueError, TypeError, OverflowError):
+        except ValueError:  # lists of several lengths
             x = np.empty(0, "O")
         if x.dtype.kind not in "biuf" or x.shape != (n if sizes else len(values),):
             wanted = f"an array of {n} numbers for size={n}" if sizes else "one number"
@@ -322,14 +285,14 @@ def follows(
     seed
         The seed of the generator that the sampler gets (default: a new seed).
     max_time
-        The time limit of the draws in seconds, or a text such as "2m"; the power of a pass is estimated after it.
+        The time limit of the draws in seconds, or a text such as "2m".
 
     Raises `InvalidParameter` for other arguments, and `InvalidOutcome` for draws that are not numbers. Exceptions of
     the sampler are passed on.
     """
     began, draws, max_time = time.monotonic(), whole("draws", draws, 16, 1 << 40), seconds("max_time", max_time)
     seed, alpha = seed_or_new(seed), probability("alpha", alpha)
-    own, simulated = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2))
+    own = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     draw, needed, deadline = drawing(sampler), -math.log(alpha), began + max_time
     x = draw(own, 16, deadline)
     tested = Hypothesis(law, draws, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
@@ -340,16 +303,7 @@ def follows(
         n = min(math.ceil(tested.count * (BATCH_GROWTH - 1)), draws - tested.count, in_time)
         tested.add(draw(own, max(n, 1), deadline).astype(np.float64))
         log_e = max(log_e, tested.log_e_value)
-    scale = shift = math.inf
-    if log_e < needed:
-        centre = tested.ends[0] - tested.half if math.isfinite(tested.ends[0]) else tested.median
-        unit = max(float(np.subtract(*law.ppf([0.75, 0.25]))), 2 * tested.half)
-        scale = tested.detectable(
-            lambda x, size: centre + (x - centre) * (1 - size if size < 0 else 1 / (1 + size)), alpha, simulated
-        )
-        shift = unit * tested.detectable(lambda x, size: x - size * unit, alpha, simulated)
     return GoodnessOfFit(
         law=law_text(law), alpha=alpha, log_e_value=log_e, draws=tested.count,
-        finding=tested.finding() if log_e >= needed else "",
-        detectable_scale=scale, detectable_shift=shift, seed=seed, seconds=time.monotonic() - began,
+        finding=tested.finding() if log_e >= needed else "", seed=seed, seconds=time.monotonic() - began,
     )  # fmt: skip

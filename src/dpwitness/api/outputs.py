@@ -13,8 +13,8 @@ from dpwitness.candidate import Candidate
 from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
-from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
-from dpwitness.events.event import number_text, text_at
+from dpwitness.events.encoding import LEAST_NUMBER
+from dpwitness.events.event import text_at
 from dpwitness.machine import Deadline
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
@@ -42,7 +42,8 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
     """The figure of further runs; None where they would take more than a few per cent of the time."""
     n = min(FIGURE_RUNS, FIGURE_NUMBERS // (2 * max(problem.mechanism.width, 1)))
     seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
-    if 2 * n * problem.mechanism.cost.seconds_per_run > seconds or not _of_one_value(candidate.event):
+    several = outcomes_of(candidate.event) is None and statistic_of(candidate.event) is None
+    if several or 2 * n * problem.mechanism.cost.seconds_per_run > seconds:
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
     try:
@@ -52,16 +53,12 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
     return outputs_of(problem, candidate.event, x, y)
 
 
-def _of_one_value(event: Event) -> bool:
-    return outcomes_of(event) is not None or statistic_of(event) is not None
-
-
 def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
     """The figure of outcomes of D and of D′, shapes (n, any width); None for few runs or an event of several values."""
-    if len(x) < LEAST_RUNS or not _of_one_value(event):
-        return None
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
+        if len(x) < LEAST_RUNS or (outcomes_of(event) is None and statistic_of(event) is None):
+            return None
         with np.errstate(all="ignore"):  # numbers near the largest float overflow
             return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
     except Exception as error:  # of another package's event: no verdict is lost to a figure
@@ -91,19 +88,14 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
         if statistic is None:
             texts = [OutcomeSet(outcome[None]).texts(noun, label)[0] for outcome in shown]
         else:
-            said = text_at(statistic.coordinate, noun)
-            short = [v if v in TEXTS or v < LEAST_NUMBER else float(f"{v:.4g}") for v in shown.tolist()]
-            rounded = said is number_text and len(set(short)) == len(short)
-            texts = [label(value) or said(value) for value in (short if rounded else shown.tolist())]
+            texts = [label(value) or text_at(statistic.coordinate, noun)(value) for value in shown.tolist()]
         known = {"values": tuple(texts)}
-    on_data, on_neighbour = (
-        tuple(np.bincount(side[side >= 0], minlength=len(inside)).tolist()) for side in np.split(bins, 2)
-    )
+    left, right = (np.bincount(one[one >= 0], minlength=len(inside)).tolist() for one in np.split(bins, 2))
     return Outputs(
         statistic="outcome" if statistic is None else statistic.describe(noun, label),
         inside=tuple(inside.tolist()),
-        on_data=on_data,
-        on_neighbour=on_neighbour,
+        on_data=tuple(left),
+        on_neighbour=tuple(right),
         runs=len(rows) // 2,
         **known,
     )

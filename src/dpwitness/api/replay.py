@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, repeat
 from typing import Annotated, Any, Final, cast
 
 from typing_extensions import Unpack
@@ -38,8 +38,6 @@ from dpwitness.neighbours import (
     Pairs,
     Relation,
     as_relation,
-    input_to_json,
-    proposed_pairs,
     require_adjacent,
     taken,
 )
@@ -60,10 +58,11 @@ AnyWitness = Annotated[
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
 ]
 
+#: A violation, whose witness is made smaller.
+AViolation = Annotated[Violation, Option("a violation, as `check` and `replay` return it")]
+
 #: The largest number of shrinkings in a row after which the first witness's seed is still known not to be fresh.
 MOST_TRACED_SHRINKINGS: Final = 8
-#: The number of pairs of a relation that are searched for the inputs of a witness whose file could not hold them.
-SEARCHED_PAIRS: Final = 1_000
 
 
 @public
@@ -105,21 +104,15 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
 
 
 @public
-def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
+def shrink(violation: AViolation, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
     """Make a witness as small as possible, confirmed on fresh runs; if none is smaller, return `violation` unchanged.
 
     Every simpler pair belongs to the relation of the witness, or to `neighbours`. If the witness has `data`, or `data`
     are given here, the inputs stay as they are and only the event is simplified. If the mechanism fails during the
-    search, a note of the violation says so. In place of a violation you may give a witness, its file, or the JSON in
-    it, as for `replay`: it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness
-    outside `neighbours`, and `InvalidWitness` if fresh runs do not refute the claim.
+    search, a note of the violation says so. Raises `InvalidNeighbours` for a witness outside `neighbours`.
     """
     if not isinstance(violation, Violation):
-        replayed: dict[str, Any] = {name: value for name, value in options.items() if name not in ("runs", "given")}
-        seen_again = replay(violation, mechanism, **replayed)
-        if not isinstance(seen_again, Violation):
-            raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
-        violation = seen_again
+        raise InvalidWitness(f"violation={brief(violation)} must be a Violation, as check and replay return it")
     case = _Case.of(violation, mechanism, options)
     old = case.witness
     effort = Effort.of({**options, "alpha": violation.alpha, "seed": _shrinking_seed(violation.seed), "bits": False})
@@ -174,7 +167,9 @@ class _Case:
             mechanism = load(reference)
         neighbours, data = options["neighbours"], options["data"]
         relation = None if neighbours is None else as_relation(neighbours)
-        witness = _with_its_inputs(_as_witness(given), relation)
+        witness = _as_witness(given)
+        if witness.unreadable_inputs:
+            raise InvalidWitness(f"no file can hold the inputs {witness.pair} of the witness: check the mechanism anew")
         own = witness.data if relation is None else None
         relation = relation or witness.relation or Pairs((witness.pair,))
         data = own if data is None else taken(relation, data)
@@ -235,23 +230,6 @@ def _as_witness(given: AnyWitness) -> Witness:
     if not isinstance(given, Witness):
         raise InvalidWitness(f"witness={brief(given)} must be a witness, a verdict, a file, or what a file holds")
     return given
-
-
-def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
-    """The witness; if no file could hold its inputs, with the pair of a given relation whose JSON is the same.
-
-    Raises `InvalidWitness` where no pair has that JSON.
-    """
-    if not witness.unreadable_inputs:
-        return witness
-    written = [input_to_json(side) for side in witness.pair.sides]
-    for pair in () if relation is None else islice(proposed_pairs(relation), SEARCHED_PAIRS):
-        for one in (pair, pair.swapped()):
-            if [input_to_json(side) for side in one.sides] == written:
-                return replace(witness, pair=one)
-    raise InvalidWitness(
-        f"no file can hold the inputs {witness.pair} of the witness: give these inputs, as neighbours=[(D, D′)]"
-    )
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:

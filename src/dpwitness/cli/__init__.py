@@ -25,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str], session: Session) -> int:
     """Parse the arguments and run the command; click's own `main` would exit with 1, a violation, for a closed pipe."""
-    from dpwitness.cli.commands import COMPLETION_VARIABLE, program  # here, where Ctrl-C already has its exit code
+    from dpwitness.cli.commands import program  # here, where Ctrl-C already has its exit code
 
-    if instruction := os.environ.get(COMPLETION_VARIABLE):
+    if instruction := os.environ.get("_DPWITNESS_COMPLETE"):  # click's variable for completion in a shell
         from click.shell_completion import shell_complete
 
-        return shell_complete(program(), {}, "dpwitness", COMPLETION_VARIABLE, instruction)
+        return shell_complete(program(), {}, "dpwitness", "_DPWITNESS_COMPLETE", instruction)
     try:
         with program().make_context("dpwitness", given, obj=session) as context:
             return context.command.invoke(context) or 0

@@ -1,53 +1,35 @@
 """The classes of commands, options and arguments, made from click's, and the layout of their help."""
 
 import contextlib
-import shlex
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from dpwitness.checks import exit_error, near
+from dpwitness.checks import exit_error
 from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTED, show
 
 
-@dataclass(frozen=True)
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The type of an argument that names files; its value is the text as given.
-
-    `written`: whether the file is replaced, so that no other argument may name it; `kept`: whether the file is read and
-    continued; `files`: the function from a text to the files that it names.
-    """
+    """The type of a text that names files: written (replaced if they exist), kept (read and continued) or read."""
 
     name = "file"
-    written: bool = False
-    kept: bool = False
-    files: Callable[[str], Sequence[str]] = lambda text: (text,)
+
+    def __init__(self, *, written: bool = False, kept: bool = False) -> None:
+        self.written, self.kept = written, kept
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text as given; an option in the place of a file is an error."""
+        if str(value).startswith("--"):
+            self.fail(f"a value is needed before {value}", param, ctx)
+        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The completion of a file's name, left to the shell."""
         return [CompletionItem(incomplete, type="file")]
-
-
-def _module(place: str) -> Sequence[str]:
-    return (place if place.endswith(".py") else f"{place.replace('.', '/')}.py",)
-
-
-def _code(text: str) -> Sequence[str]:
-    place = text.rpartition(":")[0]
-    return _module(place) if place else ()
-
-
-def _program(text: str) -> Sequence[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:  # the program's reader raises the error
-        return ()
 
 
 #: READ_FILE is the type of an argument that names a file to read.
@@ -56,27 +38,16 @@ READ_FILE: Final = FileType()
 WRITTEN_FILE: Final = FileType(written=True)
 #: KEPT_FILE is the type of an argument that names a file to read and to continue.
 KEPT_FILE: Final = FileType(kept=True)
-#: MODULE is the type of an argument that names a module: package.module or path/file.py.
-MODULE: Final = FileType(files=_module)
-#: CODE is the type of an argument that names an object in a module: the module, a colon, the object's name.
-CODE: Final = FileType(files=_code)
-#: PROGRAM is the type of an argument that names a program with its arguments: the words of a command line.
-PROGRAM: Final = FileType(files=_program)
-#: CLAIM is the type of a claim, which may name a file after a colon, as in profile:FILE, unlike zcdp:0.5.
-CLAIM: Final = FileType(files=lambda text: text.split(":", 1)[1:])
-#: VALUES is the type of values that may be read from a file: age=@FILE.
-VALUES: Final = FileType(files=lambda text: text.split("=@", 1)[1:])
+#: CODE is the type of a text that may hold the name of a file, such as mine.py:noisy_sum or profile:FILE.
+CODE: Final = FileType()
 
 
 class Option(click.Option):
-    """An option, listed in the help under `title`.
+    """An option, listed in the help under `title`."""
 
-    `several`: whether it takes all values up to the next option, as in `--epsilon 0.5 1 2`; click sees it repeated.
-    """
-
-    def __init__(self, *names: str, title: str = "options", several: bool = False, **settings: Any) -> None:
-        super().__init__(names, **({"multiple": several} | settings))
-        self.title, self.several = title, several
+    def __init__(self, *names: str, title: str = "options", **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.title = title
         if self.metavar is None and not self.is_flag and not isinstance(self.type, click.Choice):
             self.metavar = str(self.name).upper()
 
@@ -125,8 +96,7 @@ class _TitledHelp(click.Command):
         """Write the options and arguments under their titles."""
         titles: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
+            if (record := parameter.get_help_record(ctx)) is not None:
                 titles.setdefault(getattr(parameter, "title", "options"), []).append(record)
         for title, records in titles.items():
             with formatter.section(title):
@@ -157,30 +127,6 @@ class Command(_TitledHelp):
             name, params=[*parameters, TRACEBACK], help=text, short_help=summary, context_settings=HELP_SETTINGS
         )
         self.run, self.examples, self.exits = run, examples, exits
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of a command line, with options that may have several values."""
-        return super().parse_args(ctx, args if ctx.resilient_parsing else [*self._spread(ctx, deque(args))])
-
-    def _spread(self, context: click.Context, words: deque[str]) -> Iterator[str]:
-        """The words, with an option of several values repeated before each of its values."""
-        options = {name: one for one in self.params if isinstance(one, Option) and not one.is_flag for name in one.opts}
-        while words:
-            word = words.popleft()
-            yield word
-            option = options.get(word)
-            if word == "--":
-                yield from words
-                return
-            if option is None:
-                continue
-            values = [words.popleft() for _ in range(min(option.nargs, len(words)))]
-            if len(values) < option.nargs or any(value.startswith("--") for value in values):
-                needs = "a value" if option.nargs == 1 else f"{option.nargs} values"
-                raise click.BadOptionUsage(word, f"option {word!r} needs {needs}", context)
-            yield from values
-            while option.several and words and not words[0].startswith("-"):
-                yield from (word, words.popleft())
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command; return its exit code."""
@@ -230,14 +176,6 @@ class Group(_TitledHelp, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order in which they were added."""
         return [*self.commands]
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command; the error for an unknown name suggests a similar name."""
-        name, known = args[0], self.list_commands(ctx)
-        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
-            meant = near(name, known, most=1) or f"; there are {', '.join(known)}"
-            raise click.UsageError(f"no such command {name!r}{meant}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line for each command, and the options."""

@@ -1,28 +1,17 @@
 """The commands with their options; slow imports are made when a command runs, so that help comes at once."""
 
-import shutil
 from collections.abc import Sequence
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
 
 import click
-from click.shell_completion import get_completion_class
 
-from dpwitness.cli import compare, doctor, init, one_run, options, sweep
+from dpwitness.cli import compare, doctor, init, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
-from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, show
+from dpwitness.cli.console import NOT_REFUTED, live, say, show
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
-
-#: COMPLETION_VARIABLE is the environment variable by which a shell asks for completions.
-COMPLETION_VARIABLE: Final = "_DPWITNESS_COMPLETE"
-#: LOADING_LINES has the line that loads the completion, by shell.
-LOADING_LINES: Final = {
-    "bash": 'eval "$(dpwitness completion bash)"',
-    "zsh": 'eval "$(dpwitness completion zsh)"',
-    "fish": "dpwitness completion fish | source",
-}
 
 
 class Attacks(Group):
@@ -46,7 +35,7 @@ def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
     others = (module.COMMAND for module in (sweep, compare, init, doctor))
-    for made in (TARGETS, *API_COMMANDS, one_run.COMMAND, PAGE, *others, COMPLETION):
+    for made in (TARGETS, *API_COMMANDS, PAGE, *others):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top
@@ -122,20 +111,16 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
     for parameter in arguments.context.command.params:
         name = parameter.name
         value = getattr(arguments, name, None)
+        # Limits and the project's settings are repeated even if they equal the defaults.
+        always = name in ("runs", "max_time", *settings) or isinstance(value, bool) or name not in known
         if name in omitted or value is None or value is False or value == ():
             continue
-        # Limits and the project's settings are repeated even if they equal the defaults.
-        always = name in ("runs", "max_time", *settings) or isinstance(value, bool)
-        if not always and name in known and value == known[name].default:
+        if not always and value == known[name].default:
             continue
         option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
-        if isinstance(value, bool):
-            line += option
-        elif isinstance(value, tuple):
-            for item in value:
-                line += [*option, item] if isinstance(item, str) else [*option, *item]
-        else:
-            line += [*option, str(value)]  # all digits of a float, so that it reads back the same
+        for item in value if isinstance(value, tuple) else [value]:
+            # All digits of a float are written, so that it reads back the same.
+            line += [*option, *(item if isinstance(item, tuple) else [] if item is True else [str(item)])]
     return line
 
 
@@ -162,29 +147,14 @@ def list_targets(arguments: SimpleNamespace) -> int:
     for name in registered():
         try:
             target = target_of(load_registered(name))
-        except UnknownTarget as error:  # one broken package must not hide all others
-            say(f"warning: {error}")
-            continue
-        except SystemExit:
-            say(f"warning: target {name!r} exits on import")
+        except (UnknownTarget, SystemExit) as error:  # one broken package must not hide all others
+            say(f"warning: {error if isinstance(error, UnknownTarget) else f'target {name!r} exits on import'}")
             continue
         if target is not None:
-            rows.append(
-                {"name": name, "claim": target.claim, "true_epsilon": target.true_epsilon, "source": target.source}
-            )
-    if arguments.json:
-        show(json_text(rows))
-        return NOT_REFUTED
-    width = shutil.get_terminal_size().columns if is_terminal(session().stdout) else None
-    show(table(("TARGET", "CLAIM", "TRUE ε", "SOURCE"), [tuple(row.values()) for row in rows], width=width))
-    return NOT_REFUTED
-
-
-def write_completion(arguments: SimpleNamespace) -> int:
-    """Print the completion script of a shell."""
-    kind = get_completion_class(arguments.shell)
-    assert kind is not None
-    show(kind(program(), {}, "dpwitness", COMPLETION_VARIABLE).source())
+            names = ("claim", "true_epsilon", "source")
+            rows.append({"name": name} | {one: getattr(target, one) for one in names})
+    cells = [tuple(row.values()) for row in rows]
+    show(json_text(rows) if arguments.json else table(("TARGET", "CLAIM", "TRUE ε", "SOURCE"), cells))
     return NOT_REFUTED
 
 
@@ -221,7 +191,7 @@ API_COMMANDS: Final = [
         "curve",
         "compute p-values against test ε, as in the figures of Ding et al. 2018",
         "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
-        "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
+        "curve histogram --epsilon 0.2,0.7,1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
         "curve gaussian_mechanism --epsilon 4 --claim gdp:1 --claims 0.2:1.2:0.1",
         exits=(0, 2),
         more=[options.PLOT],
@@ -251,34 +221,11 @@ PAGE: Final = Command(
     summary="draw saved results as one HTML page",
     run=write_report,
     parameters=[
-        Argument(
-            "results",
-            "RESULT.json",
-            "a file written by --save or --dp-report (-: standard input)",
-            type=READ_FILE,
-            nargs=-1,
-            required=True,
-        ),
+        Argument("results", "RESULT.json", "a file written by --save or --dp-report (-: standard input)",
+                 type=READ_FILE, nargs=-1, required=True),
         options.IMPORT,
-        Option(
-            "-o", "--output", type=WRITTEN_FILE, metavar="FILE", required=True, help="the page to write, a single file"
-        ),
+        Option("-o", "--output", type=WRITTEN_FILE, metavar="FILE", required=True,
+               help="the page to write, a single file"),
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
-)
-#: COMPLETION is the command `completion`.
-COMPLETION: Final = Command(
-    "completion",
-    summary="print a script that completes commands and options in a shell",
-    run=write_completion,
-    parameters=[
-        Argument(
-            "shell",
-            "SHELL",
-            "bash, zsh or fish; to load it, put into its start file: "
-            + "; ".join(f"{shell}: {line}" for shell, line in LOADING_LINES.items()),
-            type=click.Choice(tuple(LOADING_LINES)),
-        )
-    ],
-    examples=tuple(f"completion {shell}" for shell in LOADING_LINES),
-)
+)  # fmt: skip

@@ -2,11 +2,9 @@
 
 import contextlib
 import os
-import shlex
-import shutil
+import re
 import signal
 import sys
-import textwrap
 import threading
 import time
 import traceback
@@ -39,10 +37,8 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 #: SIGNAL_SECONDS is the time in seconds within which signals count as one: `timeout` and CI systems send SIGTERM to a
 #: process and then to its group.
 SIGNAL_SECONDS = 0.5
-#: VALUE_COLUMN is the column at which the values of a report's labelled lines begin.
-VALUE_COLUMN = 15
-#: REPRODUCE_LABEL is the label of the command that reproduces a result.
-REPRODUCE_LABEL = "  reproduce: "
+#: COLOURED_WORDS matches the verdict at the beginning of a line, in red or green on a terminal.
+COLOURED_WORDS: Final = re.compile(r"(?m)^(?:(?P<red>VIOLATED)|(?P<green>NOT REFUTED))(?=:)")
 
 
 class NoResult(Exception):
@@ -87,8 +83,6 @@ class Session:
             if not self._held:
                 raise Interrupted
         elif time.monotonic() - self._since > SIGNAL_SECONDS:
-            if is_terminal(sys.stderr):
-                os.write(2, b"\x1b[?25h")  # shows the cursor, which a progress bar has hidden
             os._exit(128 + self.signal)
 
     def hold(self) -> None:
@@ -99,7 +93,7 @@ class Session:
         """Print the error on one line, after the traceback if it is asked for; return the exit code."""
         self.hold()
         if self.trace:
-            _to_stderr("".join(traceback.format_exception(error)))
+            to_stderr("".join(traceback.format_exception(error)))
         if self.signal is not None or isinstance(error, KeyboardInterrupt):
             say("interrupted before there was a result")
             return INTERRUPTED
@@ -107,15 +101,11 @@ class Session:
             case click.UsageError():
                 where = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
                 say(f"error: {error.format_message().rstrip('.')}{where}")
-                return BAD_INPUT
-            case DPWitnessError():
-                say(f"error: {error}")
-                return BAD_INPUT
-            case NoResult():
+            case DPWitnessError() | NoResult():
                 say(f"error: {error}")
             case _:
                 say(f"error: unexpected {class_and_text(error)}; --traceback shows where")
-        return UNEXPECTED
+        return BAD_INPUT if isinstance(error, click.UsageError | DPWitnessError) else UNEXPECTED
 
 
 def session() -> Session:
@@ -129,31 +119,18 @@ def printable(text: str) -> str:
     return escaped(text, "\n".__eq__)
 
 
-def one_line(text: str) -> str:
-    """A message on one line, without its middle if it is long, as messages quote arguments of any length."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= 1_000 else f"{line[:666]} … {line[-334:]}"
-
-
 def say(message: str) -> None:
-    """Print one line on standard error; on a terminal it wraps between words."""
-    line = f"dpwitness: {one_line(message)}"
-    if is_terminal(sys.stderr):
-        line = wrapped(line, shutil.get_terminal_size().columns)
-    _to_stderr(f"{line}\n")
+    """Print one line on standard error, without its middle if it is long, as messages quote arguments."""
+    line = printable(" ".join(message.split()))
+    to_stderr(f"dpwitness: {line if len(line) <= 1_000 else f'{line[:666]} … {line[-334:]}'}\n")
 
 
-def annotate(command: str) -> None:
-    """Print a workflow command for GitHub Actions, which reads both streams, on standard error."""
-    _to_stderr(f"{printable(command)}\n")
-
-
-def _to_stderr(text: str) -> None:
-    if sys.stderr is None:
-        return  # stderr is closed; the exit code still tells the result
+def to_stderr(text: str) -> None:
+    """Write a text on standard error; if that is closed, the exit code still tells the result."""
     try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
     except (OSError, ValueError):
         _discard(sys.stderr)
 
@@ -168,16 +145,15 @@ def _discard(stream: TextIO) -> None:
             os.close(null)
 
 
-def show(text: str, *, wrap: bool = False) -> None:
-    """Print a result on standard output at once; `wrap`: whether its lines wrap on a terminal. Raises `NoResult`."""
-    stream = session().stdout
+def show(text: str, *, coloured: bool = False) -> None:
+    """Print a result on standard output at once, a verdict `coloured` on a terminal. Raises `NoResult`."""
+    stream, text = session().stdout, printable(text)
     if stream is None:
         raise NoResult("the result could not be printed: standard output is closed")
     try:
-        if wrap and is_terminal(stream):
-            _on_terminal(printable(text), stream)
-        else:
-            print(printable(text), file=stream, flush=True)
+        if coloured and is_terminal(stream) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+            text = COLOURED_WORDS.sub(lambda found: click.style(found[0], fg=found.lastgroup), text)
+        print(text, file=stream, flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         _discard(stream)
     except (OSError, ValueError) as error:  # a full disk, a closed file
@@ -190,72 +166,16 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
-def _on_terminal(text: str, stream: TextIO) -> None:
-    """Print a text with wrapped, indented lines, and the verdict in colour unless NO_COLOR is set."""
-    from rich.console import Console
-    from rich.text import Text
-
-    fitted = Text(wrapped(text, shutil.get_terminal_size().columns))
-    for word, style in (("VIOLATED", "red"), ("NOT REFUTED", "green")):
-        fitted.highlight_regex(rf"(?m)^{word}(?=:)", style)
-    # The text is data: rich must not read markup, numbers or emoji in it.
-    Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
-    stream.flush()
-
-
-def wrapped(text: str, width: int) -> str:
-    """The text in lines of at most `width` columns where words allow it; a command can be copied from its lines."""
-    lines = []
-    for line in text.splitlines():
-        if len(line) <= width or line.lstrip().startswith(("replay:", "$")):
-            lines.append(line)
-            continue
-        if line.startswith(REPRODUCE_LABEL):
-            lines += _fold(line, width)
-            continue
-        labelled = line.startswith("  ") and line[2:3] != " " and line[VALUE_COLUMN - 1 : VALUE_COLUMN] == " "
-        own = len(line) - len(line.lstrip())
-        indent = " " * (max(VALUE_COLUMN if labelled else 4, own) if width > 2 * VALUE_COLUMN else 4)
-        lines += textwrap.wrap(
-            line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        ) or [""]
-    return "\n".join(lines)
-
-
-def _fold(line: str, width: int) -> list[str]:
-    """Break a command between its words into lines that a shell reads as one command."""
-    try:
-        first, *words = map(shlex.quote, shlex.split(line.removeprefix(REPRODUCE_LABEL)))
-    except ValueError:  # a word of the command has a line break
-        return [line]
-    lines = [REPRODUCE_LABEL + first]
-    for word in words:
-        if len(lines[-1]) + len(word) + 3 > width:  # a space and the mark of continuation
-            lines[-1] += " \\"
-            lines.append(f"    {word}")
-        else:
-            lines[-1] += f" {word}"
-    return lines
-
-
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
     """The context of a command, in which any terminal shows ⊤ and ε, and each warning takes one line."""
-    before: list[tuple[Any, str, str]] = []
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # not a file, or a closed one
             # Arguments that are not UTF-8 have lone surrogates, which no encoding has.
-            encoding, errors = stream.encoding, stream.errors
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]  # see above
-            before.append((stream, encoding, errors or "strict"))
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
-            yield
-    finally:
-        for stream, encoding, errors in before:
-            with contextlib.suppress(OSError, ValueError):  # the stream was closed, or its disk is full
-                stream.reconfigure(encoding=encoding, errors=errors)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        yield
 
 
 def deliver(code: int, *steps: Callable[[], object]) -> int:
@@ -284,45 +204,32 @@ def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]
     """The context of the runs: a callback that draws a bar for each stage; None without a terminal, or with `quiet`.
 
     After the context there is a result: an interruption waits until the result is printed, and a bar that can no longer
-    be drawn, as on a closed terminal, does not lose it. `seconds`: the time limit, which the bars show; None: no limit.
+    be drawn, as on a closed terminal, does not lose it. `seconds`: the time limit, half of which the search has; the
+    bars show the share of runs or of time, whichever is larger.
     """
     with contextlib.ExitStack() as drawn:
-        yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds)
+        yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds or float("inf"))
         session().hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()
 
 
-def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:
-    """The finished share of a stage (0 to 1) by the limit that will end it, runs or seconds; and the share as text."""
-    of_runs = done / size if size else 0.0
-    if limit is None or of_runs >= spent / limit:
-        return min(of_runs, 1.0), f"{done:,} of {size:,}"
-    return min(spent / limit, 1.0), f"{min(spent, limit):.0f} of {limit:g} s"
-
-
-def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
-    """A callback that draws progress until `drawn` is closed; `seconds`: the time limit; the search has half."""
+def _bars(drawn: contextlib.ExitStack, seconds: float) -> "RunProgress":
+    """A callback that draws progress until `drawn` is closed."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskID, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description:<8}"),
-        BarColumn(bar_width=16),
-        TextColumn("{task.fields[limit]}"),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-    )
-    began = time.monotonic()
-    bars = drawn.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-    tasks: dict[str, TaskID] = {}
+    columns = ("{task.description:<8}", BarColumn(bar_width=16), "{task.fields[runs]} {task.fields[note]}")
+    began, tasks = time.monotonic(), dict[str, TaskID]()
+    bars = drawn.enter_context(Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True))
 
     def report(stage: str, done: int, total: int, note: str) -> None:
         with contextlib.suppress(OSError, ValueError):
-            of_stage = None if seconds is None else seconds / 2 if stage == "search" else seconds
-            share, limit = share_done(done, total, time.monotonic() - began, of_stage)
+            limit = seconds / 2 if stage == "search" else seconds
+            share = max(done / max(total, 1), (time.monotonic() - began) / limit)
+            shown = {"note": note, "runs": f"{done:,} of {total:,}"}
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=1.0, note=note, limit=limit)
-            bars.update(tasks[stage], completed=share, note=note, limit=limit)
+                tasks[stage] = bars.add_task(stage, total=1.0, **shown)
+            bars.update(tasks[stage], completed=min(share, 1.0), **shown)
 
     return report

@@ -4,7 +4,6 @@ import ast
 import json
 import keyword
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
@@ -14,15 +13,6 @@ from dpwitness.cli.command import CODE, WRITTEN_FILE, Argument, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import InvalidData, UnknownTarget
 
-#: RELATIONS has parts of a parameter's name, the relation that they suggest, and its meaning; the last fits any name.
-RELATIONS: Final = (
-    (("df", "frame", "table"), 'dpw.records({"value": dpw.numbers(0, 1)}, form="dataframe")',
-     "name its columns and their ranges"),
-    (("quer", "answer"), "dpw.queries(5)", "answers to 5 queries, each of sensitivity 1"),
-    (("count", "hist", "cell"), "dpw.histogram(5)", "5 counts; a person changes one count by 1"),
-    (("bit", "flag"), "dpw.bits(5)", "5 bits; neighbours differ in one bit"),
-    (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers, one more or fewer; set their range, here 0 to 1"),
-)  # fmt: skip
 #: TEST_FILE is the name of the test file without --output.
 TEST_FILE: Final = "test_privacy.py"
 
@@ -62,21 +52,20 @@ def _function(target: str) -> tuple[Path, ast.FunctionDef]:
         known = near(name, functions) or f"; it has: {', '.join(functions) or 'no functions'}"
         raise UnknownTarget(f"{place} has no function {name!r} at its top{known}")
     found = functions[name]
-    if not (_data_of(_names(found)) or found.args.vararg or found.decorator_list):  # a decorator may add the parameter
+    if not (_parameters(found)[0] or found.args.vararg or found.decorator_list):  # a decorator may add the parameter
         raise UnknownTarget(f"{target} has no parameter for the input: give it one, such as `data`")
     return place, found
 
 
-def _names(function: ast.FunctionDef) -> list[str]:
-    given = function.args
-    return [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-
-
-def _data_of(parameters: Sequence[str]) -> str:
-    """The name of the parameter that is the input; empty without an input."""
+def _parameters(function: ast.FunctionDef) -> tuple[str, dict[str, bool]]:
+    """The parameter that is the input, empty without an input, and whether each parameter needs a value, by name."""
     from dpwitness.mechanisms.signature import RESERVED_NAMES
 
-    return next((name for name in parameters if name not in RESERVED_NAMES), "")
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    needed = {one.arg: k < len(positional) - len(given.defaults) for k, one in enumerate(positional)}
+    needed |= {one.arg: value is None for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)}
+    return next((name for name in needed if name not in RESERVED_NAMES), ""), needed
 
 
 def _find_module(file: Path) -> tuple[Path, str]:
@@ -96,19 +85,13 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, RESERVED_NAMES
 
     folder, module = _find_module(place)
-    name, names, given = function.name, set(_names(function)), function.args
-    data = _data_of(_names(function))
-    relation, meaning = next((text, why) for parts, text, why in RELATIONS if any(p in data.lower() for p in parts))
-    positional = [*given.posonlyargs, *given.args]
-    required = positional[: len(positional) - len(given.defaults)]
-    required += [one for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
-    own = [one.arg for one in required if one.arg not in RESERVED_NAMES | {data}]
-    claim = "epsilon=1.0" if EPSILON_NAMES & names else "claim=1.0"
-    lines = [f"{claim},  # the claimed ε"]
-    lines += ["delta=1e-5,  # the claimed δ, which the function gets"] * bool(DELTA_NAMES & names)
+    name, (data, needed) = function.name, _parameters(function)
+    own = [one for one, needs in needed.items() if needs and one not in RESERVED_NAMES | {data}]
+    lines = [f"{'epsilon' if EPSILON_NAMES & set(needed) else 'claim'}=1.0,  # the claimed ε"]
+    lines += ["delta=1e-5,  # the claimed δ, which the function gets"] * bool(DELTA_NAMES & set(needed))
     if own:
         lines.append(f"parameters={json.dumps(dict.fromkeys(own, 1.0))},  # the function's own parameters")
-    lines.append(f"neighbours={relation},  # {meaning}")
+    lines.append("neighbours=dpw.records(dpw.numbers(0, 1)),  # lists of numbers; or dpw.queries, dpw.histogram, …")
     apart = folder.resolve() != output.parent.resolve()
     path = f"sys.path.insert(0, str(Path(__file__).resolve().parent / {os.path.relpath(folder, output.parent)!r}))"
     late = "  # noqa: E402" if apart else ""

@@ -8,18 +8,7 @@ from typing import Any, Final
 
 import click
 
-from dpwitness.cli.command import (
-    CLAIM,
-    CODE,
-    KEPT_FILE,
-    MODULE,
-    PROGRAM,
-    READ_FILE,
-    WRITTEN_FILE,
-    Argument,
-    FileType,
-    Option,
-)
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
 from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.options import NO_DEFAULT, options_of
@@ -32,7 +21,7 @@ Parameters = list[click.Parameter]
 OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
-    "claim": CLAIM, "outcome": CODE, "keep": KEPT_FILE,
+    "claim": CODE, "outcome": CODE, "keep": KEPT_FILE,
 }  # fmt: skip
 #: ADJACENCIES has the adjacencies by the texts of --adjacency; "either" leaves the claim's adjacency open.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
@@ -47,8 +36,8 @@ def of_function(function: str) -> Parameters:
         if name == "bits":
             found.append(Option("--no-bits", is_flag=True, help="do not test the last bits of floating-point outcomes"))
         if option.metavar is not None:
-            several = (function, name) == ("curve", "epsilon")
-            found.append(_option(name, option, metavar=option.metavar, type=OPTION_TYPES.get(name), several=several))
+            kind = span if (function, name) == ("curve", "epsilon") else OPTION_TYPES.get(name)
+            found.append(_option(name, option, metavar=option.metavar, type=kind))
         elif option.choices:
             # Python's default is a choice too, for undoing a setting of the project.
             default = ("report",) if name == "bits" else ()
@@ -59,39 +48,21 @@ def of_function(function: str) -> Parameters:
 def common(*, max_time: float, workers: str | None = None) -> Parameters:
     """The common options of an attack; `max_time`: its default in seconds; `workers`: the help of --workers."""
     check = options_of("check")
-    own = {
-        "seed": check["seed"],
-        "workers": replace(check["workers"], text=workers or check["workers"].text),
-        "max_time": replace(check["max_time"], default=max_time),
-    }
-    made = [
-        _option(name, option, metavar=option.metavar, type=OPTION_TYPES[name], default=option.default)
-        for name, option in own.items()
-    ]
+    check["workers"] = replace(check["workers"], text=workers or check["workers"].text)
+    check["max_time"] = replace(check["max_time"], default=max_time)
+    own = [(name, check[name]) for name in ("seed", "workers", "max_time")]
+    made = [_option(k, one, metavar=one.metavar, type=OPTION_TYPES[k], default=one.default) for k, one in own]
     return [*made, *printing()]
 
 
 def _option(name: str, option: Declared, **settings: Any) -> Option:
     """The command-line option for an option that `dpwitness.options` declares."""
-    default = (
-        ""
-        if option.default in (None, NO_DEFAULT) or isinstance(option.default, bool)
-        else f" (default {_as_written(option.default)})"
-    )
-    if name == "max_time":
-        default = default.replace(")", "s)")
-    return Option(
-        f"--{name.replace('_', '-')}",
-        required=option.default is NO_DEFAULT,
-        help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}"),
-        **settings,
-    )
-
-
-def _as_written(default: object) -> str:
-    """The text of a default as a person would write it: 4e6, not 4e+06."""
-    text = str(default) if isinstance(default, str) else f"{default:g}"
-    return text.replace("e+0", "e").replace("e-0", "e-")
+    default = option.default
+    text = ""
+    if default not in (None, NO_DEFAULT) and not isinstance(default, bool):
+        text = f" (default {default if isinstance(default, str) else f'{default:g}'}{'s' * (name == 'max_time')})"
+    about = re.sub(r"`(\w+)`", r"--\1", f"{option.text}{text}")
+    return Option(f"--{name.replace('_', '-')}", required=default is NO_DEFAULT, help=about, **settings)
 
 
 def require_one(arguments: SimpleNamespace, *names: str) -> None:
@@ -119,55 +90,34 @@ SARIF: Final = Option(
 )
 #: TARGET has the argument TARGET and the option of its parameters.
 TARGET: Final[Parameters] = [
-    Argument(
-        "target",
-        "TARGET",
-        "a bundled name, path/file.py:function or package.module:object; not given with --command",
-        type=CODE,
-        required=False,
-    ),
+    Argument("target", "TARGET",
+             "a bundled name, path/file.py:function or package.module:object; not given with --command",
+             type=CODE, required=False),
     Option("--set", metavar="NAME=VALUE", multiple=True, help="a parameter of the mechanism (repeatable)"),
-]
+]  # fmt: skip
 #: IMPORT is the option --import, whose modules register the kinds in a file: a file never decides which code runs.
 IMPORT: Final = Option(
-    "--import",
-    "imports",
-    type=MODULE,
-    metavar="MODULE",
-    multiple=True,
+    "--import", "imports", type=CODE, metavar="MODULE", multiple=True,
     help="package.module or path/file.py to import first: it registers your own events, relations or claims "
     "(repeatable)",
-)
+)  # fmt: skip
 #: WITNESS has the argument WITNESS.json and the options of the mechanism of a replay.
 WITNESS: Final[Parameters] = [
     Argument("witness", "WITNESS.json", "a witness, or a result written by --save (-: standard input)", type=READ_FILE),
-    Option(
-        "--mechanism",
-        type=CODE,
-        metavar="TARGET",
-        help="the mechanism, if the witness names no bundled target: a file never decides which code runs",
-    ),
+    Option("--mechanism", type=CODE, metavar="TARGET",
+           help="the mechanism, if the witness names no bundled target: a file never decides which code runs"),
     IMPORT,
-]
+]  # fmt: skip
 #: PROGRAMS has the options of a mechanism in another interpreter or in a program of any language.
 PROGRAMS: Final[Parameters] = [
-    Option(
-        "--python", type=READ_FILE, metavar="PATH", help="interpreter of another environment that runs the mechanism"
-    ),
-    Option(
-        "--command",
-        "program",
-        type=PROGRAM,
-        metavar="PROGRAM",
-        help="in place of TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
-    ),
-    Option(
-        "--seeded",
-        is_flag=True,
-        help="the random numbers of the program of --command follow from the seeds that it gets",
-    ),
+    Option("--python", type=READ_FILE, metavar="PATH",
+           help="interpreter of another environment that runs the mechanism"),
+    Option("--command", "program", type=CODE, metavar="PROGRAM",
+           help="in place of TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'"),
+    Option("--seeded", is_flag=True,
+           help="the random numbers of the program of --command follow from the seeds that it gets"),
     Option("--batch", type=whole, metavar="N", help="number of runs in one request to the program of --command"),
-]
+]  # fmt: skip
 
 
 def import_modules(arguments: SimpleNamespace) -> None:

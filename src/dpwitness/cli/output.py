@@ -2,12 +2,23 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 from dpwitness.cli.command import READ_FILE, Argument, FileType
-from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
+from dpwitness.cli.console import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NOT_REFUTED,
+    UNEXPECTED,
+    VIOLATED,
+    deliver,
+    printable,
+    show,
+    to_stderr,
+)
 from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.files import STDIN, check_writable, json_text, overwrites, shown, write_json
 from dpwitness.mechanisms.catalog import load
@@ -31,13 +42,14 @@ def check_places(arguments: SimpleNamespace) -> None:
     except OSError as error:
         raise InvalidData(f"the working folder cannot be read: {error.strerror}; change to one that exists") from error
     named = list(_named_files(arguments))
-    for _, kind, file in named:
-        if kind.written or kind.kept:
-            check_writable(file)
-    for one in named:
-        for other in named if one[1].written else ():
-            if other is not one and overwrites(one[2], other[2]):
-                raise InvalidData(f"{one[0]} {shown(one[2])} would overwrite the file of {other[0]}: give another name")
+    written = [(name, text) for name, kind, text in named if kind.written]
+    for file in (text for _, kind, text in named if kind.written or kind.kept):
+        check_writable(file)
+    for name, file in written:
+        for other, _, text in named:
+            # A text may hold a file's name, as mine.py:noisy, profile:FILE and age=@FILE do.
+            if other != name and any(overwrites(file, part) for part in {text, *re.split(r":|=@|\s", text)} - {""}):
+                raise InvalidData(f"{name} {shown(file)} would overwrite the file of {other}: give another name")
     from_stdin = [name for name, kind, file in named if kind is READ_FILE and file == STDIN]
     if len(from_stdin) > 1:
         raise InvalidData(
@@ -48,13 +60,12 @@ def check_places(arguments: SimpleNamespace) -> None:
 
 
 def _named_files(arguments: SimpleNamespace) -> Iterator[tuple[str, FileType, str]]:
-    """The files that arguments name: the argument, its type and the file."""
+    """The texts that name files: the argument, its type and the text."""
     for parameter in arguments.context.command.params:
         kind, value = parameter.type, getattr(arguments, parameter.name, None)
         if isinstance(kind, FileType):
             name = str(parameter.metavar) if isinstance(parameter, Argument) else parameter.opts[-1]
-            for text in [value] if isinstance(value, str) else value or ():
-                yield from ((name, kind, file) for file in kind.files(text))
+            yield from ((name, kind, text) for text in ([value] if isinstance(value, str) else value or ()))
 
 
 def hand_over(
@@ -72,7 +83,7 @@ def hand_over(
     end. `readable`: whether the file of --save must be readable as a result.
     """
     steps: list[Callable[[], object]] = [
-        lambda: show(json_text(value()) if arguments.json else report(), wrap=not arguments.json)
+        lambda: show(json_text(value()) if arguments.json else report(), coloured=not arguments.json)
     ]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: _save(save, value(), readable=readable))
@@ -115,7 +126,7 @@ def mark_violation(
         "source": place_of(mechanism, reference, root),
     }
     if marked:
-        annotate(github.annotation(record, root))
+        to_stderr(f"{printable(github.annotation(record, root))}\n")  # GitHub reads both streams
     if path is not None:
         write_json(path, sarif.log([record]))
 

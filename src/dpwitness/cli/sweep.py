@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Final
 
-from dpwitness.cli.command import KEPT_FILE, MODULE, READ_FILE, Argument, Command, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
 from dpwitness.cli.values import number, seconds, threads, whole
@@ -50,7 +50,7 @@ COMMAND: Final = Command(
     run=run,
     parameters=[
         Argument(
-            "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=MODULE,
+            "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=CODE,
             nargs=-1, required=True,
         ),
         Option("--records", type=READ_FILE, metavar="FILE.csv",

@@ -88,12 +88,10 @@ def settings(given: Sequence[str]) -> dict[str, object]:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
-        if value in ("inf", "-inf", "Infinity", "-Infinity"):  # JSON has no infinities
-            found[name] = float(value)
-            continue
         try:
-            found[name] = _json(value)
-        except NotJSON:
+            # JSON has no infinities.
+            found[name] = float(value) if value.removeprefix("-") in ("inf", "Infinity") else _json(value)
+        except json.JSONDecodeError:
             found[name] = _literal(value)
         except ValueError as error:
             raise InvalidParameter(f"--set {item!r}: {error}") from error
@@ -132,51 +130,24 @@ def _literal(text: str) -> object:
 
 
 def given_input(text: str) -> object:
-    """The input in a JSON text: numbers, texts, and lists and objects of them. Raises `BadInput`."""
+    """The input in a JSON text: numbers of 64 bits, texts, and lists and objects of them. Raises `BadInput`."""
     try:
-        return _json(text, parse_int=_parse_machine_integer, objects=True)
-    except NotJSON as error:
+        return _json(text, parse_int=_parse_machine_integer)
+    except json.JSONDecodeError as error:
         raise BadInput(f"--pair {text!r} must be JSON, such as '[1, 1]', '\"text\"' or '[{{\"age\": 30}}]'") from error
     except ValueError as error:
         raise BadInput(f"--pair {text!r}: {error}") from error
 
 
-class NotJSON(Exception):
-    """The text is not JSON."""
-
-
-def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
-    """The JSON value in a text, with or without objects. Raises `NotJSON`, and `ValueError` for other JSON."""
-    try:
-        value = json_value(
-            text, MOST_LEVELS, parse_int=parse_int, parse_float=_parse_finite, parse_constant=_refuse_constant
-        )
-    except json.JSONDecodeError as error:
-        raise NotJSON from error
-    _check_levels(value, MOST_LEVELS, objects=objects)
-    return value
-
-
-def _check_levels(value: object, levels: int, *, objects: bool) -> None:
-    if isinstance(value, dict):
-        if not objects:
-            raise ValueError("an object must be a number, a text, true, false, null or a list of these")
-        value = [*value.values()]
-    if isinstance(value, list):
-        if not levels:
-            raise ValueError(f"lists are nested deeper than {MOST_LEVELS} levels")
-        for item in value:
-            _check_levels(item, levels - 1, objects=objects)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+def _json(text: str, parse_int: Callable[[str], int] = int) -> object:
+    """The JSON value in a text, of finite numbers. Raises `JSONDecodeError`, and `ValueError` for other JSON."""
+    return json_value(text, MOST_LEVELS, parse_int=parse_int, parse_float=_parse_finite, parse_constant=_parse_finite)
 
 
 def _parse_finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is too large for a number of 64 bits")
+        raise ValueError(f"{text} is no JSON number of 64 bits")
     return value
 
 

@@ -58,7 +58,8 @@ def notes_on_counts(counts: Counts) -> tuple[str, ...]:
 
 def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
     """Return notes on a pass with little power, with a rare event, or with an event that cannot show a violation."""
-    notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)), verdict.counts
+    # One piece of advice: what is too slow has low power too.
+    notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)[:1]), verdict.counts
     if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of fewer than 1,000 runs is no tail
         seen = f"{counts.hits} of {counts.runs} runs on D"
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)

@@ -140,17 +140,10 @@ class Database:
             raise InvalidWitness(f"{path}: {error}") from error
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
-        if witness.unreadable_inputs:  # saved by an earlier version
-            return SavedFile(
-                path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed"
-            )
         # A saved pair may no longer be adjacent: its replay could fail a correct mechanism.
-        if value.get("neighbours") != neighbours_digest(relation, data):
+        same = value.get("neighbours") == neighbours_digest(relation, data)
+        if witness.unreadable_inputs or not same or not adjacent(relation, witness.pair, data):
             return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
-        if not adjacent(relation, witness.pair, data):
-            return SavedFile(
-                path=path, note=f"{self.shown(path)} holds inputs that are not neighbours; it was not replayed"
-            )
         return SavedFile(path=path, value=value, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
@@ -286,10 +279,10 @@ class Asserter:
 
         The third value is None with kept evidence: its file has changed, so no command repeats the session.
         """
-        suppressed = settings.get("suppress") or ()
-        if not isinstance(suppressed, Collection):
-            raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
-        suppressed = (*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress)
+        given = settings.get("suppress") or ()
+        if not isinstance(given, Collection):
+            raise InvalidParameter(f"suppress={brief(given)} must be the name of a check, or a list of names")
+        suppressed = (*([given] if isinstance(given, str) else given), *self._session.suppress)
         findings.check_names(suppressed)
         statement = Statement.of(function, settings)
         own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}

@@ -263,7 +263,6 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
     show(
         f"{count:,} question{'s wait' if count > 1 else ' waits'} in {options.ask}{behind}: fill in the answers "
         "there (or in a file with the columns id and answer, for --answers) and run the same command again",
-        wrap=True,
     )
 
 

@@ -2,54 +2,43 @@
 
 import json
 import math
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dpwitness.events import is_partition, outcomes_of, statistic_of
+from dpwitness.events import outcomes_of, statistic_of
+from dpwitness.events.event import is_partition
 from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, is_registered
-from dpwitness.neighbours import Pair
-from dpwitness.neighbours.difference import both, summary
-from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.report import plots
 from dpwitness.report.nist import fields
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
-from dpwitness.results.profile import SHOWN_RATES, Profile
+from dpwitness.results.profile import Profile
 from dpwitness.results.saved import Shown
-from dpwitness.results.text import UNKNOWN_RELATION, at_least, at_most, confidence, p_value, relation_text
-from dpwitness.results.verdict import EARLY_END_REASONS, SUFFICIENT_RUNS_REASONS, Course, NotRefuted, Verdict, Violation
+from dpwitness.results.text import UNKNOWN_RELATION, at_most
+from dpwitness.results.verdict import EARLY_END_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Span is the name of an element ("mark", "code", or "" for none) and a part of a text in it.
-Span = tuple[str, str]
-Cell = str | Sequence[Span]
+#: Row is a row of a table: a name and a text.
+Row = tuple[str, str]
 #: Piece is a piece of a page for the template, a dict with a key for the kind of piece.
 Piece = dict[str, Any]
 
 #: TEXT_CHARACTERS is the largest number of characters of a text that are shown.
 TEXT_CHARACTERS: Final = 1_500
+#: REPORT_CHARACTERS is the largest number of characters of a whole report.
+REPORT_CHARACTERS: Final = 10_000
 #: NAME_CHARACTERS is the largest number of characters of a name in a heading or a sentence.
 NAME_CHARACTERS: Final = 160
 #: STATUSES has the statuses of results in the order in which the title counts them.
 STATUSES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
-#: END_REASONS has the texts of the reasons that end confirm runs.
-END_REASONS: Final = {
-    "refuted": "the claim was refuted",
-    "runs": "all runs that were asked for were made",
-    **EARLY_END_REASONS,
-    **SUFFICIENT_RUNS_REASONS,
-}
 
 
 def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
@@ -68,6 +57,7 @@ ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters["name"] = lambda text: readable(text, NAME_CHARACTERS)
+ENVIRONMENT.filters["report"] = lambda text: Markup.escape(readable(text, REPORT_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +72,10 @@ class Entry:
     result: Shown | None
     replay: str = ""
     reason: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[Row, ...] = ()
 
 
-def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> str:
+def page(entries: Sequence[Entry], *, facts: Sequence[Row] = ()) -> str:
     """The HTML page of several results, with `facts` about all results."""
     found = [_status(entry.result).lower() for entry in entries]
     tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=STATUSES.index))
@@ -93,8 +83,8 @@ def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> 
     if len(entries) == 1:
         title = f"{_status(entries[0].result)}: {entries[0].name}"
     articles = [_article(entry, f"result-{number}") for number, entry in enumerate(entries, 1)]
-    template, session = ENVIRONMENT.get_template("page.html.j2"), _table("All results", facts)
-    return template.render(title=title, tally=tally, session=session, articles=articles)
+    template = ENVIRONMENT.get_template("page.html.j2")
+    return template.render(title=title, tally=tally, session=_table("All results", facts), articles=articles)
 
 
 def page_of(result: Shown) -> str:
@@ -103,14 +93,16 @@ def page_of(result: Shown) -> str:
 
 
 def block(result: Shown) -> str:
-    """A compact block of a result for a notebook: the verdict, the main numbers, the first figure."""
-    pieces = [*_table("In numbers", [*_bounds(result), *_search_rows(result)]), *_figures(result)[:1]]
-    return ENVIRONMENT.get_template("block.html.j2").render(verdict=_verdict(result), pieces=pieces)
+    """A compact block of a result for a notebook: the verdict, a short report, the first figure."""
+    text = result.report(details=False) if isinstance(result, Verdict) else str(result)
+    pieces: list[Piece] = [{"report": text}, *_figures(result)[:1]]
+    about = {"status": _status(result), "warnings": _warnings(result)}
+    return ENVIRONMENT.get_template("block.html.j2").render(**about, headline=_headline(result), pieces=pieces)
 
 
-def _table(caption: str, rows: Sequence[Sequence[Cell]], *, head: Sequence[str] = (), look: str = "") -> list[Piece]:
-    """A table whose first cells are names; an empty list without rows. `look`: the table's class in the style sheet."""
-    return [{"caption": caption, "rows": rows, "head": head, "look": look}] if rows else []
+def _table(caption: str, rows: Sequence[Row]) -> list[Piece]:
+    """A table of names and texts; an empty list without rows."""
+    return [{"caption": caption, "rows": rows}] if rows else []
 
 
 def _status(result: Shown | None) -> str:
@@ -129,68 +121,32 @@ def _status(result: Shown | None) -> str:
             return "Not refuted"
 
 
+def _headline(result: Shown) -> str:
+    return str(result).partition("\n")[0]
+
+
 def _article(entry: Entry, place: str) -> Piece:
     """The article of a result, with sections in the order of an audit; `place` is the identifier of its element."""
     result = entry.result
-    about = {"name": entry.name, "place": place}
+    about = {"name": entry.name, "place": place, "status": _status(result), "reason": entry.reason}
     if result is None:
-        return {**about, "status": _status(None), "reason": entry.reason, "facts": _table("Facts", entry.facts)}
-    refuted, bits = _status(result) == "Violated", _bits(result, entry.replay)
-    plotted = "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers"
-    sections: list[tuple[str, str, list[Piece]]] = [
-        ("Claim", "Claim and mechanism", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
-        ("Search", "Search", _table("What was searched", _search_rows(result))),
-        ("Bounds", "Bounds", _table("The bound shown, and the parameter that would have been caught", _bounds(result))),
-        ("Outputs", plotted, [*_figures(result), *_plotted_numbers(result)]),
-        ("Evidence", "Evidence", _evidence(result)),
-        ("Inputs", "The two inputs", _inputs(result)),
-        ("Witness", "The witness" if refuted else "The best candidate",
-         _witness(result, None if bits and entry.replay else entry.replay)),
-        ("Floating point", "Floating point", bits),
-        ("Limits", "What this does not show", [{"limits": refuted}]),
-        ("Appendix", "Appendix: fields of NIST SP 800-226",
-         _table("After NIST SP 800-226 (2025)", fields(result), head=("Field", "What this result says"))),
-    ]  # fmt: skip
-    others = [
-        {
-            **_verdict(other),
-            "heading": f"Under {relation_text(other.witness.relation)}",
-            "pieces": [*_table("Bounds", _bounds(other)), *_figures(other), *_inputs(other)],
-        }
-        for other in _other_verdicts(result)
+        return {**about, "facts": _table("Facts", entry.facts)}
+    witness, status = result.witness, _status(result)
+    if isinstance(result, NotRefuted) and result.floating_point is not None:
+        witness = result.floating_point.witness
+    replay, first = entry.replay, ""
+    if witness is not None and not replay:
+        part = ".floating_point" if witness is not result.witness else ""
+        replay, first = replay_line(witness, "witness.json"), f'{part}.witness.save("witness.json")'
+    sections: list[tuple[str, list[Piece]]] = [
+        ("Claim", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
+        ("Report", [{"report": str(result)}, *([{"replay": replay, "first": first}] if replay else [])]),
+        ("Outputs", _figures(result)),
+        ("Evidence", _evidence(result)),
+        ("Limits", [{"limits": status == "Violated"}]),
+        ("Appendix", _table("Fields of evaluation after NIST SP 800-226 (2025)", fields(result))),
     ]
-    return {**about, **_verdict(result), "reason": None, "sections": sections, "others": others}
-
-
-def _verdict(result: Shown) -> Piece:
-    """The verdict: status, warnings, and a sentence split at the call of the mechanism."""
-    sentence = _sentence(result).partition(result.call)
-    return {"status": _status(result), "warnings": _warnings(result), "sentence": sentence}
-
-
-def _sentence(result: Shown) -> str:
-    call = result.call
-    match result:
-        case Violation():
-            by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
-            level = confidence(result.alpha)
-            return f"{result.accused} is not {result.claim.short}{by}: {result.exceeded} with confidence {level}."
-        case NotRefuted():
-            verdict = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
-            return f"{call} was tested against the claim {result.claim}. {verdict}"
-        case Bound():
-            least = f"{result.parameter} ≥ {at_least(result.lower_bound)}{result.condition}"
-            return f"{call} has {least} with confidence {confidence(result.alpha)}."
-        case Profile(claim=None):
-            level = confidence(result.alpha)
-            return f"δ(ε) of {call} is at least the band, at all ε at once, with confidence {level}."
-        case Profile():
-            if result.claim is not None and result.refuted:
-                above = f"its profile lies above the claim's, with confidence {confidence(result.alpha)}"
-                return f"{call} is not {result.claim.short}: {above}."
-            return f"{call} was tested against the claim {result.claim}. This is no proof of privacy."
-        case Curve():
-            return f"p-values of {call} against {len(result.lines[0].test_epsilons)} values of {result.parameter}."
+    return {**about, "headline": _headline(result), "warnings": _warnings(result), "sections": sections}
 
 
 def _warnings(result: Shown) -> list[str]:
@@ -219,11 +175,11 @@ def _warnings(result: Shown) -> list[str]:
     return [*texts, *result.notes]
 
 
-def _facts(result: Shown) -> list[tuple[str, Cell]]:
+def _facts(result: Shown) -> list[Row]:
     """The facts of the test: claim, adjacency, mechanism, versions, seed and α."""
     witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim
-    rows: list[tuple[str, Cell]] = [("Claim", "none was tested" if claim is None else str(claim))]
+    rows = [("Claim", "none was tested" if claim is None else str(claim))]
     if witness is not None:
         rows.append(
             ("Adjacency", UNKNOWN_RELATION if witness.relation is None else f"{witness.relation.described:.200}")
@@ -233,6 +189,8 @@ def _facts(result: Shown) -> list[tuple[str, Cell]]:
     if not isinstance(result, Curve):
         rows.append(("False alarms", _alpha(result)))
         rows.append(("Versions", ", ".join(f"{package} {version}" for package, version in result.versions.items())))
+    if isinstance(result, Verdict) and (course := result.course) is not None and course.pairs:
+        rows.append(("Search", f"pairs of inputs: {course.pairs:,}; events compared: {course.events:,}"))
     return [*rows, ("Seed", f"{result.seed}")]
 
 
@@ -241,74 +199,29 @@ def _alpha(result: Verdict | Bound | Profile) -> str:
     spent = [f"α = {result.alpha:g} for this result"]
     if isinstance(result, NotRefuted) and result.floating_point is not None:
         spent.append(f"{result.floating_point.alpha:g} for the last bits")
-    return "; ".join([*spent, *(f"{other.alpha:g} under another relation" for other in _other_verdicts(result))])
-
-
-def _search_rows(result: Shown) -> list[tuple[str, Cell]]:
-    """The rows about the search: pairs, events and runs."""
-    time = ("Time", f"{result.seconds:.1f} s")
-    if isinstance(result, Curve):
-        runs = [(line.epsilon, line.run_counts) for line in result.lines]
-        return [*((f"Runs at ε = {at:g}", f"{n.search:,} search, {n.confirm:,} tested") for at, n in runs), time]
-    pair = result.pair if isinstance(result, Profile) else result.witness.pair
-    attack = pair.label.removeprefix(ATTACK_PREFIX)
-    rows: list[tuple[str, Cell]] = [("Pair chosen", attack if attack == pair.label else f"by an attack: {attack}")]
-    if isinstance(result, Profile):
-        rows.append(("Events", f"{len(result.events)} in the band"))
-    else:
-        rows.append(("Event chosen", result.witness.description))
-        rows += [] if result.course is None else [("Tried", _course_text(result.course))]
-    counts = result.run_counts
-    made = f"{counts.search:,} to search; {counts.confirm:,} to confirm on fresh runs"
-    if counts.epochs:
-        since = f"{counts.confirm:,} since the event was chosen"
-        made = f"{counts.epochs:,} in epochs, each bet on before it was made; {since}"
-    return [*rows, ("Paired runs", made), ("End of the runs", END_REASONS.get(result.ended, result.ended)), time]
-
-
-def _course_text(course: Course) -> str:
-    """The text of the extent of the search."""
-    if not course.pairs:
-        return "nothing: pair and event were given"
-    pairs = "1 pair of inputs" if course.pairs == 1 else f"{course.pairs:,} pairs of inputs"
-    events = "1 event" if course.events == 1 else f"{course.events:,} events"
-    return f"{pairs}; {events} compared, most of them the best of all cuts, sets or scores of one kind"
-
-
-def _bounds(result: Shown) -> list[tuple[str, Cell]]:
-    """The rows of the lower bound and of the parameter that would have been caught."""
-    rows: list[tuple[str, Cell]] = []
-    if isinstance(result, Verdict | Bound):
-        least = f"{result.parameter} ≥ {at_least(result.lower_bound)}"
-        shown = result.exceeded if isinstance(result, Violation) else least
-        rows.append(("Lower bound", f"{shown} with confidence {confidence(result.alpha)}"))
-    if isinstance(result, NotRefuted):
-        rows.append(("Would have caught", f"by this event {result.caught} {result.power}"))
-    if isinstance(result, NotRefuted | Profile) and (tail := result.tail):
-        rows.append(("Rare events", f"{tail[0].upper()}{tail[1:]}."))
-    return rows
+    others = result.others if isinstance(result, Verdict) else ()
+    return "; ".join([*spent, *(f"{other.alpha:g} under another relation" for other in others)])
 
 
 def _figure(
-    draw: "Callable[[Axes, Any], None]", shown: object, title: str, description: str, caption: str, **points: float
+    draw: "Callable[[Axes, Any], None]", shown: object, title: str, caption: str = "", **points: float
 ) -> list[Piece]:
-    """A figure with a caption; `title` and `description` are for screen readers; `points` go to `plots.svg`."""
-    return [{"figure": plots.svg(draw, shown, title, description, **points), "caption": caption}]
+    """A figure with a title for screen readers and a caption; `points` go to `plots.svg`."""
+    return [{"figure": plots.svg(draw, shown, title, caption or title, **points), "caption": caption or title}]
 
 
 def _figures(result: Shown) -> list[Piece]:
     """The figures of a result."""
-    description = "The tables have its numbers."
     match result:
         case Curve():
             text = "p-value against the tested value, a line an ε of the mechanism; below 0.05 the value is doubtful."
-            return _figure(plots.draw_curve, result, text, description, text, height=260)
+            return _figure(plots.draw_curve, result, text, height=260)
         case Profile():
             band = "Lower band of the privacy profile δ(ε); the shaded part is excluded."
             power = "Upper band of the trade-off function of tests; the shaded part is excluded."
             return [
-                *_figure(plots.draw_profile, result, band, description, band, height=260),
-                *_figure(plots.draw_trade_off, result, power, description, power, height=260),
+                *_figure(plots.draw_profile, result, band, height=260),
+                *_figure(plots.draw_trade_off, result, power, height=260),
             ]
         case _:
             return [*_rates(result), *_outputs(result)]
@@ -316,15 +229,11 @@ def _figures(result: Shown) -> list[Piece]:
 
 def _rates(result: Verdict | Bound) -> list[Piece]:
     """The figure of the event's rates on both inputs; no piece without runs."""
-    witness = result.witness
     if not result.counts.runs:
         return []
-    texts = [f"on {name} in {rate}" for name, rate in zip(("D", "D′"), witness.rates, strict=True)]
-    if result.tested:
-        texts.append(f"at the rate seen on D′ the claim allows {witness.claim.largest(witness.shares[1]):.4g} on D")
     title = f"How often the event was seen in {result.counts.runs:,} runs on each input"
     caption = f"{title}. Lines on the bars: 95 % intervals (Clopper–Pearson) for a fixed number of runs."
-    return _figure(plots.draw_rates, result, title, f"{'; '.join(texts)}.", caption, left=95)
+    return _figure(plots.draw_rates, result, title, caption, left=95)
 
 
 def _outputs(result: Verdict | Bound) -> list[Piece]:
@@ -334,118 +243,29 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     if is_partition(event):
         if not result.counts.cells:
             return []
-        description = f"The event is made of {sum(event.inside)} of {len(event.inside)} cells, which are shaded."
-        return _figure(
-            plots.draw_cells, result.witness, "Both output distributions over the cells", description, legend, bottom=20
-        )
-    if course is None:
-        return []
-    if (shown := course.outputs) is None:
-        several = statistic_of(event) is None and outcomes_of(event) is None
-        text = "The event looks at several values at once: no distribution of one is drawn."
-        return [{"text": text}] if several else []
-    sides = (shown.on_data, shown.on_neighbour)
-    left = [shown.runs - sum(side) for side in sides]
+        title = "Both output distributions over the cells"
+        return _figure(plots.draw_cells, result.witness, title, legend, bottom=20)
+    if course is None or course.outputs is None:
+        several = course is not None and statistic_of(event) is None and outcomes_of(event) is None
+        return [{"text": "The event looks at several values at once: no distribution of one is drawn."}] * several
+    shown = course.outputs
+    left = [shown.runs - sum(side) for side in (shown.on_data, shown.on_neighbour)]
     others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
     runs = f"{shown.runs:,} runs on each input, drawn for illustration; the verdict does not use them."
-    shares = [sum(n for n, one in zip(side, shown.inside, strict=True) if one) / shown.runs for side in sides]
-    description = (
-        f"Of {shown.runs:,} runs on each input {shares[0]:.3g} on D and {shares[1]:.3g} on D′ lie in bins of the "
-        f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
-    )
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
     points = {"left": 50 if shown.values else 32, "bottom": 44 if shown.date_unit else 32}
-    figure = _figure(plots.draw_outputs, shown, title, description, f"{legend} {runs}{others}", **points)
-    if plots.values_fit(shown):
-        return figure
-    rows = [
-        (f"{number}", readable(text, NAME_CHARACTERS) + " (in the event)" * inside, f"{a:,}", f"{b:,}")
-        for number, (text, inside, a, b) in enumerate(zip(shown.values, shown.inside, *sides, strict=True), 1)
-    ]
-    return [*figure, *_table("Runs with each value", rows, head=("", "Value", "D", "D′"), look="numbers")]
-
-
-def _plotted_numbers(result: Shown) -> list[Piece]:
-    """The numbers of the figure of a curve or a profile."""
-    if isinstance(result, Curve):
-        head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
-        tested = result.lines[0].test_epsilons
-        rows = [[f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)] for k, test in enumerate(tested)]
-        return _table("p-values; a small p-value speaks against the tested value", rows, head=head, look="numbers")
-    if not isinstance(result, Profile):
-        return []
-    points = np.linspace(0.0, result.largest_epsilon, 11) if result.largest_epsilon else np.zeros(1)
-    deltas = np.atleast_1d(result.delta(points))
-    band = [[f"{at:.3g}", at_least(delta, 3)] for at, delta in zip(points, deltas, strict=True)]
-    rates = [[f"{at:g}", at_least(result.power(at), 3)] for at in SHOWN_RATES]
-    return [
-        *_table("Lower band of the privacy profile", band, head=("ε", "δ(ε) ≥"), look="numbers"),
-        *_table("Power of tests", rates, head=("false positive rate", "true positive rate ≥"), look="numbers"),
-    ]
+    values = "; ".join(f"{k}: {readable(one, NAME_CHARACTERS)}" for k, one in enumerate(shown.values, 1))
+    named = "" if plots.values_fit(shown) else f" Values: {values}."
+    return _figure(plots.draw_outputs, shown, title, f"{legend} {runs}{others}{named}", **points)
 
 
 def _evidence(result: Shown) -> list[Piece]:
+    """The figure of the evidence of a verdict."""
     if not isinstance(result, Verdict):
         return []
-    needed, last = math.log(1 / result.alpha), f"{result.log_e_value:.1f}".replace("-", "−")
-    drawn_over_runs = result.course is not None and bool(result.course.evidence)
-    title = "Evidence against runs" if drawn_over_runs else "Evidence against the claim"
-    description = f"The log e-value is {last} at the end of the runs; {needed:.1f} refutes the claim."
-    over = "Log e-value over the runs, in nats" if drawn_over_runs else "Log e-value at the end of the runs, in nats"
     least = at_most(result.p_value, 3) if result.p_value else "1e-300"
-    caption = f"{over}; in the end p ≤ {least}, valid however the runs were stopped."
-    return _figure(plots.draw_evidence, result, title, description, caption)
-
-
-def _inputs(result: Shown) -> list[Piece]:
-    """The two inputs with their difference marked."""
-    if result.witness is not None:
-        first, second = marked(result.witness.pair)
-    elif isinstance(result, Profile):
-        first, second = marked(result.pair)
-    else:
-        return []
-    return _table("What differs is underlined", [("Input D", first), ("Neighbour D′", second)], look="inputs")
-
-
-def marked(pair: Pair) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Both inputs as text; differing entries are marked if both inputs are short, else the difference is described."""
-    texts = both(pair.data, pair.neighbour)
-    # The entries, and the characters between entries.
-    entries = [re.findall(r"(?s)[^\s,\[\](){}]+|\s+|.", text) for text in texts]
-    if (summary(pair.data), summary(pair.neighbour)) != texts or max(map(len, entries)) > 400:
-        return [("", texts[0])], [("", texts[1])]
-    first, second = [], []
-    for kind, *ends in SequenceMatcher(a=entries[0], b=entries[1], autojunk=False).get_opcodes():
-        element = "" if kind == "equal" else "mark"
-        first.append((element, "".join(entries[0][ends[0] : ends[1]])))
-        second.append((element, "".join(entries[1][ends[2] : ends[3]])))
-    return first, second
-
-
-def _witness(result: Shown, replay: str | None, part: str = "") -> list[Piece]:
-    """The witness in words, and the command that counts its event on fresh runs.
-
-    `replay`: the command; if empty, the witness of the result's `part` is saved first; None shows no command.
-    """
-    witness = result.witness
-    if witness is None:
-        return []
-    rows: list[tuple[str, Cell]] = [
-        ("Event", witness.description),
-        ("On D", witness.rates[0]),
-        ("On D′", witness.rates[1]),
-    ]
-    if comparison := witness.comparison(tested=not isinstance(result, Bound)):
-        rows.append(("Claim", comparison))
-    if witness.explanation is not None:
-        rows.append(("Where in the code", f"{witness.explanation} ({witness.explanation.basis})"))
-    if replay:
-        rows.append(("Replay", [("code", replay)]))
-    elif replay is not None:
-        saving, line = f'{part}.witness.save("witness.json")', replay_line(witness, "witness.json")
-        rows.append(("Replay", [("", "after "), ("code", saving), ("", ": "), ("code", line)]))
-    return _table("An event, and how often each input was seen in it", rows)
+    caption = f"Log e-value in nats; in the end p ≤ {least}, valid however the runs were stopped."
+    return _figure(plots.draw_evidence, result, "Evidence against the claim", caption)
 
 
 def replay_line(witness: Witness, file: str) -> str:
@@ -459,16 +279,3 @@ def replay_line(witness: Witness, file: str) -> str:
         if (value := getattr(witness, option)) is not None:
             line += [f"--{option}", value]
     return shlex.join(line)
-
-
-def _bits(result: Shown, replay: str) -> list[Piece]:
-    """The finding of a pass by the last bits of its outcomes; empty without such a finding."""
-    by_bits = result.floating_point if isinstance(result, NotRefuted) else None
-    if by_bits is None:
-        return []
-    sentence: Piece = {"sentence": _verdict(by_bits)["sentence"]}
-    return [sentence, *_figures(by_bits), *_inputs(by_bits), *_witness(by_bits, replay, ".floating_point")]
-
-
-def _other_verdicts(result: Shown) -> tuple[Verdict, ...]:
-    return result.others if isinstance(result, Verdict) else ()

@@ -64,34 +64,20 @@ LAST_BITS_LINE: Final = "  the event is of last bits: the evidence is about this
 class Outputs(CheckedFields):
     """The distributions of the event's statistic on D and on D′, from runs that are no evidence.
 
-    Attributes
-    ----------
-    statistic
-        The statistic, such as "first answer".
-    edges
-        The edges of a histogram: bin k holds the values in [edge k, edge k + 1). Empty for single values.
-    values
-        The texts of single values, one for each bin. Empty for a histogram.
-    date_unit
-        NumPy's name of the unit of dates, in which edges count from 1970. None for other numbers.
-    inside
-        Whether the event contains the values of each bin.
-    on_data, on_neighbour
-        The numbers of runs on D, and on D′, in each bin; further runs had other values.
-    runs
-        The number of runs on each input.
-
     Raises `ValueError` unless every bin has one number on each side, and a text or two edges, and for an unknown unit.
     """
 
-    statistic: str
-    edges: tuple[float, ...] = field(default=(), metadata={"json": "sparse"})
-    values: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})
+    statistic: str  # such as "first answer"
+    edges: tuple[float, ...] = field(
+        default=(), metadata={"json": "sparse"}
+    )  # bin k has values in [edge k, edge k + 1)
+    values: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})  # without edges, one text for each bin
+    #: NumPy's name of the unit of dates, in which edges count from 1970; None for other numbers.
     date_unit: str | None = field(default=None, metadata={"json": "sparse"})
-    inside: tuple[bool, ...]
-    on_data: tuple[Count, ...]
+    inside: tuple[bool, ...]  # whether the event contains the values of each bin
+    on_data: tuple[Count, ...]  # runs on D in each bin; further runs had other values
     on_neighbour: tuple[Count, ...]
-    runs: Count
+    runs: Count  # on each input
 
     def __post_init__(self) -> None:
         CheckedFields.__post_init__(self)
@@ -109,24 +95,14 @@ class Outputs(CheckedFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course(CheckedFields):
-    """The course of a search: the numbers of pairs and events, and the growth of the evidence.
+    """The course of a search: the numbers of pairs and events, and the growth of the evidence."""
 
-    Attributes
-    ----------
-    pairs
-        The number of pairs of inputs that were run to choose one; 0 in a replay.
-    events
-        The number of compared events; an event that was proposed again, with more runs, counts again.
-    evidence
-        Numbers of paired runs, each with the log e-value (nats) after these runs: a thinned list that keeps the last
-        point. A check in epochs counts all runs, other checks the confirm runs. Empty for a bound.
-    outputs
-        The distributions of the event's statistic; None for an event of several values, or where runs are expensive.
-    """
-
-    pairs: Count
-    events: Count
+    pairs: Count  # run to choose one; 0 in a replay
+    events: Count  # compared; an event that was proposed again, with more runs, counts again
+    #: Numbers of paired runs, each with the log e-value (nats) after these runs: a thinned list that keeps the last
+    #: point. A check in epochs counts all runs, other checks the confirm runs. Empty for a bound.
     evidence: tuple[tuple[Count, float], ...] = ()
+    #: The figure of the event's statistic; None for an event of several values, or where runs are expensive.
     outputs: Outputs | None = field(default=None, metadata={"json": "sparse"})
 
 
@@ -274,7 +250,7 @@ class CheckResult(WitnessedResult, ABC):
     def report(self, *, details: bool = True, reproduce: Sequence[str] = ()) -> str:
         """The verdict for people; `reproduce`: the command line that gives the same counts again.
 
-        Without `details` a violation has at most nine lines and a pass six, besides notes and early ends.
+        Without `details` a violation has at most ten lines and a pass seven, besides notes and early ends.
         """
         own = self._own_report(reproduce, details=details, named=bool(self.others))
         return "\n\n".join([own, *(other._own_report((), details=details, named=True) for other in self.others)])
@@ -290,7 +266,7 @@ class CheckResult(WitnessedResult, ABC):
             lines.append(f"  stopped early: {EARLY_END_REASONS[self.ended]}; what was counted is valid")
         lines += [
             *notes(self.notes),
-            *([spent(self, self.run_counts)] if details or self.ended in EARLY_END_REASONS else []),
+            *([spent(self, self.run_counts)] if details or not self.refuted or self.ended in EARLY_END_REASONS else []),
         ]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
@@ -313,17 +289,10 @@ class Violation(CheckResult):
 
     history: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})
 
-    @property
-    def detectable_epsilon(self) -> None:
-        """None: the claim was refuted."""
-
-    @property
-    def detectable(self) -> None:
-        """None: the claim was refuted."""
-
-    @property
-    def detectable_delta(self) -> None:
-        """None: the claim was refuted."""
+    # None in JSON: the claim was refuted.
+    detectable_epsilon: ClassVar[None] = None
+    detectable: ClassVar[None] = None
+    detectable_delta: ClassVar[None] = None
 
     @property
     def _order_for_json(self) -> float:
@@ -366,22 +335,21 @@ class Violation(CheckResult):
             "    the arithmetic of this implementation leaks: its verdict in real arithmetic is the one above",
         ]
 
+    @property
+    def _remarks(self) -> list[str]:
+        """Lines on the evidence: of epochs, or of last bits."""
+        epochs = f"  counted since the event was chosen; evidence: bets on {self.epoch_runs:,} runs in epochs"
+        return [*([epochs] if self.epoch_runs else []), *([LAST_BITS_LINE] if self.by_bits else [])]
+
     def _conclusion(self) -> tuple[str, list[str]]:
-        lines = []
-        if self.epoch_runs:
-            lines = [
-                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
-            ]
-        if self.by_bits:
-            lines.append(LAST_BITS_LINE)
-        return f"VIOLATED: {self.accused} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
+        return f"VIOLATED: {self.accused} is not {self.claim.short}", [*self._remarks, f"  so {self._shown}"]
 
     def _short_lines(self) -> list[str]:
         explanation = self.witness.explanation
         return [
             *self.witness.short_lines(),
+            *self._remarks,
             f"  so {self.exceeded}; if the claim held, {odds(self.alpha)} would say so",
-            *([LAST_BITS_LINE] if self.by_bits else []),
             *([] if explanation is None else [short_label("where", str(explanation))]),
         ]
 
@@ -471,14 +439,6 @@ class NotRefuted(CheckResult):
         return f"{sentence}, a rarer event (rate {rare:.3g}) {caught}"
 
     @property
-    def above(self) -> str:
-        """A sentence on rates outside the claim's region; empty for rates inside."""
-        counts, (p, q) = self.counts, self.witness.shares
-        if not counts.runs or p <= self.claim.largest(q):
-            return ""
-        return "the rate on D lies above what the claim allows, but not significantly"
-
-    @property
     def power(self) -> str:
         """The power, for people; it is approximate if one event shows only a share of the parameter."""
         if self.claim.shown_by_one_event:
@@ -486,27 +446,20 @@ class NotRefuted(CheckResult):
         # The share of the parameter's excess that one event shows is unknown.
         return "with about 95 % power" if self.claim.parameter else "with 95 % power, if it shows all of it"
 
-    @property
-    def tail(self) -> str:
-        """A sentence on the rarer events that these runs could not have shown.
-
-        The power is about 95 %: bets made for a rarer event reach 95 % at a probability a few per cent smaller.
-        """
-        known = math.isfinite(self.detectable_delta)
-        tail = self.claim.tail(self.detectable_delta) if known else ""
-        return f"in as many runs, with about 95 % power, {tail}" if tail else ""
-
     def _conclusion(self) -> tuple[str, list[str]]:
-        reason = (
-            [f"  these runs were enough: {SUFFICIENT_RUNS_REASONS[self.ended]}"]
-            if self.ended in SUFFICIENT_RUNS_REASONS
-            else []
-        )
+        (p, q), rare, tail = self.witness.shares, self.detectable_delta, ""
+        if math.isfinite(rare) and (unseen := self.claim.tail(rare)):
+            # Bets made for a rarer event reach 95 % at a probability a few per cent smaller.
+            tail = f"in as many runs, with about 95 % power, {unseen}"
+        lines = wrapped("; ".join(filter(None, [self.sentence, tail])))
+        if self.counts.runs and p > self.claim.largest(q):
+            lines.insert(0, "  the rate on D lies above what the claim allows, but not significantly")
+        if self.ended in SUFFICIENT_RUNS_REASONS:
+            lines.append(f"  these runs were enough: {SUFFICIENT_RUNS_REASONS[self.ended]}")
+        least = f"{self.claim.symbol} lower bound {at_least(self.lower_bound)}"
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            *([f"  {above}"] if (above := self.above) else []),
-            *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),
-            *reason,
-            f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
+            *lines,
+            f"  {least} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 

@@ -63,30 +63,15 @@ class Explanation(CheckedFields):
 
     An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
     elsewhere.
-
-    Attributes
-    ----------
-    cause
-        The kind of fault.
-    file
-        The file's path, relative to the working folder or to the folder of installed packages; else the file's name.
-    line
-        The number of the line, from 1.
-    text
-        A sentence on the line, for people.
-    on_data, on_neighbour
-        The line's behaviour on D, and on D′.
-    pairs
-        The number of recorded paired runs, each from one seed on both inputs.
     """
 
     cause: Cause
-    file: str
-    line: Annotated[int, whole_below(1 << 31, 1)]
-    text: str
-    on_data: str
+    file: str  # relative to the working folder or to the folder of installed packages; else the file's name
+    line: Annotated[int, whole_below(1 << 31, 1)]  # from 1
+    text: str  # a sentence on the line, for people
+    on_data: str  # the line's behaviour on D, and on D′
     on_neighbour: str
-    pairs: Count
+    pairs: Count  # recorded paired runs, each from one seed on both inputs
 
     @property
     def basis(self) -> str:

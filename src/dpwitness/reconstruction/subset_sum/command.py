@@ -75,10 +75,10 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         ),
         Option(
             "--allow",
-            several=True,
+            multiple=True,
             type=click.Choice(KINDS),
             help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
-            "(default all)",
+            "(repeatable; default all)",
         ),
         allowed(
             "--allowed-queries",

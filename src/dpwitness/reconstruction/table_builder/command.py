@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import click
 import numpy as np
 
-from dpwitness.cli.command import READ_FILE, VALUES, Option
+from dpwitness.cli.command import CODE, READ_FILE, Option
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
@@ -117,7 +117,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
         Option(
             "--values",
-            type=VALUES,
+            type=CODE,
             metavar="NAME=VALUES",
             multiple=True,
             help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or "
