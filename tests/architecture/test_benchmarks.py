@@ -7,7 +7,7 @@ from pathlib import Path
 import results
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = sorted(one for one in (ROOT / "benchmarks").glob("*.py") if one.stem not in ("results", "truth"))
+SCRIPTS = sorted(one for one in (ROOT / "benchmarks").glob("*.py") if one.stem != "results")
 #: Scripts without a table: `same_results` compares two versions.
 WITHOUT_SECTION = {"same_results"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
