@@ -31,7 +31,7 @@ from dpwitness.evidence.bet import bets_and_weights
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
-from dpwitness.search.epochs import EPOCH_PART, PairWealth
+from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth
 from results import Table, finish, parser_of
 from truth import target_probability
 
@@ -213,7 +213,7 @@ def raced(noise: str, epsilon: float, coupled: bool, alpha: float, seed: int) ->
     runner = Runner(mechanism=found, seed=seed, workers=1)
     pair, claim = PairWealth(pair=LISTS, index=0), claim_of(noise, epsilon)
     while pair.wealth < math.log(1 / alpha) and pair.runs < RACE_RUNS:
-        pair.advance(runner, claim, max(pair.runs // EPOCH_PART, 1), found.label)
+        pair.advance(runner, claim, max(pair.runs // EPOCH_DIVISOR, 1), found.label)
     return pair.runs
 
 
