@@ -33,7 +33,6 @@ from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
 from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth
 from results import Table, finish, parser_of
-from truth import target_probability
 
 Laws = tuple[np.ndarray, np.ndarray]
 #: The number of runs drawn at once.
@@ -133,37 +132,11 @@ def _masses(edges: np.ndarray, at: float, scale: float, law: stats.rv_continuous
     return np.maximum(np.diff(law.cdf(edges, at, scale)), 1e-300)
 
 
-def by_law(laws: Laws, epsilon: float) -> Case:
-    """The number of an outcome, drawn by its law: 0 on D, 1 on D′."""
-    ends = [np.cumsum(law)[:-1] for law in laws]
-    mechanism = with_own_generator(lambda rng, data, size: np.searchsorted(ends[int(data[0])], rng.random(size)))
-    pair = Pair(np.array([0]), np.array([1]))
-    return Case(mechanism=mechanism, pair=pair, laws=laws, claim=dpw.ApproxDP(epsilon))
-
-
-def sparse_vector(share: float) -> Case:
-    """The outcomes of `svt` at ε = 0.1 on its worst ten answers, by the place of the first ⊤, if any."""
-    answers = np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [-1.0])
-    patterns = [*([0] * k + [1] for k in range(10)), [0] * 10]
-    first, second = (
-        np.array([target_probability("svt", one, side, epsilon=0.1) for one in patterns]) for side in answers
-    )
-    return by_law((first, second), share * float(np.abs(np.log(first / second)).max()))
-
-
-def responded(share: float) -> Case:
-    """Randomised response at ε = 1."""
-    truth = 1 / (1 + math.exp(-1.0))
-    return by_law((np.array([truth, 1 - truth]), np.array([1 - truth, truth])), share)
-
-
 CASES: dict[str, Callable[[], Case]] = {
     **{f"{noise} mean, claim {claim:g}": partial(mean_of_list, noise, claim) for noise, claim in PUBLISHED},
     "ten Laplace, claim .5": partial(noisy_values, 10, 0.5),
     "ten Laplace, claim .8": partial(noisy_values, 10, 0.8),
     "histogram at .7": partial(noisy_values, 5, 0.7),
-    "svt at .7": partial(sparse_vector, 0.7),
-    "randomized response at .7": partial(responded, 0.7),
 }
 
 
