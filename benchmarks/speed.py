@@ -1,26 +1,32 @@
-"""The speed of compiled runs beside loops written by hand, and the start of processes.
+"""The speed of compiled runs, the start of processes, and the growth of a cluster.
 
-    python benchmarks/speed.py runs|start [--rounds 5] [--json FILE]
+    python benchmarks/speed.py runs|start [--rounds 5]
+    python benchmarks/speed.py cluster [--runs 1e9] [--workers 1 2 4]
 
-`runs`: a loop by hand runs a mechanism on both inputs with independent draws and counts one event: no rows, no arrays,
-no choice of the event at run time. It draws by NumPy's generator as a user would (a Laplace number is the difference of
+`runs`: a loop by hand runs `svt` on both inputs with independent draws and counts one event: no rows, no arrays, no
+choice of the event at run time. It draws by NumPy's generator as a user would (a Laplace number is the difference of
 two exponentials, twice as fast as `Generator.laplace`), or by `dpwitness.noise`, as our runs do. Loops and our runs, of
-one worker, alternate in one process; each loop is written out, as a common loop with inlined events is up to twice as
-slow.
+one worker, alternate in one process.
 
 `start`: each round runs whole processes one after the other: a check that another process has compiled, the same check
 with nothing compiled, the import, `--version`, and a pytest session of one empty test without and with the plugin.
 Bytecode is kept, as in an installed package.
+
+`cluster`: the time of `svt`, and the memory, traffic and processor time of the main process, by the number of workers
+of a Dask cluster whose scheduler and workers are processes of this machine.
 """
 
+import contextlib
 import os
 import resource
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +34,26 @@ import numba
 import numpy as np
 
 from dpwitness import noise
-from dpwitness.events import Event, Interval, OutcomeSet
+from dpwitness.events import OutcomeSet
+from dpwitness.evidence import Counts
 from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Runner
+from dpwitness.runs import Dispatcher, Runner, cluster_of
 from results import Table, finish, parser_of
 
 EPSILON = 0.7
 #: Processor seconds of each loop in a round.
 SECONDS = 0.3
-#: A loop by hand for a function that draws Laplace noise; it returns the counts n00, n10, n01, n11.
-ByHand = Callable[[Callable[..., Any]], Callable[..., Any]]
+PAIR = Pair(np.zeros(10), np.array([1.0] * 9 + [-1.0]))
+#: The event ⊥⊥⊤ of `svt`.
+EVENT = OutcomeSet([[0, 0, 1]])
+
+
+def svt() -> Mechanism:
+    """The bundled `svt` on ten numbers."""
+    return as_mechanism(load("svt"), PAIR.data, parameters={"epsilon": EPSILON})
 
 
 @numba.njit(nogil=True, forceinline=True)
@@ -47,10 +61,11 @@ def numpy_laplace(rng, scale):
     return scale * (rng.standard_exponential() - rng.standard_exponential())
 
 
-def svt_by_hand(laplace):
+def by_hand(laplace: Callable[..., Any]) -> Callable[[int, int], Any]:
+    """A loop by hand, a function of a seed and a number of paired runs that returns the counts n00, n10, n01, n11."""
+
     @numba.njit(nogil=True)
     def loop(rng, data, neighbour, runs):
-        """The event ⊥⊥⊤."""
         counts = np.zeros(4, np.int64)
         for _ in range(runs):
             inside = 0
@@ -69,74 +84,18 @@ def svt_by_hand(laplace):
             counts[inside] += 1
         return counts
 
-    return loop
+    return lambda seed, runs: loop(np.random.Generator(np.random.SFC64(seed)), PAIR.data, PAIR.neighbour, runs)
 
 
-def histogram_by_hand(laplace):
-    @numba.njit(nogil=True)
-    def loop(rng, data, neighbour, runs):
-        """The first cell at least 1."""
-        counts = np.zeros(4, np.int64)
-        for _ in range(runs):
-            inside = 0
-            for side in range(2):
-                cells = data if side == 0 else neighbour
-                for i in range(len(cells)):
-                    noisy = cells[i] + laplace(rng, 1 / EPSILON)
-                    if i == 0 and noisy >= 1:
-                        inside += 1 + side
-            counts[inside] += 1
-        return counts
+def ours(coupled: bool) -> Callable[[int, int], Any]:
+    """Our runs of `svt`, as `by_hand`."""
+    mechanism = svt()
 
-    return loop
-
-
-QUERIES = Pair(np.zeros(10), np.array([1.0] * 9 + [-1.0]))
-CELLS = Pair(np.ones(10, np.int64), np.array([2] + [1] * 9))
-#: By target: a pair, an event, and the loop by hand.
-MECHANISMS: dict[str, tuple[Pair, Event, ByHand]] = {
-    "svt": (QUERIES, OutcomeSet([[0, 0, 1]]), svt_by_hand),
-    "histogram": (CELLS, Interval(coordinate=0, low=1.0), histogram_by_hand),
-}
-
-
-def loops_of(target: str) -> dict[str, Callable[[int, int], Any]]:
-    """The loops by hand and our runs, as functions of a seed and a number of paired runs that return the counts."""
-    pair, event, make = MECHANISMS[target]
-    mechanism = as_mechanism(load(target), pair.data, parameters={"epsilon": EPSILON})
-
-    def ours(seed, runs, coupled):
-        *_, (counts,) = Runner(mechanism=mechanism, seed=seed, workers=1).confirm(pair, [event], runs, coupled=coupled)
+    def loop(seed: int, runs: int) -> Any:
+        *_, (counts,) = Runner(mechanism=mechanism, seed=seed, workers=1).confirm(PAIR, [EVENT], runs, coupled=coupled)
         return counts.n00, counts.n10, counts.n01, counts.n11
 
-    def by_hand(laplace):
-        loop = make(laplace)
-        return lambda seed, runs: loop(np.random.Generator(np.random.SFC64(seed)), pair.data, pair.neighbour, runs)
-
-    return {
-        "by hand, NumPy's generator": by_hand(numpy_laplace),
-        "by hand, dpwitness.noise": by_hand(numba.njit(forceinline=True)(noise.laplace)),
-        "ours, coupled": lambda seed, runs: ours(seed, runs, True),
-        "ours, independent": lambda seed, runs: ours(seed, runs, False),
-    }
-
-
-def nanoseconds(target: str, rounds: int) -> dict[str, list[float]]:
-    """Processor nanoseconds of a paired run by loop, one entry a round."""
-    loops = loops_of(target)
-    counts, times = {}, {name: [] for name in loops}
-    for loop in loops.values():
-        loop(0, 2)  # compiles
-    runs, first = 1 << 7, next(iter(loops.values()))
-    while (seconds := processor_seconds(first, 0, runs)[0]) < SECONDS / 4:
-        runs *= 2
-    runs = int(runs * SECONDS / seconds)
-    for seed in range(1, rounds + 1):
-        for name, loop in loops.items():
-            seconds, counts[name] = processor_seconds(loop, seed, runs)
-            times[name].append(seconds / runs * 1e9)
-    require_same_event(counts, runs)
-    return times
+    return loop
 
 
 def processor_seconds(loop: Callable[[int, int], Any], seed: int, runs: int) -> tuple[float, Any]:
@@ -146,14 +105,29 @@ def processor_seconds(loop: Callable[[int, int], Any], seed: int, runs: int) -> 
     return time.process_time() - started, counts
 
 
-def require_same_event(counts: dict[str, Any], runs: int) -> None:
-    """Require that all loops count the same event: equal shares of each side, within six standard errors."""
-    shares = {name: ((n10 + n11) / runs, (n01 + n11) / runs) for name, (_, n10, n01, n11) in counts.items()}
-    for name, pair in shares.items():
-        for share, other in zip(pair, next(iter(shares.values())), strict=True):
-            error = (max(share * (1 - share), 1 / runs) * 2 / runs) ** 0.5
-            if abs(share - other) > 6 * error:
-                raise SystemExit(f"{name} counts another event: {shares}")
+def compiled_runs(given: Any) -> None:
+    loops = {
+        "by hand, NumPy's generator": by_hand(numpy_laplace),
+        "by hand, dpwitness.noise": by_hand(numba.njit(forceinline=True)(noise.laplace)),
+        "ours, coupled": ours(True),
+        "ours, independent": ours(False),
+    }
+    times: dict[str, list[float]] = {name: [] for name in loops}
+    shares = {}
+    for loop in loops.values():
+        loop(0, 2)  # compiles
+    runs = int(1e6 * SECONDS / processor_seconds(loops["ours, coupled"], 0, 1_000_000)[0])
+    for seed in range(1, given.rounds + 1):
+        for name, loop in loops.items():
+            seconds, (_, n10, _, n11) = processor_seconds(loop, seed, runs)
+            times[name].append(seconds / runs * 1e9)
+            shares[name] = (n10 + n11) / runs
+    assert max(shares.values()) < 1.05 * min(shares.values()), f"the loops count different events: {shares}"
+    table = Table("mechanism", *loops)
+    table.add("`svt`, 10 numbers", *(f"{min(one):.0f}" for one in times.values()))
+    text = f"Least processor nanoseconds of a paired run in {given.rounds} rounds, "
+    text += f"numpy {np.__version__}, numba {numba.__version__}."
+    finish(given, "Compiled runs beside loops by hand", text, table, times)
 
 
 CHECK = ("-m", "dpwitness", "check", "isvt3", "--epsilon", "0.7", "--quiet", "--seed", "1")
@@ -201,23 +175,91 @@ def start(given: Any) -> None:
     finish(given, "Start of a process", text, table, times)
 
 
-def runs(given: Any) -> None:
-    rows = {target: nanoseconds(target, given.rounds) for target in MECHANISMS}
-    table = Table("mechanism", *rows["svt"])
-    for target, times in rows.items():
-        table.add(f"`{target}`, 10 numbers", *(f"{min(one):.0f}" for one in times.values()))
-    text = f"Least processor nanoseconds of a paired run in {given.rounds} rounds, "
-    text += f"numpy {np.__version__}, numba {numba.__version__}."
-    finish(given, "Compiled runs beside loops by hand", text, table, rows)
+#: The offset of the bytes acknowledged and received in Linux' tcp_info.
+BYTES = 120
 
 
-PARTS = {"runs": runs, "start": start}
+def memory() -> float:
+    """The memory of this process now, MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def traffic() -> int:
+    """Bytes sent and received by all open TCP connections of this process."""
+    total = 0
+    for entry in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{entry}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry))) as one:
+                    told = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES + 16)
+                total += sum(struct.unpack_from("QQ", told, BYTES))
+    return total
+
+
+@contextlib.contextmanager
+def scheduler(workers: int) -> Iterator[str]:
+    """The address of a scheduler with a number of workers of one thread each."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        file = f"{folder}/scheduler.json"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        tools = [["scheduler", "--no-dashboard", "--port", "0", "--host", "127.0.0.1"]]
+        tools += [["worker", "--nthreads", "1", "--no-dashboard", "--local-directory", folder] for _ in range(workers)]
+        for name, *options in tools:
+            line = [sys.executable, "-m", "dask", name, "--scheduler-file", file, *options]
+            process = stack.enter_context(subprocess.Popen(line, **quiet))
+            stack.callback(process.terminate)
+        from distributed import Client
+
+        while not Path(file).exists():
+            time.sleep(0.1)
+        with Client(scheduler_file=file, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
+            yield client.scheduler.address
+
+
+def confirmed(runner: Runner, runs: int) -> tuple[Counts, float, tuple[str, str, str]]:
+    """The counts of warm runs, their clock seconds, and the largest memory, traffic and processor time as text."""
+    for _ in runner.confirm(PAIR, [EVENT], 1_000_000):  # compiles
+        pass
+    while runner.pool is not None and runner.pool.answered < runner.pool.workers:
+        for _ in runner.confirm(PAIR, [EVENT], 20_000_000):  # until every worker has the mechanism
+            pass
+    largest, counts = memory(), Counts()
+    started, cpu, before = time.perf_counter(), time.process_time(), traffic()
+    for shards, totals in enumerate(runner.confirm(PAIR, [EVENT], runs)):
+        counts = totals[0]
+        if shards % 1024 == 0:
+            largest = max(largest, memory())
+    seconds, sent, used = time.perf_counter() - started, traffic() - before, time.process_time() - cpu
+    return counts, seconds, (f"{largest:.0f}", f"{1e3 * sent / runs:.2f}", f"{1e9 * used / runs:.1f}")
+
+
+def cluster(given: Any) -> None:
+    runs, mechanism = int(given.runs), svt()
+    expected, alone, (largest, *_) = confirmed(Runner(mechanism=mechanism, seed=1, workers=1), runs)
+    table = Table("workers", "s", "by one thread", "memory, MB", "traffic for 10⁹ runs, MB", "processor s for 10⁹ runs")
+    table.add("0 (one thread)", f"{alone:.1f}", 1, largest, "–", "all")
+    for workers in given.workers:
+        with scheduler(workers) as address:
+            pool = Dispatcher(mechanism, cluster_of(address, 1), seed=1)
+            runner = Runner(mechanism=mechanism, seed=1, workers=1, pool=pool)
+            counts, seconds, costs = confirmed(runner, runs)
+            assert counts == expected, "the counts must not depend on where they were made"
+            table.add(workers, f"{seconds:.1f}", f"{alone / seconds:.2f}", *costs)
+    machine = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    text = f"Compiled `svt` on ten queries, {runs:.3g} paired runs; memory and traffic of the main process; {machine}."
+    finish(given, "Many workers", text, table)
+
+
+PARTS = {"runs": compiled_runs, "start": start, "cluster": cluster}
 
 
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=float, default=1e9, help="paired runs of `cluster` (default: 1e9)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="workers of `cluster` (1 2 4)")
     given = parser.parse_args()
     PARTS[given.part](given)
 

@@ -29,10 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no exhibit is called {', '.join(unknown)}: see --list")
     chosen = {name: known[name] for name in asked.names or known}
-    if asked.package is not None:
-        chosen = {name: one for name, one in chosen.items() if one.package.lower() == asked.package.lower()}
-        if not chosen:
-            parser.error(f"no exhibit is of the package {asked.package}: see --list")
     if asked.list:
         for name, exhibit in chosen.items():
             print(f"{name:36} {exhibit.release:30} {exhibit.kind}: {exhibit.fault}")
@@ -42,20 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         witnesses = Path(asked.witnesses or temporary)
         witnesses.mkdir(parents=True, exist_ok=True)
         visit = Visit(environments=Path(asked.environments), witnesses=witnesses, seeds=asked.seeds)
-        written = _written(parser, asked) if asked.resume else {}
-        made = {
-            name: written[name]
-            for name, exhibit in chosen.items()
-            if name in written and visit.has_made(written[name], exhibit)
-        }
-        if made:
-            print(f"{len(made)} of {len(chosen)} rows are in {asked.json}", flush=True)
-            _write(asked, written, made)
-        for row in _rows(visit, [exhibit for name, exhibit in chosen.items() if name not in made], asked.jobs):
-            made[row.name] = row
+        rows: list[Row] = []
+        for row in _rows(visit, list(chosen.values()), asked.jobs):
+            rows.append(row)
             print(line(row), flush=True)
-            _write(asked, written, made)
-    rows = made.values()
+            _write(asked, rows)
     wrong = sorted(row.name for row in rows if row.right < len(row.checks))
     count = f"{len(rows)} exhibits, {len({row.release.partition('==')[0] for row in rows})} packages"
     print(
@@ -71,23 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="exhibits (default: all)")
     parser.add_argument("--list", action="store_true", help="list the exhibits without running them")
-    parser.add_argument("--package", metavar="NAME", help="only exhibits of this package")
-    parser.add_argument(
-        "--seeds", type=_positive, default=1, metavar="N", help="number of checks of each release (default: 1)"
-    )
-    parser.add_argument(
-        "--jobs",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="number of exhibits that run at the same time (default: 1)",
-    )
+    for name, meaning in (("--seeds", "checks of each release"), ("--jobs", "exhibits that run at the same time")):
+        parser.add_argument(
+            name, type=_positive, default=1, metavar="N", help=f"number of {meaning} (default: %(default)s)"
+        )
     parser.add_argument("--json", metavar="FILE", help="write the rows to a file, after each exhibit")
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="skip exhibits with a row in the --json FILE for the same package file, releases, version and seeds",
-    )
     parser.add_argument("--markdown", metavar="FILE", help="write the table to a file, after each exhibit")
     parser.add_argument("--witnesses", metavar="DIR", help="save the witnesses in this folder")
     parser.add_argument(
@@ -103,26 +78,12 @@ def _positive(text: str) -> int:
     return number
 
 
-def _written(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Row]:
-    """The rows of the JSON file by name; none where there is no file."""
-    if asked.json is None:
-        parser.error("--resume needs --json FILE, whose rows it takes")
-    try:
-        rows = [Row.from_json(held) for held in json.loads(Path(asked.json).read_text(encoding="utf-8"))]
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        parser.error(f"{asked.json} holds no rows of the museum ({error}): give another file, or leave out --resume")
-    return {row.name: row for row in rows}
-
-
-def _write(asked: argparse.Namespace, written: dict[str, Row], made: dict[str, Row]) -> None:
-    """Write the rows so far; those that were in the JSON file stay there until the same exhibit has another."""
+def _write(asked: argparse.Namespace, rows: Sequence[Row]) -> None:
+    """Write the rows so far to the files that were asked for."""
     if asked.json is not None:
-        held = [row.to_json() for row in (written | made).values()]
-        write_atomically(asked.json, json.dumps(held, ensure_ascii=False, indent=1) + "\n")
+        write_atomically(asked.json, json.dumps([row.to_json() for row in rows], ensure_ascii=False, indent=1) + "\n")
     if asked.markdown is not None:
-        write_atomically(asked.markdown, markdown(made.values()))
+        write_atomically(asked.markdown, markdown(rows))
 
 
 def _rows(visit: Visit, chosen: Sequence[Exhibit], jobs: int) -> Iterator[Row]:

@@ -1,17 +1,14 @@
 """One exhibit: its environment, its checks, the witness and its replay; what came of them is a row of the table."""
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import dpwitness as dpw
 from dpwitness.neighbours.difference import both
-from museum.environments import PINS, EnvironmentFailed, interpreter
+from museum.environments import EnvironmentFailed, interpreter
 from museum.exhibit import Exhibit
 
 REFUTED: Final = "refuted"
@@ -56,8 +53,7 @@ class Row:
     promised: str
     source: str
     fixed: str | None
-    checks: tuple[Check, ...] = field(default=())
-    fingerprint: str = ""  # of what the checks depend on, see `Visit.fingerprint`
+    checks: tuple[Check, ...]
 
     @property
     def right(self) -> int:
@@ -67,12 +63,6 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """As an object of a JSON file."""
         return asdict(self) | {"right": self.right}
-
-    @classmethod
-    def from_json(cls, held: Mapping[str, Any]) -> Self:
-        """A row of a JSON file. Raises `TypeError` for what is none."""
-        facts = {name: value for name, value in held.items() if name != "right"}
-        return cls(**facts | {"checks": tuple(Check(**check) for check in facts["checks"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +75,6 @@ class Visit:
 
     def row(self, exhibit: Exhibit) -> Row:
         """Check an exhibit, and its fixed release, once for each seed."""
-        fingerprint = self.fingerprint(exhibit)  # before the checks, which take minutes: the file may change meanwhile
         return Row(
             name=exhibit.name,
             release=exhibit.release,
@@ -98,22 +87,7 @@ class Visit:
             checks=tuple(
                 self._check(exhibit, release, seed) for release in exhibit.releases for seed in range(self.seeds)
             ),
-            fingerprint=fingerprint,
         )
-
-    def fingerprint(self, exhibit: Exhibit) -> str:
-        """A hash of what the checks depend on: the file of the package, the pins, dpwitness' version and the seeds."""
-        pins = {release: PINS.get(release) for release in exhibit.releases}
-        parts = [exhibit.file.read_text(encoding="utf-8"), pins, version("dpwitness"), self.seeds]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def has_made(self, row: Row, exhibit: Exhibit) -> bool:
-        """Whether a row is one of this visit: of the same exhibit, pins, version and seeds, in complete environments.
-
-        The verdicts do not matter: one that is not expected is not drawn again.
-        """
-        made = not any(check.verdict.startswith(EnvironmentFailed.__name__) for check in row.checks)
-        return made and row.fingerprint == self.fingerprint(exhibit)
 
     def _check(self, exhibit: Exhibit, release: str, seed: int) -> Check:
         expected = PASSED if exhibit.kind == "control" or release != exhibit.release else REFUTED

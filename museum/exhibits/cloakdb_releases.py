@@ -14,20 +14,14 @@ def cloakdb_missing(value: Any) -> Any:
     )
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    return [
-        Exhibit(
-            function=cloakdb_missing,
-            release="cloakdb==1.0.0",
-            promised="Adds mathematically provable (epsilon, delta) Differential Privacy noise to numeric data",
-            source="DifferentialPrivacyStrategy.description",
-            fault="None is returned as None, so whether a person has a value is told exactly.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(dpw.numbers(0, 1, missing=True), adjacency="replace-one", size=1, form="record"),
-            kind="arguable",
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    yield Exhibit(
+        function=cloakdb_missing,
+        release="cloakdb==1.0.0",
+        promised="Adds mathematically provable (epsilon, delta) Differential Privacy noise to numeric data",
+        source="DifferentialPrivacyStrategy.description",
+        fault="None is returned as None, so whether a person has a value is told exactly.",
+        neighbours=dpw.records(dpw.numbers(0, 1, missing=True), adjacency="replace-one", size=1, form="record"),
+        kind="arguable",
+    )

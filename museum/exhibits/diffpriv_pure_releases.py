@@ -25,34 +25,29 @@ def diffpriv_pure_sum(values: Any) -> float:
     return private_sum(values, (10.0, 20.0), epsilon=1.0)
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    exhibit = partial(Exhibit, release="diffpriv-pure==0.1.0", claim=dpw.PureDP(1.0), kind="undisputed")
-    return [
-        exhibit(
-            function=diffpriv_pure_count,
-            promised="Shifted geometric for pure ε-DP integer counts.",
-            source="docstring of geometric_noise, which private_count adds",
-            fault="The noise is never negative, so a count below the true one never comes out.",
-            neighbours=dpw.records(dpw.flags()),
-        ),
-        exhibit(
-            function=diffpriv_pure_gaussian_mean,
-            promised="Analytic Gaussian σ per Balle & Wang 2018",
-            source="README, table of the public API, gaussian_sigma",
-            fault="σ = Δ√(2 ln(1.25/δ))/ε is the classical formula, which holds for ε < 1 only; it is used for all ε.",
-            claim=dpw.ApproxDP(7.0, 0.2),
-            neighbours=dpw.records(dpw.numbers(0, 1), adjacency="replace-one", size=10, form="list"),
-        ),
-        exhibit(
-            function=diffpriv_pure_sum,
-            promised="Pure ε-DP: Laplace noise for a sum query",
-            source="README, quick start; no adjacency is named",
-            fault="The sensitivity is high − low; a record that is added moves the sum by as much as high.",
-            neighbours=dpw.records(dpw.numbers(10, 20), adjacency="add-remove", size=(1, 100), form="list"),
-            kind="depends on the adjacency",
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    exhibit = partial(Exhibit, release="diffpriv-pure==0.1.0")
+    yield exhibit(
+        function=diffpriv_pure_count,
+        promised="Shifted geometric for pure ε-DP integer counts.",
+        source="docstring of geometric_noise, which private_count adds",
+        fault="The noise is never negative, so a count below the true one never comes out.",
+        neighbours=dpw.records(dpw.flags()),
+    )
+    yield exhibit(
+        function=diffpriv_pure_gaussian_mean,
+        promised="Analytic Gaussian σ per Balle & Wang 2018",
+        source="README, table of the public API, gaussian_sigma",
+        fault="σ = Δ√(2 ln(1.25/δ))/ε is the classical formula, which holds for ε < 1 only; it is used for all ε.",
+        claim=dpw.ApproxDP(7.0, 0.2),
+        neighbours=dpw.records(dpw.numbers(0, 1), adjacency="replace-one", size=10, form="list"),
+    )
+    yield exhibit(
+        function=diffpriv_pure_sum,
+        promised="Pure ε-DP: Laplace noise for a sum query",
+        source="README, quick start; no adjacency is named",
+        fault="The sensitivity is high − low; a record that is added moves the sum by as much as high.",
+        neighbours=dpw.records(dpw.numbers(10, 20), adjacency="add-remove", size=(1, 100), form="list"),
+        kind="depends on the adjacency",
+    )

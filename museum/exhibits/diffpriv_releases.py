@@ -35,27 +35,21 @@ def diffpriv_randresponse(flags: Any) -> list[int]:
     return answers
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    exhibit = partial(Exhibit, release="DiffPriv==1.0.3", kind="undisputed")
-    return [
-        exhibit(
-            function=diffpriv_lapmech,
-            promised="Preforms the laplace mechanism. […] epsilon allows us to quantify privacy loss.",
-            source="docstring of lapmech",
-            fault="The sensitivity is the change of f when one record grows by one; the noise is added to the records, which are all released.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(dpw.integers(0, 100), adjacency="replace-one", size=5, form="list"),
-        ),
-        exhibit(
-            function=diffpriv_randresponse,
-            promised="Random uses the Random Response mechanism.",
-            source="docstring of randresponse; an answer is true with probability 3/4, which is ε = ln 3",
-            fault="`for i in response_list: response_list[i] = …` changes the first two answers; the others are released as they are.",
-            claim=dpw.PureDP(1.0986122886681098),
-            neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=5, form="list"),
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    exhibit = partial(Exhibit, release="DiffPriv==1.0.3")
+    yield exhibit(
+        function=diffpriv_lapmech,
+        promised="Preforms the laplace mechanism. […] epsilon allows us to quantify privacy loss.",
+        source="docstring of lapmech",
+        fault="The sensitivity is the change of f when one record grows by one; the noise is added to the records, which are all released.",
+        neighbours=dpw.records(dpw.integers(0, 100), adjacency="replace-one", size=5, form="list"),
+    )
+    yield exhibit(
+        function=diffpriv_randresponse,
+        promised="Random uses the Random Response mechanism.",
+        source="docstring of randresponse; an answer is true with probability 3/4, which is ε = ln 3",
+        fault="`for i in response_list: response_list[i] = …` changes the first two answers; the others are released as they are.",
+        claim=dpw.PureDP(1.0986122886681098),
+        neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=5, form="list"),
+    )

@@ -40,44 +40,35 @@ def dwork_sum_of_columns(people: Any) -> float:
     return float((data["rent"] + data["food"]).sum().dp(1.0))
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     exhibit = partial(
         Exhibit,
         release="dwork==0.0.13",
-        claim=dpw.PureDP(1.0),
-        kind="undisputed",
         promised="A Python toolkit for differentially private data science & analytics.",
     )
-    return [
-        exhibit(
-            function=dwork_group_by,
-            promised="The treshold is evaluated against the differentially private row count of every group.",
-            source="docstring of GroupedPandasDataset, whose defaults are a threshold of 10 and ε = 0.3",
-            fault="Neither threshold nor ε is used: a group of one person always comes out.",
-            claim=dpw.ApproxDP(0.3, 0.05),
-            neighbours=dpw.records({"city": dpw.categories("Oslo", "Rome", "Lima")}, size=(1, 20), form="dataframe"),
+    yield exhibit(
+        function=dwork_group_by,
+        promised="The treshold is evaluated against the differentially private row count of every group.",
+        source="docstring of GroupedPandasDataset, whose defaults are a threshold of 10 and ε = 0.3",
+        fault="Neither threshold nor ε is used: a group of one person always comes out.",
+        claim=dpw.ApproxDP(0.3, 0.05),
+        neighbours=dpw.records({"city": dpw.categories("Oslo", "Rome", "Lima")}, size=(1, 20), form="dataframe"),
+    )
+    yield exhibit(
+        function=dwork_product_of_columns,
+        source="summary of the package; the sensitivity is computed by Mul.sensitivity",
+        fault="The sensitivity of a · b is the product of the widths of the two ranges, here 1, while a product goes from 100 to 121.",
+        neighbours=dpw.records(
+            {"hours": dpw.numbers(10, 11), "wage": dpw.numbers(10, 11)},
+            adjacency="replace-one",
+            size=(1, 20),
+            form="dataframe",
         ),
-        exhibit(
-            function=dwork_product_of_columns,
-            source="summary of the package; the sensitivity is computed by Mul.sensitivity",
-            fault="The sensitivity of a · b is the product of the widths of the two ranges, here 1, while a product goes from 100 to 121.",
-            neighbours=dpw.records(
-                {"hours": dpw.numbers(10, 11), "wage": dpw.numbers(10, 11)},
-                adjacency="replace-one",
-                size=(1, 20),
-                form="dataframe",
-            ),
-        ),
-        exhibit(
-            function=dwork_sum_of_columns,
-            source="summary of the package; the sensitivity is computed by Add.sensitivity",
-            fault="The sensitivity of a + b is max(Δa, Δb), and should be Δa + Δb.",
-            neighbours=dpw.records(
-                {"rent": dpw.numbers(0, 1), "food": dpw.numbers(0, 1)}, size=(1, 20), form="dataframe"
-            ),
-        ),
-    ]
+    )
+    yield exhibit(
+        function=dwork_sum_of_columns,
+        source="summary of the package; the sensitivity is computed by Add.sensitivity",
+        fault="The sensitivity of a + b is max(Δa, Δb), and should be Δa + Δb.",
+        neighbours=dpw.records({"rent": dpw.numbers(0, 1), "food": dpw.numbers(0, 1)}, size=(1, 20), form="dataframe"),
+    )

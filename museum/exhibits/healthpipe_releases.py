@@ -50,45 +50,38 @@ def healthpipe_mean(people: Any) -> float:
     return answer(records, Mean(field="value", clamp_range=(0.0, 100.0)), "mean:value")
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     exhibit = partial(
         Exhibit,
         release="healthpipe==0.1.0",
-        claim=dpw.PureDP(1.0),
-        kind="undisputed",
         promised="Run differentially private aggregate queries over *data*.",
         source="docstring of private_stats",
     )
-    return [
-        exhibit(
-            function=healthpipe_count,
-            fault="A count of records of one type with Laplace noise, rounded and not below 0.",
-            neighbours=dpw.records({"kind": dpw.categories("Observation", "Patient")}, size=(0, 20), form="list"),
-            kind="control",
-            max_time=20.0,
+    yield exhibit(
+        function=healthpipe_count,
+        fault="A count of records of one type with Laplace noise, rounded and not below 0.",
+        neighbours=dpw.records({"kind": dpw.categories("Observation", "Patient")}, size=(0, 20), form="list"),
+        kind="control",
+        max_time=20.0,
+    )
+    yield exhibit(
+        function=healthpipe_gaussian,
+        promised="Uses the analytic Gaussian mechanism calibration.",
+        source="docstring of GaussianMechanism",
+        fault="σ = Δ√(2 ln(1.25/δ))/ε is the classical formula, which holds for ε < 1 only; it is used for all ε.",
+        claim=dpw.ApproxDP(7.0, 0.2),
+        neighbours=dpw.records(dpw.numbers(0, 1), size=(0, 20), form="list"),
+    )
+    yield exhibit(
+        function=healthpipe_histogram,
+        fault="Only the categories that are in the data come out, so a category of one person tells that person.",
+        neighbours=dpw.records({"colour": dpw.categories("red", "green", "blue")}, size=(0, 20), form="list"),
+    )
+    yield exhibit(
+        function=healthpipe_mean,
+        fault="The sensitivity is (high − low)/number of records; the mean is that of the records which have the field.",
+        neighbours=dpw.records(
+            {"value": dpw.numbers(0, 100, missing=True)}, adjacency="replace-one", size=(1, 20), form="list"
         ),
-        exhibit(
-            function=healthpipe_gaussian,
-            promised="Uses the analytic Gaussian mechanism calibration.",
-            source="docstring of GaussianMechanism",
-            fault="σ = Δ√(2 ln(1.25/δ))/ε is the classical formula, which holds for ε < 1 only; it is used for all ε.",
-            claim=dpw.ApproxDP(7.0, 0.2),
-            neighbours=dpw.records(dpw.numbers(0, 1), size=(0, 20), form="list"),
-        ),
-        exhibit(
-            function=healthpipe_histogram,
-            fault="Only the categories that are in the data come out, so a category of one person tells that person.",
-            neighbours=dpw.records({"colour": dpw.categories("red", "green", "blue")}, size=(0, 20), form="list"),
-        ),
-        exhibit(
-            function=healthpipe_mean,
-            fault="The sensitivity is (high − low)/number of records; the mean is that of the records which have the field.",
-            neighbours=dpw.records(
-                {"value": dpw.numbers(0, 100, missing=True)}, adjacency="replace-one", size=(1, 20), form="list"
-            ),
-        ),
-    ]
+    )

@@ -12,22 +12,13 @@ def hll_py_segments(words: Any) -> float:
     return sketches.estimate_word("apple")
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    return [
-        Exhibit(
-            function=hll_py_segments,
-            release="hll-py==0.1.13",
-            promised="fuzzy matching and local differentially private counting",
-            source="summary of the package; epsilon is a field of SketchConfig",
-            fault="Only the hash in a sketch is randomised; the sketch is kept under the true segment, and its presence shows.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(
-                dpw.categories("apple", "grape", "lemon"), adjacency="replace-one", size=1, form="list"
-            ),
-            kind="undisputed",
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    yield Exhibit(
+        function=hll_py_segments,
+        release="hll-py==0.1.13",
+        promised="fuzzy matching and local differentially private counting",
+        source="summary of the package; epsilon is a field of SketchConfig",
+        fault="Only the hash in a sketch is randomised; the sketch is kept under the true segment, and its presence shows.",
+        neighbours=dpw.records(dpw.categories("apple", "grape", "lemon"), adjacency="replace-one", size=1, form="list"),
+    )

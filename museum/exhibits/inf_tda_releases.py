@@ -15,20 +15,14 @@ def inf_tda_contribution(people: Any) -> list[int]:
     return table.reindex(cells, fill_value=0).tolist()
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    return [
-        Exhibit(
-            function=inf_tda_contribution,
-            release="inf-tda==0.1",
-            promised="The sensitivity is automatically determined based on the parameters `contribution` […] and `distinct_tuples`",
-            source="README, How to set the sensitivity",
-            fault="get_sensitivity gives √(2m) where m contributions may be to one cell, and √2·m where they may not: the two are exchanged.",
-            claim=dpw.ApproxDP(1.0, 1e-5),
-            neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=20, form="list"),
-            kind="undisputed",
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    yield Exhibit(
+        function=inf_tda_contribution,
+        release="inf-tda==0.1",
+        promised="The sensitivity is automatically determined based on the parameters `contribution` […] and `distinct_tuples`",
+        source="README, How to set the sensitivity",
+        fault="get_sensitivity gives √(2m) where m contributions may be to one cell, and √2·m where they may not: the two are exchanged.",
+        claim=dpw.ApproxDP(1.0, 1e-5),
+        neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=20, form="list"),
+    )

@@ -10,21 +10,15 @@ def ldp_toolbox_grr(value: Any) -> int:
     return int(GeneralizedRandomizedResponse(4, 1.0).obfuscate(value))
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    return [
-        Exhibit(
-            function=ldp_toolbox_grr,
-            release="ldp-toolbox==0.1.3",
-            promised="The privacy budget, which determines the strength of the privacy guarantee.",
-            source="docstring of GeneralizedRandomizedResponse, epsilon",
-            fault="Generalised randomised response over four values.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(dpw.integers(0, 3), adjacency="replace-one", size=1, form="record"),
-            kind="control",
-            max_time=20.0,
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    yield Exhibit(
+        function=ldp_toolbox_grr,
+        release="ldp-toolbox==0.1.3",
+        promised="The privacy budget, which determines the strength of the privacy guarantee.",
+        source="docstring of GeneralizedRandomizedResponse, epsilon",
+        fault="Generalised randomised response over four values.",
+        neighbours=dpw.records(dpw.integers(0, 3), adjacency="replace-one", size=1, form="record"),
+        kind="control",
+        max_time=20.0,
+    )

@@ -32,43 +32,38 @@ def multi_freq_subset(value: Any) -> list[int]:
     return SS_Client(value, 10, 1.0).tolist()
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     two_bits = dpw.records((dpw.integers(0, 1), dpw.integers(0, 1)), adjacency="replace-one", size=1, form="record")
     sampled = "One attribute, drawn at random, gets ε′ = ln(d(e^ε − 1) + 1); this holds for people who differ in that attribute alone, not in all."
-    exhibit = partial(Exhibit, release="multi-freq-ldpy==0.2.5", claim=dpw.PureDP(1.0), kind="undisputed")
-    return [
-        exhibit(
-            function=multi_freq_grr,
-            promised="Generalized Randomized Response (GRR) protocol […] epsilon: privacy guarantee",
-            source="docstring of GRR_Client",
-            fault="Generalised randomised response over four values.",
-            neighbours=dpw.records(dpw.integers(0, 3), adjacency="replace-one", size=1, form="record"),
-            kind="control",
-            max_time=20.0,
-        ),
-        exhibit(
-            function=multi_freq_rs_fd_grr,
-            promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
-            source="docstring of RSpFD_GRR_Client",
-            fault=sampled,
-            neighbours=two_bits,
-        ),
-        exhibit(
-            function=multi_freq_rs_fd_ue_zero,
-            promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
-            source="docstring of RSpFD_UE_zero_Client",
-            fault=sampled,
-            neighbours=two_bits,
-        ),
-        exhibit(
-            function=multi_freq_subset,
-            promised="Subset Selection (SS) protocol […] epsilon: privacy guarantee; return: set of sub_k sanitized values.",
-            source="docstring of SS_Client",
-            fault="If the true value is in the set, it is its first entry.",
-            neighbours=dpw.records(dpw.integers(0, 9), adjacency="replace-one", size=1, form="record"),
-        ),
-    ]
+    exhibit = partial(Exhibit, release="multi-freq-ldpy==0.2.5")
+    yield exhibit(
+        function=multi_freq_grr,
+        promised="Generalized Randomized Response (GRR) protocol […] epsilon: privacy guarantee",
+        source="docstring of GRR_Client",
+        fault="Generalised randomised response over four values.",
+        neighbours=dpw.records(dpw.integers(0, 3), adjacency="replace-one", size=1, form="record"),
+        kind="control",
+        max_time=20.0,
+    )
+    yield exhibit(
+        function=multi_freq_rs_fd_grr,
+        promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
+        source="docstring of RSpFD_GRR_Client",
+        fault=sampled,
+        neighbours=two_bits,
+    )
+    yield exhibit(
+        function=multi_freq_rs_fd_ue_zero,
+        promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
+        source="docstring of RSpFD_UE_zero_Client",
+        fault=sampled,
+        neighbours=two_bits,
+    )
+    yield exhibit(
+        function=multi_freq_subset,
+        promised="Subset Selection (SS) protocol […] epsilon: privacy guarantee; return: set of sub_k sanitized values.",
+        source="docstring of SS_Client",
+        fault="If the true value is in the set, it is its first entry.",
+        neighbours=dpw.records(dpw.integers(0, 9), adjacency="replace-one", size=1, form="record"),
+    )

@@ -30,27 +30,21 @@ def ornl_presto_sparse_vector(values: Any) -> list[float]:
     return mechanisms().applySVTAboveThreshold_full(values.tolist(), epsilon=1.0)
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    exhibit = partial(Exhibit, release="ornl-presto==0.1.29", kind="undisputed")
-    return [
-        exhibit(
-            function=ornl_presto_gaussian,
-            promised="Apply the Gaussian mechanism to privatize data. […] delta: Target delta for (epsilon, delta)-DP.",
-            source="docstring of applyDPGaussian",
-            fault="σ = √(Δ ln(1.25/δ))/ε: the root of the sensitivity, and no factor 2.",
-            claim=dpw.ApproxDP(1.0, 1e-5),
-            neighbours=dpw.records(dpw.numbers(0, 10), adjacency="replace-one", size=(1, 10)),
-        ),
-        exhibit(
-            function=ornl_presto_sparse_vector,
-            promised="Apply the full SVT to privatize data. […] epsilon: Privacy parameter.",
-            source="docstring of applySVTAboveThreshold_full",
-            fault="A value above the noisy threshold, which is the mean of the data, is returned without noise; another is replaced by one of the data.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(dpw.integers(0, 10), adjacency="replace-one", size=(1, 10)),
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    exhibit = partial(Exhibit, release="ornl-presto==0.1.29")
+    yield exhibit(
+        function=ornl_presto_gaussian,
+        promised="Apply the Gaussian mechanism to privatize data. […] delta: Target delta for (epsilon, delta)-DP.",
+        source="docstring of applyDPGaussian",
+        fault="σ = √(Δ ln(1.25/δ))/ε: the root of the sensitivity, and no factor 2.",
+        claim=dpw.ApproxDP(1.0, 1e-5),
+        neighbours=dpw.records(dpw.numbers(0, 10), adjacency="replace-one", size=(1, 10)),
+    )
+    yield exhibit(
+        function=ornl_presto_sparse_vector,
+        promised="Apply the full SVT to privatize data. […] epsilon: Privacy parameter.",
+        source="docstring of applySVTAboveThreshold_full",
+        fault="A value above the noisy threshold, which is the mean of the data, is returned without noise; another is replaced by one of the data.",
+        neighbours=dpw.records(dpw.integers(0, 10), adjacency="replace-one", size=(1, 10)),
+    )

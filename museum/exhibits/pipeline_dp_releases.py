@@ -45,30 +45,23 @@ def pipeline_dp_vector_sum(vectors: Any) -> list[float]:
     return [float(value) for value in add_noise_vector(np.sum(vectors, axis=0), params)]
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     exhibit = partial(Exhibit, release="pipeline-dp==0.2.1")
-    return [
-        exhibit(
-            function=pipeline_dp_count,
-            promised="Computes DP aggregate metrics",
-            source="docstring of DPEngine.aggregate",
-            fault="A count in a public partition, with Laplace noise.",
-            claim=dpw.ApproxDP(1.0, 1e-10),
-            neighbours=dpw.records(dpw.integers(0, 1), size=(0, 10), form="list"),
-            kind="control",
-            max_time=20.0,
-        ),
-        exhibit(
-            function=pipeline_dp_vector_sum,
-            promised="Adds noise to vector to make the vector sum computation (eps, delta)-DP.",
-            source="docstring of add_noise_vector",
-            fault="vector_max_norm bounds the sum of all vectors; the noise is that for a change of 1, the number of contributions, as VectorSumCombiner passes it.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records((dpw.numbers(-10, 10),) * 2, adjacency="replace-one", size=(1, 5), form="list"),
-            kind="undisputed",
-        ),
-    ]
+    yield exhibit(
+        function=pipeline_dp_count,
+        promised="Computes DP aggregate metrics",
+        source="docstring of DPEngine.aggregate",
+        fault="A count in a public partition, with Laplace noise.",
+        claim=dpw.ApproxDP(1.0, 1e-10),
+        neighbours=dpw.records(dpw.integers(0, 1), size=(0, 10), form="list"),
+        kind="control",
+        max_time=20.0,
+    )
+    yield exhibit(
+        function=pipeline_dp_vector_sum,
+        promised="Adds noise to vector to make the vector sum computation (eps, delta)-DP.",
+        source="docstring of add_noise_vector",
+        fault="vector_max_norm bounds the sum of all vectors; the noise is that for a change of 1, the number of contributions, as VectorSumCombiner passes it.",
+        neighbours=dpw.records((dpw.numbers(-10, 10),) * 2, adjacency="replace-one", size=(1, 5), form="list"),
+    )

@@ -1,6 +1,6 @@
 """Exhibits of pure-ldp."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 
@@ -30,30 +30,23 @@ def pure_ldp_unary_encoding(value: Any) -> list[int]:
     return UEClient(epsilon=1.0, d=2, index_mapper=int).privatise(value).tolist()
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
-    exhibit = partial(Exhibit, kind="undisputed")
-    return [
-        exhibit(
-            function=pure_ldp_rappor,
-            release="pure-ldp==1.2.0",
-            promised="convert_f_to_eps(f, k): the ε of the parameters f = 0.5 and k = 2 is 4.394",
-            source="RAPPORClient.convert_f_to_eps",
-            fault="Of the bits of a value none comes out as 0.",
-            claim=dpw.PureDP(4.394449154672439),
-            neighbours=dpw.records(dpw.integers(0, 7), adjacency="replace-one", size=1, form="record"),
-        ),
-        exhibit(
-            function=pure_ldp_unary_encoding,
-            release="pure-ldp==1.1.2",
-            promised="epsilon: float - privacy budget",
-            source="docstring of UEClient",
-            fault="The bit of the true value is 1 with probability p + (1 − p)q in place of p.",
-            claim=dpw.PureDP(1.0),
-            neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=1, form="record"),
-            fixed="pure-ldp==1.2.0",
-        ),
-    ]
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
+    yield Exhibit(
+        function=pure_ldp_rappor,
+        release="pure-ldp==1.2.0",
+        promised="convert_f_to_eps(f, k): the ε of the parameters f = 0.5 and k = 2 is 4.394",
+        source="RAPPORClient.convert_f_to_eps",
+        fault="Of the bits of a value none comes out as 0.",
+        claim=dpw.PureDP(4.394449154672439),
+        neighbours=dpw.records(dpw.integers(0, 7), adjacency="replace-one", size=1, form="record"),
+    )
+    yield Exhibit(
+        function=pure_ldp_unary_encoding,
+        release="pure-ldp==1.1.2",
+        promised="epsilon: float - privacy budget",
+        source="docstring of UEClient",
+        fault="The bit of the true value is 1 with probability p + (1 − p)q in place of p.",
+        neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=1, form="record"),
+        fixed="pure-ldp==1.2.0",
+    )

@@ -40,46 +40,39 @@ def smartnoise_covariance_two_columns(people: Any) -> list[float]:
     return released(people, [1.0, 1.0])
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     exhibit = partial(
         Exhibit,
         release="smartnoise-synth==1.0.8",
-        claim=dpw.PureDP(1.0),
         neighbours=dpw.records(
             {"x": dpw.numbers(0, 1, clipped=True), "y": dpw.numbers(0, 1, clipped=True)},
             adjacency="replace-one",
             size=10,
             form="dataframe",
         ),
-        kind="undisputed",
         promised="Differentially Private Linear Regression using the Covariance Method.",
         source="docstring of DPLinearRegression, which uses DPcovariance",
     )
-    return [
-        exhibit(
-            function=smartnoise_covariance,
-            release="smartnoise-synth==1.0.5",
-            fault="The covariances are those of the data before they are censored to the ranges.",
-            fixed="smartnoise-synth==1.0.6",
+    yield exhibit(
+        function=smartnoise_covariance,
+        release="smartnoise-synth==1.0.5",
+        fault="The covariances are those of the data before they are censored to the ranges.",
+        fixed="smartnoise-synth==1.0.6",
+    )
+    yield exhibit(
+        function=smartnoise_covariance_order,
+        fault="Covariances come by rows of the lower triangle, sensitivities by rows of the upper one: from three columns on, one gets the noise of another.",
+        neighbours=dpw.records(
+            {"x": dpw.numbers(0, 1), "y": dpw.numbers(0, 100), "z": dpw.numbers(0, 1)},
+            adjacency="replace-one",
+            size=10,
+            form="dataframe",
         ),
-        exhibit(
-            function=smartnoise_covariance_order,
-            fault="Covariances come by rows of the lower triangle, sensitivities by rows of the upper one: from three columns on, one gets the noise of another.",
-            neighbours=dpw.records(
-                {"x": dpw.numbers(0, 1), "y": dpw.numbers(0, 100), "z": dpw.numbers(0, 1)},
-                adjacency="replace-one",
-                size=10,
-                form="dataframe",
-            ),
-        ),
-        exhibit(
-            function=smartnoise_covariance_two_columns,
-            fault="The covariances of two columns, whose values are censored to the ranges.",
-            kind="control",
-            max_time=20.0,
-        ),
-    ]
+    )
+    yield exhibit(
+        function=smartnoise_covariance_two_columns,
+        fault="The covariances of two columns, whose values are censored to the ranges.",
+        kind="control",
+        max_time=20.0,
+    )

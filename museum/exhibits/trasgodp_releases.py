@@ -18,29 +18,20 @@ def trasgodp_kary(colours: Any) -> list[str]:
     return dp_randomized_response_kary_array(list(colours), epsilon=1.0).tolist()
 
 
-def exhibits() -> list[Any]:
-    """Return the exhibits."""
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw: Any, Exhibit: Any) -> Any:
+    """The exhibits."""
     exhibit = partial(
         Exhibit,
         release="trasgodp==2.1.0",
-        claim=dpw.PureDP(1.0),
         neighbours=dpw.records(
             dpw.categories("red", "green", "blue", "black"), adjacency="replace-one", size=4, form="list"
         ),
-        kind="undisputed",
         promised="The mechanisms are implemented for being used under a local approach, adding noise directly to the raw data.",
         source="README",
         fault="The categories of the answers are those in the data: an answer that nobody else has cannot come from anybody else.",
     )
-    return [
-        exhibit(
-            function=trasgodp_exponential,
-        ),
-        exhibit(
-            function=trasgodp_kary,
-            options={"errors": "outcome"},
-        ),
-    ]
+    yield exhibit(function=trasgodp_exponential)
+    yield exhibit(
+        function=trasgodp_kary,
+        options={"errors": "outcome"},
+    )

@@ -46,9 +46,6 @@ NOT_RUN = {
         "takes minutes, and checkouts of other testers; test_compared_testers.py looks at the mechanisms"
     ),
     ("effort.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
-    ("effort.md", "# on_ray.py"): "needs Ray",
-    ("command.md", "# clinic_test.py"): "needs another database; test_databases.py does the same",
-    ("command.md", "connection.execute("): "needs another database; test_databases.py does the same",
     ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
     ("command.md", "$ dpwitness check --command './release 3' --seeded --epsilon 1 --pair '[1, 1]' '[1]'"): (
         "needs a compiled program; the block above runs the same by dpw.command"

@@ -17,7 +17,11 @@ EXHIBITS = exhibit.exhibits()
 
 def test_exhibits_have_names_of_their_own():
     files = {found.file for found in EXHIBITS.values()}
-    assert sum(len(runpy.run_path(str(file))["exhibits"]()) for file in files) == len(EXHIBITS) > 0
+    assert (
+        sum(len(list(runpy.run_path(str(file))["exhibits"](dpw, exhibit.Exhibit))) for file in files)
+        == len(EXHIBITS)
+        > 0
+    )
 
 
 @pytest.mark.parametrize("name", EXHIBITS)
@@ -27,6 +31,8 @@ def test_an_exhibit_is_complete(name):
     assert found.kind in KINDS
     assert found.promised.strip()
     assert found.source.strip()
+    assert found.fault.strip()
+    assert 0 < found.max_time <= 60
     assert {found.release, found.fixed} - {None} <= set(environments.PINS)
     assert found.kind != "control" or found.fixed is None
     assert all("==" in pin for pin in environments.PINS[found.release])
@@ -40,10 +46,7 @@ def {name}(value):
     return value if random.random() < {truthful} else 1 - value
 
 
-def exhibits():
-    import dpwitness as dpw
-    from museum.exhibit import Exhibit
-
+def exhibits(dpw, Exhibit):
     return [Exhibit(
         release="nothing==1.0", function={name}, promised="1-DP", source="here", fault="It tells too much.",
         claim=dpw.PureDP(1.0), kind="{kind}", max_time=20.0, options={{"runs": 20_000}},
@@ -106,62 +109,3 @@ def test_the_list_runs_nothing_and_unknown_names_are_exit_code_2(capsys):
         command.main(["nothing_of_this_name"])
     assert ended.value.code == 2
     assert "nothing_of_this_name" in capsys.readouterr().err
-
-
-@pytest.fixture
-def asked(folder, monkeypatch):
-    """Two exhibits without a check that takes time, and the names of those that are checked."""
-    names = []
-
-    def check(_, exhibit, release, seed):
-        names.append(exhibit.name)
-        verdict = visit.REFUTED if exhibit.kind == "undisputed" else "NotEnoughRuns: no verdict"
-        return visit.Check(release=release, seed=seed, expected=visit.REFUTED, verdict=verdict)
-
-    monkeypatch.setattr(visit.Visit, "_check", check)
-    for name in ("fake_first", "fake_second"):
-        (folder / f"{name}.py").write_text(SOURCE.format(name=name, truthful=0.99, kind="undisputed"))
-    return names
-
-
-def test_an_interrupted_run_goes_on_where_it_was(asked, tmp_path, monkeypatch, capsys):
-    rows = tmp_path / "rows.json"
-    options = ["--json", str(rows), "--resume"]
-    row = visit.Visit.row
-    with monkeypatch.context() as patched:
-        patched.setattr(visit.Visit, "row", lambda v, one: row(v, one) if one.name == "fake_first" else stop())
-        with pytest.raises(KeyboardInterrupt):
-            command.main(options)
-    (first,) = json.loads(rows.read_text())
-    assert first["name"] == "fake_first"
-    assert command.main(options) == 0
-    assert asked == ["fake_first", "fake_second"]
-    assert [held["name"] for held in json.loads(rows.read_text())] == asked
-    assert "1 of 2 rows are in" in capsys.readouterr().out
-    assert command.main([*options, "fake_first"]) == 0  # it was complete; the row of the other exhibit stays
-    assert asked == ["fake_first", "fake_second"]
-    assert len(json.loads(rows.read_text())) == 2
-
-
-def stop():
-    raise KeyboardInterrupt
-
-
-def test_a_verdict_that_was_not_expected_is_not_drawn_again(folder, asked, tmp_path):
-    (folder / "fake_first.py").write_text(SOURCE.format(name="fake_first", truthful=0.99, kind="arguable"))
-    options = ["--json", str(tmp_path / "rows.json"), "--resume", "fake_first"]
-    assert [command.main(options), command.main(options)] == [1, 1]
-    assert asked == ["fake_first"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"), [(None, "needs --json"), ("[", "holds no rows"), ('[{"name": "a"}]', "holds no rows")]
-)
-def test_a_file_without_rows_is_exit_code_2(content, message, tmp_path, capsys):
-    rows = tmp_path / "rows.json"
-    if content is not None:
-        rows.write_text(content)
-    with pytest.raises(SystemExit) as ended:
-        command.main(["--resume", *([] if content is None else ["--json", str(rows)])])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err

@@ -31,7 +31,7 @@ from dpwitness.results.verdict import Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs
-from dpwitness.search.epochs import EPOCH_PART, PairWealth, next_pair
+from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth, next_pair
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import (
     SCREENING_PART,
@@ -60,8 +60,8 @@ VERY_SLOW_SECONDS: Final = 0.5
 LEADING_RUNS: Final = 96
 #: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
 LEADING_EPOCHS: Final = 3
-#: The part of a shard, 1 in 2, that an epoch has at least: 8 to 131 ms of runs, since learning from them takes 20 ms.
-EPOCH_PART_OF_SHARD: Final = 2
+#: The divisor of a shard that gives the least runs of an epoch: 8 to 131 ms, since learning from them takes 20 ms.
+SHARD_DIVISOR: Final = 2
 #: The least number of epochs into which the runs that the user gives are divided.
 LEAST_EPOCHS: Final = 256
 #: The number of places of the wealth kept for variations of the best pair.
@@ -240,7 +240,7 @@ class Epochs:
             if self.later and self._leading_ended:
                 self._join()
             course = next_pair(self.courses)
-            n = min(max(course.runs // EPOCH_PART, least), most - self.runs)
+            n = min(max(course.runs // EPOCH_DIVISOR, least), most - self.runs)
             try:
                 made = course.advance(runner, claim, n, self.problem.mechanism.label)
             except MechanismRaised as error:
@@ -276,7 +276,7 @@ class Epochs:
             return 2
         if self.effort.search_runs is not None:
             return 1
-        return max(min(cost.shard // EPOCH_PART_OF_SHARD, self.effort.runs // LEAST_EPOCHS), 1)
+        return max(min(cost.shard // SHARD_DIVISOR, self.effort.runs // LEAST_EPOCHS), 1)
 
     @property
     def _free(self) -> int:

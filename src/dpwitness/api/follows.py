@@ -105,20 +105,20 @@ class Hypothesis:
         if not np.isfinite(points).all() or (self.discrete and np.any(points % 1)):
             raise InvalidParameter(f"law={law_text(law)} must have finite quantiles, whole ones if it is discrete")
         self.half, self.median = 0.5 * self.discrete, float(law.ppf(0.5))  # integers k are (k − ½, k + ½]
-        families = [(equal, False), (tails, False), (equal[:3], True)]
+        series = [(equal, False), (tails, False), (equal[:3], True)]
         if self.discrete:
             low, high = np.clip(self.median + np.array([-0.5, 0.5]) * MOST_INTEGERS, *self.ends)
             self.near = np.arange(low, high + 1)
             pmf = law.pmf(self.near)
             likely = self.near[np.argsort(-pmf, kind="stable")[:16]]
-            families.append(([np.union1d(likely - 1, likely)], False))
-        self.edges = np.unique(np.concatenate([cuts for family, _ in families for cuts in family])) + self.half
+            series.append(([np.union1d(likely - 1, likely)], False))
+        self.edges = np.unique(np.concatenate([cuts for partitions, _ in series for cuts in partitions])) + self.half
         p = np.diff(self.cdf(self.edges), prepend=0.0, append=1.0) + PROBABILITY_ERROR
         if not self.discrete:  # rounding may move a draw over an edge, into the cell on either side
             p += np.append(self.atom(self.edges), 0.0) + np.insert(self.atom(self.edges), 0, 0.0)
         self.by_interval = [
             Partition(np.cumsum([0, *np.isin(self.edges, cuts + self.half)]), p, self._text, 1 / k, memory)
-            for family, memory in families for k, cuts in enumerate(family, 1)
+            for partitions, memory in series for k, cuts in enumerate(partitions, 1)
         ]  # fmt: skip
         self.by_bits: list[Partition] = []
         if self.discrete:

@@ -216,7 +216,7 @@ class OnCells:
         return np.array(counts.cells)
 
     def payoffs(self, claim: Claim) -> Floats:
-        """X for each pair of cells."""
+        """The payoff X of a run that falls into each pair of cells."""
         plane, values, _ = _cell_bets(self.family, self.estimate)
         return values - self._allowed(plane, claim)
 

@@ -224,13 +224,13 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
 
 
 def _even_bet(runs: int, claim: Claim) -> Bet:
-    """The bet of `detectable_at_best`."""
+    """The bet on an event of half of the runs, or nearer to 1 where the claim allows a large probability beside 0."""
     allowed = claim.largest(0.0)
     return _bet_at_rate(0.5 if allowed < 0.25 else (1 + allowed) / 2, runs, claim)
 
 
 def _bet_at_rate(rate: float, runs: int, claim: Claim) -> Bet:
-    """The bet of `detectable_at_rate`."""
+    """The bet on an event with this rate on D, for counts without a hit on D′."""
     hits, estimate = runs - int(runs * (1 - rate)), None
     if claim.curved:
         exceeded = max(2 * claim.parameter, claim.parameter + 1)

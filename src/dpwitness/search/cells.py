@@ -51,7 +51,7 @@ LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """Evidence against a claim's parameter, or (`of_bound`) a bound from `planned` runs; `log_threshold`: log(1/α)."""
+    """The aim of a search: evidence against a claim, or a bound (`of_bound`); `log_threshold`: log(1/α)."""
 
     claim: DivergenceClaim
     planned: int

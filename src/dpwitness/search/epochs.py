@@ -103,7 +103,7 @@ def _cuts(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class EventGroup:
     """Events, their counts n10, n11, n01, n00 of shape (4, k), and the logarithms of their priors."""
 
     events: Sequence[Event]
@@ -144,8 +144,8 @@ class Ranges(Sequence[Event]):
         inside = Interval(coordinate=column, low=float(starts[first[k]]), high=float(ends[last[k]]))
         return Outside(interval=inside) if outside[k] else inside
 
-    def seen(self, x: Rows, y: Rows) -> Family:
-        """The family of all ranges, counted in paired runs."""
+    def seen(self, x: Rows, y: Rows) -> EventGroup:
+        """The group of all ranges, counted in paired runs."""
         x, y = of_one_width(x, y, max(self._cuts, default=0) + 1)
         cells = [np.zeros((4, 0))]
         for column, first, last, outside in self._parts:
@@ -155,7 +155,7 @@ class Ranges(Sequence[Event]):
             table = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
             hits, others, both = counts_of(table, first, last, outside)
             cells.append(np.array([hits - both, both, others - both, len(x) - hits - others + both], np.float64))
-        return Family(events=self, cells=np.hstack(cells), log_prior=self.log_prior)
+        return EventGroup(events=self, cells=np.hstack(cells), log_prior=self.log_prior)
 
 
 def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Integers, Integers, Booleans, Floats]:
@@ -189,7 +189,7 @@ def _ranges_with_prior(cells: int, wide: bool) -> tuple[Integers, Integers, Bool
 IMAGINED_RUNS_IF_GRADED: Final = 8.0
 #: The number of imagined runs in the portfolio of single events.
 IMAGINED_RUNS_IF_SINGLE: Final = 0.25
-#: The prior of the ranges beside other families: most violations show in a range.
+#: The prior of the ranges beside other groups: most violations show in a range.
 RANGES_PRIOR: Final = 0.75
 #: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
 LEFT_OUT_NATS: Final = 20.0
@@ -223,15 +223,15 @@ EMPTY_PORTFOLIO: Final = Portfolio(
 )
 
 
-def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Portfolio:
+def portfolio(groups: Sequence[EventGroup], claim: Claim, imagined: float) -> Portfolio:
     """The portfolio of events in either direction, by seen and `imagined` runs; `EMPTY_PORTFOLIO` if no event gains."""
-    single = sum(len(family.events) for family in families)
+    single = sum(len(group.events) for group in groups)
     if not single:
         return EMPTY_PORTFOLIO
-    seen = np.concatenate([family.cells for family in families], axis=1)
-    others = max(len(families) - 1, 1)
-    weights = [1.0] if len(families) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
-    prior = np.concatenate([f.log_prior + np.log(weight) for f, weight in zip(families, weights, strict=True)])
+    seen = np.concatenate([group.cells for group in groups], axis=1)
+    others = max(len(groups) - 1, 1)
+    weights = [1.0] if len(groups) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
+    prior = np.concatenate([f.log_prior + np.log(weight) for f, weight in zip(groups, weights, strict=True)])
     seen = np.hstack([seen, seen[[2, 1, 0, 3]]])  # then the events with D and D′ exchanged
     prior = np.tile(prior, 2) - np.log(2)
     runs = seen.sum(axis=0)
@@ -255,28 +255,28 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
     log_shares = values[chosen] - promise
     chosen = rising[chosen]
     return Portfolio(
-        events=tuple(_event(families, int(k) % single) for k in chosen),
+        events=tuple(_event(groups, int(k) % single) for k in chosen),
         swapped=chosen >= single,
         stakes=Stakes(p=p[chosen], q=q[chosen], both=both[chosen], log_shares=log_shares),
         promise=promise,
     )
 
 
-def _event(families: Sequence[Family], number: int) -> Event:
-    """The event of a number, counted through all families."""
-    for family in families:
-        if number < len(family.events):
-            return family.events[number]
-        number -= len(family.events)
+def _event(groups: Sequence[EventGroup], number: int) -> Event:
+    """The event of a number, counted through all groups."""
+    for group in groups:
+        if number < len(group.events):
+            return group.events[number]
+        number -= len(group.events)
     raise IndexError(number)
 
 
-def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
-    """The family of different events with equal priors, counted in runs that did not choose them."""
+def group_of(events: Sequence[Event], x: Rows, y: Rows) -> EventGroup:
+    """The group of different events with equal priors, counted in runs that did not choose them."""
     events = list(dict.fromkeys(events))
     even = np.full(len(events), -np.log(max(len(events), 1)))
     x, y = of_one_width(x, y, max((event.width for event in events), default=1))
-    return Family(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
+    return EventGroup(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
 
 
 #: The number of steps to the best fractions of a graded event: 3 miss most of the gain, 200 overfit few runs.
@@ -314,8 +314,8 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: The part of a pair's runs so far, 1 in 16, that the next epoch makes: on average half an epoch is made in vain.
-EPOCH_PART: Final = 16
+#: The divisor of a pair's runs so far that gives the runs of its next epoch: on average half an epoch is made in vain.
+EPOCH_DIVISOR: Final = 16
 #: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
 #: CHARGE_DIVISOR divides the growth of the best pair, which gives the largest charge of a run: a larger charge would
@@ -432,22 +432,22 @@ class PairWealth:
         self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
         self.turns = np.concatenate([self.turns, turns], axis=1)
-        families = self._families(claim, label) if self.runs else []
-        self.coming = [self._graded(families, claim), portfolio(families, claim, IMAGINED_RUNS_IF_SINGLE)]
+        groups = self._groups(claim, label) if self.runs else []
+        self.coming = [self._graded(groups, claim), portfolio(groups, claim, IMAGINED_RUNS_IF_SINGLE)]
         if self.runs >= 2 * (self.chosen[-1][1] if self.chosen else 0):
             best = max(self.coming, key=lambda portfolio: portfolio.promise)
             self.chosen += [(best.events[best.best], self.runs)] if best.events else []
         return len(x)
 
-    def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
+    def _graded(self, groups: Sequence[EventGroup], claim: Claim) -> Portfolio:
         """The portfolio with many imagined runs, bet on the graded event of its events, if it has several events."""
-        chosen = portfolio(families, claim, IMAGINED_RUNS_IF_GRADED)
+        chosen = portfolio(groups, claim, IMAGINED_RUNS_IF_GRADED)
         if len(chosen.events) < 2:
             return chosen
         flags = flags_of(chosen.events, chosen.swapped, self.x, self.y)
         return replace(chosen, stakes=graded(chosen, flags, claim, IMAGINED_RUNS_IF_GRADED))
 
-    def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
+    def _groups(self, claim: Claim, label: Callable[[float], str | None]) -> list[EventGroup]:
         renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
         if renewed:
             cuts = cuts_of(self.x, self.y)
@@ -461,30 +461,30 @@ class PairWealth:
                 objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH_RUNS
                 proposed = propose(sample_of(self.x, self.y), objective, thorough=thorough)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
-        families = [self._ranges.seen(self.x, self.y), self._outcomes()]
+        groups = [self._ranges.seen(self.x, self.y), self._outcomes()]
         if self.proposals:
-            families.append(family_of(self.proposals, self.x, self.y))
+            groups.append(group_of(self.proposals, self.x, self.y))
         if self._learned:
             half = self.renewed_at // 2  # learners saw the first half
-            families.append(family_of(self._learned, self.x[half:], self.y[half:]))
+            groups.append(group_of(self._learned, self.x[half:], self.y[half:]))
         if renewed:
-            self.compared += sum(len(family.events) for family in families)
-        return [family for family in families if len(family.events)]
+            self.compared += sum(len(group.events) for group in groups)
+        return [group for group in groups if len(group.events)]
 
     def _best_learned(self, claim: Claim) -> list[Event]:
         """The learned events whose bets would have won most in the runs that learners did not see."""
         if not self._learned:
             return []
         half = self.renewed_at // 2
-        family = family_of(self._learned, self.x[half:], self.y[half:])
-        return list(dict.fromkeys(portfolio([family], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
+        group = group_of(self._learned, self.x[half:], self.y[half:])
+        return list(dict.fromkeys(portfolio([group], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
 
-    def _outcomes(self) -> Family:
-        """The family of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
+    def _outcomes(self) -> EventGroup:
+        """The group of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {row.tobytes(): row for row in rows if len(times) <= SINGLE_OUTCOMES or times[row.tobytes()] > 1}
-        return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
+        return group_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
         """The event with the largest stake, or, if betting has won nothing, the best learned event; else None.
