@@ -636,7 +636,15 @@ def readings(module, name):
     """Whether a function is refuted, under each relation that its claim may mean; [False] if it is not run."""
     exec(module, names := {"__name__": "some.module"})
     attempt = next((one for one in attempts_of(names[name]) if not try_attempt(one)), None)
-    limits = {"alpha": 1e-9, "seed": 1, "runs": 4_000, "search_runs": 8_000, "workers": 1, "bits": False}
+    limits = {
+        "alpha": 1e-9,
+        "seed": 1,
+        "runs": 4_000,
+        "search_runs": 8_000,
+        "workers": 1,
+        "bits": False,
+        "outcome": worker.whole_output,
+    }
     return [
         dpw.check(attempt.mechanism, claim=attempt.claim, neighbours=relation, **limits).refuted
         for relation in (attempt.relations if attempt else ())

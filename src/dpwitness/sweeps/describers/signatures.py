@@ -405,19 +405,20 @@ class Taking:
             if tensor:  # most functions take none
                 tried = tried[:1] if form in ("array", "xy") else []
             for first, least, public, strict in tried:
-                said = f"; numbers from {low:g} to {high:g}, which is assumed"
-                if not re.search(r"(numbers|integers)\(", str(domains[final])):
-                    said = ""
-                elif self.bounded:
-                    said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
-                said += self.frame_text(domains, column) if form == "dataframe" else ""
-                said += "; tensors" if tensor else ""
                 how = {"public": public, "column": column, "tensor": tensor, "dates": dates}
                 for told, sized in self.lengths_of(least):
                     relations = [
                         records(domain, adjacency=adjacency, size=size, form=form, base=base)
                         for domain, (adjacency, size) in product(domains[first:], sized)
                     ]
+                    if not re.search(r"(numbers|integers)\(", str(relations[-1])):
+                        said = ""
+                    elif self.bounded:
+                        said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
+                    else:
+                        said = f"; numbers from {low:g} to {high:g}, which is assumed"
+                    said += self.frame_text(domains, column) if form == "dataframe" else ""
+                    said += "; tensors" if tensor else ""
                     yield self.attempt(relations, told + said, how=how, of_records=True, strict=strict)
 
     def lengths_of(self, least: int) -> list[tuple[str, list[tuple[str, Any]]]]:
@@ -509,7 +510,8 @@ class Taking:
                 self.call(self.frame_of(kinds), np.random.default_rng(0), dates=dates)
             except Exception as error:
                 if isinstance(error, KeyError) or "'DataFrame' object" in str(error):
-                    new = [name for name in re.findall(r"'([^'\[\]]+)'", str(error)) if name != "DataFrame"]
+                    said = re.sub(r"dtype='\w+'|'DataFrame'", "", str(error))
+                    new = re.findall(r"'([^'\[\]]+)'", said)
             else:
                 yield from [(kinds, column)] if len(kinds) > 2 * len(column) else []
                 return
