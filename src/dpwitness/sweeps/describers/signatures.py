@@ -320,7 +320,7 @@ class Taking:
         if not scalar:
             yield from self.of_records_given(given)
             yield from self.of_records(self.forms())
-        if alone and not first and self.method != "fit":
+        if alone and not (first or self.takes_frame) and self.method != "fit":
             yield from self.of_one(annotation)
         if not (scalar or self.labelled):
             yield from self.of_records(self.frames())
@@ -379,6 +379,9 @@ class Taking:
         for values, form in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
             sides = [(form([one]), form([other])) for one, other in values]
             yield self.attempt([pairs(*sides)], told, how={"one": True})
+            # A mechanism may take its categories from the data, so both are in either input.
+            sides = [(form([one, other, one]), form([one, other, other])) for one, other in values]
+            yield self.attempt([pairs(*sides)], f"{told}, of three records")
 
     def of_records_given(self, given: object) -> Iterator[Attempt]:
         """Attempts at the records that the user gave, if any."""
