@@ -115,7 +115,7 @@ PARAMETER_VALUES: Final[Mapping[str, Any]] = {
     "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
     "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1,
 }  # fmt: skip
-#: RELEASE_VERBS has the names of methods that add noise to data, alone or before an underscore, as in release_count.
+#: RELEASE_VERBS has the names of functions that add noise to data, alone or before an underscore, as in release_count.
 RELEASE_VERBS: Final = (
     "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "obfuscate", "perturb", "anonymise",
     "anonymize", "execute",
@@ -217,7 +217,8 @@ class Taking:
         self.thing, self.made, self.own = thing, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all = {**self.taking, **self.own}
-        self.data = data_of(self.taking, self.method)
+        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(RELEASE_VERBS)
+        self.data = data_of(self.taking, releases=self.releases)
         labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
@@ -311,9 +312,9 @@ class Taking:
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
-        scalar, releases = annotation in (float, int, bool, str), str(self.method).startswith(RELEASE_VERBS)
-        first = scalar or self.data in NUMBER_NAMES or (releases and self.sized)
-        first = first and (releases or not self.made)
+        scalar = annotation in (float, int, bool, str)
+        first = scalar or self.data in NUMBER_NAMES or (self.releases and self.sized)
+        first = first and (self.releases or not self.made)
         alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
         if alone and first:
             yield from self.of_one(annotation)
@@ -354,10 +355,11 @@ class Taking:
             yield attempt([pairs(*combinations(codes, 2)), near], told, strict=True)
         if self.bounded and annotation not in (str, bool):
             within = ((low, high), (low, (low + high) / 2))
-            span, told = high - low, f"any two numbers from {low:g} to {high:g}"
+            span, told = high - low, f"any two numbers from {low:g} to {high:g}, and 0 and {high:g}"
             beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
-            yield attempt([beyond, pairs(*within)], f"{told}, and beyond", strict=True)
-            yield attempt([pairs(*within)], told)
+            readings = [pairs(*within), pairs((max(low, 0.0), high))]  # the second is a sum, which gets a record
+            yield attempt([beyond, *readings], f"{told}, and beyond", strict=True)
+            yield attempt(readings, told)
         elif annotation not in (str, bool):
             for kind in (int, float) if annotation is int else (float, int):
                 near, bit = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10))), pairs((kind(0), kind(1)))
@@ -512,8 +514,9 @@ class Taking:
                 dates = [name for name, kind in kinds.items() if kind == "dates"]
                 self.call(self.frame_of(kinds), np.random.default_rng(0), dates=dates)
             except Exception as error:
-                if isinstance(error, KeyError) or "'DataFrame' object" in str(error):
-                    said = re.sub(r"dtype='\w+'|'DataFrame'", "", str(error))
+                if isinstance(error, KeyError) or re.search(r"KeyError: |'DataFrame' object", str(error)):
+                    said = str(error).rpartition("KeyError: ")[2]  # the error may be the text of another
+                    said = re.sub(r"dtype='\w+'|'DataFrame'", "", said)
                     new = re.findall(r"'([^'\[\]]+)'", said)
             else:
                 yield from [(kinds, column)] if len(kinds) > 2 * len(column) else []
@@ -621,18 +624,17 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
-def data_of(own: Parameters, method: str | None = None) -> str | None:
+def data_of(own: Parameters, *, releases: bool) -> str | None:
     """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
     None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
-    observation; but the first parameter of a method whose name begins with one of `RELEASE_VERBS` is always taken.
+    observation. `releases`: whether the function is named after one of `RELEASE_VERBS`, and its first parameter is data.
     """
     other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
     free = [name for name, one in own.items() if one.default is NO_DEFAULT]
     if usual := next((name for name in free if name in DATA_NAMES), None):
         return usual
-    releases = str(method).startswith(RELEASE_VERBS)
     arrays = [name for name in free if ARRAY_TYPES.search(str(own[name].annotation)) and name not in other]
     first = next((name for name in free if name not in other and (releases or name not in PARAMETER_VALUES)), None)
     first = next((name for name in arrays if not SETTING_NAMES.search(name)), first)
@@ -656,7 +658,7 @@ def method_of(thing: Any) -> tuple[str | None, Parameters]:
         if name in public and callable(one := getattr(thing, name, None)) and not inspect.isclass(one):
             static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
             taken = parameters_of(one, bound=not static)
-            if data_of(taken, name) is not None:
+            if data_of(taken, releases=name.startswith(RELEASE_VERBS)) is not None:
                 (usual if name in (*verbs, *METHOD_NAMES) else only)[name] = taken
     for name, taken in usual.items() or (only.items() if len(only) == 1 else ()):
         return name, taken
