@@ -113,7 +113,7 @@ PARAMETER_VALUES: Final[Mapping[str, Any]] = {
     **{name: [*TEXTS] for name in DOMAIN_NAMES}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
     "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
-    "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1,
+    "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
 }  # fmt: skip
 #: RELEASE_VERBS has the names of functions that add noise to data, alone or before an underscore, as in release_count.
 RELEASE_VERBS: Final = (
@@ -628,7 +628,7 @@ def data_of(own: Parameters, *, releases: bool) -> str | None:
     """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
     None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
-    observation. `releases`: whether the function is named after one of `RELEASE_VERBS`, and its first parameter is data.
+    observation. `releases`: whether the function has the name of a release, so that its first parameter is data.
     """
     other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
