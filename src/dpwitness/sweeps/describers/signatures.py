@@ -542,7 +542,7 @@ def as_annotated(value: Any, parameter: inspect.Parameter, tensor: bool) -> Any:
         return pd.DataFrame(value, columns=[f"x{k}" for k in range(value.shape[1])]) if "DataFrame" in wanted else value
     if isinstance(value, np.ndarray | list | float | int) and (tensor or "Tensor" in wanted):
         module = getattr(parameter.annotation, "__module__", "") if wanted.endswith("Tensor'>") else "torch"
-        return sys.modules[module.partition(".")[0]].as_tensor(value)  # type: ignore[attr-defined]
+        return sys.modules[module.partition(".")[0]].as_tensor(value)
     return value
 
 
