@@ -245,7 +245,7 @@ class Taking:
         self.lengths = [name for name in LENGTH_NAMES if name in self.given]
         self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
         self.sized = any(name in self.given for name in DOMAIN_SIZE_NAMES)
-        self.listed = next((self.given[name] for name in DOMAIN_NAMES if name in self.given), [])
+        self.listed: list[Any] = next((self.given[name] for name in DOMAIN_NAMES if name in self.given), [])
 
     def call(
         self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
@@ -291,8 +291,8 @@ class Taking:
         **more: Any,
     ) -> Attempt:
         """The attempt at these relations. `how`: options of `call`; `more`: further fields of the attempt."""
-        call, draws = partial(self.call, **how), self.seeds or self.random - {LEGACY_NAME}
-        run = (lambda rng, data: call(data, rng)) if draws else lambda data: call(data)
+        draws = self.seeds or self.random - {LEGACY_NAME}
+        run = (lambda rng, data: self.call(data, rng, **how)) if draws else lambda data: self.call(data, **how)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
