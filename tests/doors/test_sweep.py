@@ -620,7 +620,7 @@ def of_length(data, n, epsilon, lower, upper):
 
 
 def of_columns(df, epsilon):
-    return float(df["spend"].sum())
+    return float(df["spend"].sum()) + np.random.laplace(scale=0.01 / epsilon)
 
 
 class Perturber:
