@@ -5,6 +5,7 @@ import re
 import sys
 import textwrap
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from types import SimpleNamespace
 
@@ -125,7 +126,7 @@ def test_each_case_ends_by_itself(swept):
         if status == "refuted":
             assert one["verdict"]["alpha"] == pytest.approx(1e-6 / 7)
         if not why:
-            assert one["adjacency"] == "add-remove and replace-one; numbers from 0 to 5, which is assumed"
+            assert one["adjacency"] == "add-remove and replace-one; numbers from 0 to 1, which is assumed"
         if name == "either":
             result = read_fields(CaseResult, "result", one)
             assert [other.refuted for other in result.verdict.others] == [True]
@@ -354,6 +355,7 @@ def first_running(thing, **given):
 
 DESCRIBED_MODULE = '''
 import random
+from datetime import datetime
 from typing import Literal, Optional
 
 
@@ -436,6 +438,53 @@ class Regression:
     def fit(self, X, y):
         self.mean_ = X.clip(*self.bounds).mean() + y.clip(*self.bounds_y).mean()
         return self
+
+
+def of_category(input_data: int, k: int, epsilon: float):
+    return [0] * (k - 1) + [random.random()] if 0 < input_data < k else 1 / 0
+
+
+def of_flag(agrees: bool, epsilon: float):
+    return int(agrees is True) + random.random()
+
+
+def of_listed(value, domain, epsilon):
+    return domain.index(value)
+
+
+def of_one_value(bit, epsilon):
+    return random.random() + {0: 0, 1: 1}[bit]
+
+
+def of_length(data, n, epsilon):
+    assert len(data) == n
+    return sum(data) / n
+
+
+def of_dates(df, date_column, start_date: "datetime", end_date: "datetime", epsilon):
+    return len(df[df[date_column].between(start_date, end_date)])
+
+
+def of_own_columns(df: "pd.DataFrame", town: str, epsilon):
+    recent = df[(df["visited_at"].dt.year == 2024) & df["shop"].str.contains(town)]
+    return float(recent[["spend"]].sum().iloc[0])
+
+
+def of_edges(values, bins: list[float], epsilon):
+    return [sum(low <= one < high for one in values) for low, high in zip(bins, bins[1:])]
+
+
+class OfOneMethod:
+    """Its only method that takes data has an unusual name."""
+
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def spend(self):
+        return self.epsilon
+
+    def mix(self, votes):
+        return len(votes) + random.random()
 '''
 
 
@@ -445,16 +494,25 @@ class Regression:
         ("of_number", "numbers that differ by 1, which is assumed", ""),
         ("of_texts", "add-remove and replace-one", "categories('a', 'b', 'c')"),
         ("of_each_row", "any two values of one record; missing values, which it accepts; column 'x'", "'dataframe'"),
-        ("of_column", "from 0 to 5, which is assumed; missing values, which it accepts; column 'x'", "missing=True"),
-        ("without_missing", "numbers from 0 to 5, which is assumed; column 'x'", "form='dataframe'"),
-        ("of_text_column", "numbers from 0 to 5, which is assumed; column 'y'", "form='dataframe'"),
-        ("of_categories", "numbers from 0 to 5, which is assumed; column 'z'", "form='dataframe'"),
+        ("of_column", "from 0 to 1, which is assumed; missing values, which it accepts; column 'x'", "missing=True"),
+        ("without_missing", "numbers from 0 to 1, which is assumed; column 'x'", "form='dataframe'"),
+        ("of_text_column", "numbers from 0 to 1, which is assumed; column 'y'", "form='dataframe'"),
+        ("of_categories", "numbers from 0 to 1, which is assumed; column 'z'", "form='dataframe'"),
         ("of_annotations", "add-remove and replace-one", ""),
         ("own_limits", "add-remove and replace-one", ""),
         ("OfMethod", "numbers that differ by 1, which is assumed", ""),
         ("Generator", "", "form='dataframe'"),
         ("Model", "", "categories(0, 1)"),
         ("Regression", "", "numbers(0, 1, clipped=True)"),
+        ("of_category", "any two categories, and those that differ by 1", ""),
+        ("of_flag", "False and True", ""),
+        ("of_listed", "any two of a, b, c", ""),
+        ("of_one_value", "0 and 1", ""),
+        ("of_length", "replace-one, 10 records", "size=10"),
+        ("of_dates", "add-remove and replace-one", "categories('2024-01-08', "),
+        ("of_own_columns", "columns visited_at, shop, spend, for which it asks", "form='dataframe'"),
+        ("of_edges", "add-remove and replace-one", ""),
+        ("OfOneMethod", "add-remove and replace-one", ""),
     ],
 )
 def test_the_inputs_are_those_on_which_a_function_runs(name, adjacency, relation):
@@ -467,6 +525,142 @@ def test_the_inputs_are_those_on_which_a_function_runs(name, adjacency, relation
     if name in ("Generator", "Model"):
         outputs = [[attempt.mechanism(side)[0] for side in pair.sides] for pair in attempt.relations[0].candidates()]
         assert any(first != second for first, second in outputs)
+
+
+TENSORS = """
+import numpy as np
+
+
+class Tensor:
+    def __init__(self, values):
+        self.values = values
+
+    def sum(self):
+        return float(self.values.sum())
+
+
+def as_tensor(values):
+    return Tensor(np.asarray(values))
+"""
+
+
+def test_a_tensor_is_made_by_the_module_of_its_type(tmp_path, monkeypatch):
+    (tmp_path / "tensors_of_mine.py").write_text(TENSORS)
+    monkeypatch.syspath_prepend(tmp_path)
+    tensors = import_module("tensors_of_mine")
+
+    def total(data, epsilon):
+        return data.sum() if isinstance(data, tensors.Tensor) else 1 / 0
+
+    total.__annotations__["data"] = tensors.Tensor
+    attempt = first_running(total)
+    assert attempt.adjacency.startswith("add-remove and replace-one")
+    pair = next(attempt.relations[0].candidates())
+    assert attempt.mechanism(pair.data) == pytest.approx(float(np.sum(pair.data)))
+
+
+HONEST = """
+import math
+import random
+
+import numpy as np
+
+
+def laplace(scale):
+    return random.expovariate(1 / scale) - random.expovariate(1 / scale)
+
+
+def of_bit(bit: int, epsilon: float):
+    return bit if random.random() < math.exp(epsilon) / (1 + math.exp(epsilon)) else 1 - bit
+
+
+def of_signed(value: float, epsilon: float):  # Duchi et al. (2018): numbers from -1 to 1
+    spread = (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
+    return spread if random.random() < 0.5 + value / (2 * spread) else -spread
+
+
+def of_category(value, k, epsilon):  # categories from 1 to k
+    if random.random() < math.exp(epsilon) / (math.exp(epsilon) + k - 1):
+        return value
+    return random.choice([one for one in range(1, k + 1) if one != value])
+
+
+def of_statistic(mean: float, n: int, lower: float, upper: float, epsilon: float):  # the mean of n numbers
+    return mean + laplace((upper - lower) / n / epsilon)
+
+
+def of_length(data, n, epsilon, lower, upper):
+    return float(np.mean(np.clip(data, lower, upper))) + laplace((upper - lower) / n / epsilon)
+
+
+def of_unknown_bound(data, B: float, epsilon):  # numbers up to B, which are not clipped
+    return float(np.sum(data)) + laplace(B / epsilon)
+
+
+def of_seed(data, epsilon, seed=42):
+    return len(data) + np.random.default_rng(seed).laplace(scale=1 / epsilon)
+"""
+
+BROKEN = """
+import random
+
+import numpy as np
+
+
+def of_category(value, k, epsilon):
+    return value if random.random() < 0.9 else random.randint(1, k)
+
+
+def of_flag(agrees: bool, epsilon):
+    return agrees if random.random() < 0.95 else not agrees
+
+
+def of_length(data, n, epsilon, lower, upper):
+    return float(np.mean(np.clip(data, lower, upper))) + np.random.laplace(scale=1 / n / epsilon)
+
+
+def of_columns(df, epsilon):
+    return float(df["spend"].sum()) + np.random.laplace(scale=0.01 / epsilon)
+
+
+class Perturber:
+    def __init__(self, epsilon):
+        self.scale = 1 / (4 * epsilon)
+
+    def perturb(self, value: float):
+        return value + np.random.laplace(scale=self.scale)
+"""
+
+
+def readings(module, name):
+    """Whether a function is refuted, under each relation that its claim may mean; [False] if it is not run."""
+    exec(module, names := {"__name__": "some.module"})
+    attempt = next((one for one in attempts_of(names[name]) if not try_attempt(one)), None)
+    limits = {
+        "alpha": 1e-9,
+        "seed": 1,
+        "runs": 4_000,
+        "search_runs": 8_000,
+        "workers": 1,
+        "bits": False,
+        "outcome": worker.whole_output,
+    }
+    return [
+        dpw.check(attempt.mechanism, claim=attempt.claim, neighbours=relation, **limits).refuted
+        for relation in (attempt.relations if attempt else ())
+    ] or [False]
+
+
+@pytest.mark.parametrize(
+    "name", ["of_bit", "of_signed", "of_category", "of_statistic", "of_length", "of_unknown_bound", "of_seed"]
+)
+def test_an_honest_function_is_innocent_under_a_relation_that_it_may_mean(name):
+    assert not all(readings(HONEST, name))
+
+
+@pytest.mark.parametrize("name", ["of_category", "of_flag", "of_length", "of_columns", "Perturber"])
+def test_a_broken_function_is_refuted_under_all_relations(name):
+    assert all(readings(BROKEN, name))
 
 
 def half(value, epsilon, sensitivity=0.5):
@@ -509,7 +703,7 @@ def refused(function):
     return describer.recipes(function, "some.module:function")[0].refused
 
 
-@pytest.mark.parametrize("name", ["l1_norm", "upper_bound", "epsilon_select", "budget", "sens_f"])
+@pytest.mark.parametrize("name", ["l1_norm", "norm_bound", "epsilon_select", "budget", "sens_f"])
 def test_a_parameter_that_may_restrict_the_claim_gets_no_value(name):
     """Neither by its annotation nor by its default: an input of the sweep may be one that the claim leaves out."""
     names = {}

@@ -17,7 +17,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
-from dpwitness.sweeps.describers.opendp import MARGINS, frames_of, make_measurement
+from dpwitness.sweeps.describers.opendp import make_measurement
 from dpwitness.sweeps.worker import try_attempt
 from running import scaled
 
@@ -366,48 +366,6 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
         for pair in islice(attempt.relations[0].candidates(), 4):
             assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
         assert try_attempt(attempt) == ""
-
-
-def plans_of():
-    """What a sweep makes of the constructor of plans."""
-    pytest.importorskip("polars", reason="polars is in the extra [polars]")
-    describer, thing, recipes = recipes_of("opendp.measurements", "make_private_lazyframe")
-    if "polars version" in recipes[0].refused:
-        pytest.skip("another polars is installed than opendp takes")
-    return describer, thing, recipes
-
-
-def test_a_sweep_of_opendp_runs_plans():
-    describer, thing, recipes = plans_of()
-    for recipe in recipes[:: max(len(recipes) // 6, 1)]:
-        (attempt,) = describer.attempts(thing, recipe)
-        assert try_attempt(attempt) == ""
-
-
-def test_inputs_of_a_plan_keep_its_margin():
-    """Rows up to the maximum, and as many rows on both sides where their number is known."""
-    _, _, recipes = plans_of()
-    assert {recipe.settings["margin"] for recipe in recipes} == {*MARGINS}
-    for name, margin in MARGINS.items():
-        relation, d_in, _ = frames_of(name)
-        assert d_in == (2 if relation.adjacency == "replace-one" else 1)
-        holds_nan = False
-        for pair in islice(relation.candidates(), 40):
-            frames = [side.collect() for side in pair.sides]
-            assert "invariant" not in margin or len({*map(len, frames)}) == 1
-            assert max(map(len, frames)) <= 20
-            holds_nan |= any(frame["x"].is_nan().any() for frame in frames)
-        assert holds_nan
-
-
-@pytest.mark.campaign
-def test_a_sweep_refutes_a_plan_below_its_claim():
-    describer, thing, recipes = plans_of()
-    (recipe,) = [one for one in recipes if one.label == "sum of integers; at most 20 rows"]
-    (attempt,) = describer.attempts(thing, recipe)
-    assert attempt.claim == ApproxDP(1.0)
-    limits = {"runs": 4_000, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False, "max_time": 300}
-    assert check(attempt.mechanism, claim=0.1, neighbours=attempt.relations[0], **limits).refuted
 
 
 @pytest.mark.parametrize(

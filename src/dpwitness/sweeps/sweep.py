@@ -25,7 +25,7 @@ from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.describers import Recipe
 from dpwitness.sweeps.interpreter import start_worker
-from dpwitness.sweeps.worker import NOT_REFUTED, REFUTED, STATUSES, CaseResult, Listing
+from dpwitness.sweeps.worker import NOT_REFUTED, NOT_RUN, REFUTED, STATUSES, CaseResult, Listing
 
 #: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
@@ -312,4 +312,6 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult]) -> str:
         lines += ["", *textwrap.wrap(head, width, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
+    if counted[NOT_RUN]:
+        lines += ["", "To run the others, sweep a file of functions of data and epsilon that call them."]
     return "\n".join(lines)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpwitness.checks import class_and_text, on_one_line, one_line
+from dpwitness.checks import on_one_line, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
@@ -122,7 +122,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
             continue
         try:  # settings become JSON values, as in the file of the sweep
             recipes = [
-                replace(one, settings=json.loads(json.dumps(dict(one.settings))))
+                replace(one, settings=json.loads(json.dumps(dict(one.settings), default=str)))
                 for one in found[1].recipes(thing, place)
             ] or [Recipe(refused="it cannot be described: there is no recipe")]
         except Exception as error:  # for an unexpected signature the case is listed, and not run
@@ -251,32 +251,41 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 def try_attempt(attempt: Attempt) -> str:
     """The reason why an attempt is not checked; empty if it runs on half of the first inputs of its relation."""
     signature, rng = Signature.of(attempt.mechanism, attempt.parameters), np.random.default_rng(0)
-    first = list(islice(attempt.relations[0].candidates(), 40))
-    smallest = sorted(first, key=lambda pair: sum(map(count_entries, pair.sides)))[:1] if attempt.strict else []
-    inputs = [side for pair in [*smallest, *first[:6]] for side in pair.sides]
-    said, lengths, random = "", [], not attempt.unknown
-    for side in inputs:
+    candidates = iter(attempt.relations[0].candidates())
+    first = [*islice(candidates, 6)]
+    said, lengths, random, failed = "", [], not attempt.unknown, 0
+
+    def run(side: Any) -> Any:
+        with warnings.catch_warnings(record=True, action="always") as warned:
+            output = signature.call(side, rng, 1)
+        # diffprivlib warns where a default comes from the data: it then claims no privacy.
+        if leaks := [one.message for one in warned if one.category.__name__ == "PrivacyLeakWarning"]:
+            raise InvalidParameter(f"it warns that it leaks: {leaks[0]}")
+        if output is None:
+            raise TypeError("it returned nothing")
+        return output
+
+    for side in (side for pair in first for side in pair.sides):
         try:
-            with warnings.catch_warnings(record=True, action="always") as warned:
-                output = signature.call(side, rng, 1)
-            # diffprivlib warns where a default comes from the data: it then claims no privacy.
-            if leaks := [one.message for one in warned if one.category.__name__ == "PrivacyLeakWarning"]:
-                return f"it warns that it leaks: {leaks[0]}"
-            if output is None:
-                raise TypeError("it returned nothing")
+            output = run(side)
             lengths.append((count_entries(side), count_entries(output)))
-            random = random or repr(output) != repr(signature.call(side, rng, 1))
+            random = random or repr(output) != repr(run(side))
         except Exception as error:
-            said = said or class_and_text(error)
-            if attempt.strict:
+            said, failed = said or on_one_line(error), failed + 1
+            if attempt.strict or failed > len(first):  # more than half of the inputs
                 return said
+    if attempt.strict:
+        smallest = min([*first, *islice(candidates, 34)], key=lambda pair: sum(map(count_entries, pair.sides)))
+        try:
+            _ = [run(side) for side in smallest.sides]
+        except Exception as error:
+            return on_one_line(error)
     if lengths and not random:
         return f"it returns the same twice for each input, and its parameter {attempt.unknown!r} is not known as data"
     several = {records for records, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return LOCAL_MECHANISM_REASON
-    enough = lengths and 2 * len(lengths) >= len(inputs)
-    return "" if enough else said or "no known input fits its parameters"
+    return "" if lengths else said or "no known input fits its parameters"
 
 
 def count_entries(value: Any) -> int:

@@ -1,12 +1,11 @@
 """OpenDP: constructors of measurements, whose claim is `map(d_in)`, and of transformations, with OpenDP's own noise.
 
-Inputs and neighbours follow from the input domain and the input metric of the constructed object, and for plans on
-frames of Polars from the declared margin. A transformation is chained with a measurement of OpenDP whose noise fits the
-transformation's map; the chain claims its map. A transformation to a dataset claims nothing by itself.
+Inputs and neighbours follow from the input domain and the input metric of the constructed object. A transformation is
+chained with a measurement of OpenDP whose noise fits the transformation's map; the chain claims its map. A
+transformation to a dataset claims nothing by itself.
 """
 
 import inspect
-import math
 import os
 import re
 import warnings
@@ -39,15 +38,6 @@ CONSTRUCTOR_VALUES: Final[Mapping[str, list[Any]]] = {
     "alpha": [0.5], "k": [2], "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
     "branching_factor": [2], "d_in": [1.0], "d_out": [[1.0, 1e-3]], "constant": [1.0], "TIA": ["String"],
 }  # fmt: skip
-#: MARGINS has the declarations about a frame, by name.
-MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "no margin": {},
-    "at most 20 rows": {"max_length": MOST_ROWS},
-    "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
-    "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
-}
-#: FIRST_ROWS has the rows of a frame to start from; columns without NaN here never get NaN.
-FIRST_ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
 
 
 def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
@@ -86,7 +76,7 @@ class OpenDP:
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
-        """A recipe for each input space, or plan, and parameters that give an object with a map."""
+        """A recipe for each input space and parameters that give an object with a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
         found: dict[str, Recipe] = {}
@@ -124,14 +114,7 @@ def prelude() -> Any:
 
 
 def choices(thing: Any) -> Iterator[Recipe]:
-    """Recipes of a constructor: for each input space with values of parameters, or for each plan with its margin.
-
-    The space of a constructor without an input domain is "".
-    """
-    if thing.__name__ == "make_private_lazyframe":
-        for query, margin in product(queries_of(prelude()), MARGINS):
-            yield Recipe(label=f"{query}; {margin}", settings={"query": query, "margin": margin})
-        return
+    """Recipes of a constructor: for each input space with values of parameters; "" without an input domain."""
     own = inspect.signature(thing).parameters
     of_space = ("input_domain", "input_metric", "domain", "metric")
     needed = [name for name, one in own.items() if one.default is NO_DEFAULT and name not in of_space]
@@ -152,8 +135,6 @@ def choices(thing: Any) -> Iterator[Recipe]:
 def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
     """The measurement of a recipe, and its neighbours as `neighbours_of` gives them. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
-    if "margin" in settings:
-        return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
     if settings:
         named = dict(settings["parameters"])
         named |= {name: tuple(named[name]) for name in ("bounds", "d_out") if name in named}
@@ -227,66 +208,6 @@ def with_noise(dp: Any, made: Any, d_in: Any) -> Any:
     if metric not in ("AbsoluteDistance", "L1Distance", "L2Distance"):
         raise InvalidParameter(f"it is a transformation to {metric}, which no measurement of numbers takes")
     return made >> (dp.m.then_gaussian if metric == "L2Distance" else dp.m.then_laplace)(scale=float(d_out))
-
-
-def queries_of(dp: Any) -> dict[str, Any]:
-    """Queries of plans by name: aggregates, each with noise of about ε = 1."""
-    import polars as pl
-
-    column: Any = pl.col  # with a namespace `dp`, which OpenDP adds
-    x, whole = column("x"), column("n").fill_null(0)
-    real = x.fill_null(0.0).fill_nan(0.0)
-    to_cast = (column("text"), x, real.cut([1.0, 2.0]).to_physical())
-    of_texts, of_floats, of_cut = (one.cast(pl.Int32, strict=False).fill_null(0).dp for one in to_cast)
-    return {
-        "len": dp.len(scale=1.0),
-        "count": x.dp.count(scale=1.0),
-        "null_count": x.dp.null_count(scale=1.0),
-        "n_unique": x.dp.n_unique(scale=1.0),
-        "sum of floats": real.dp.sum((0.0, 5.0), scale=5.0),
-        "sum of integers": whole.dp.sum((-1, 5), scale=5.0),
-        "mean": real.dp.mean((0.0, 5.0), scale=5.0),
-        "quantile": real.dp.quantile(0.25, [0.0, 1.0, 2.0, 5.0], scale=6.0),
-        "median": whole.dp.median([0, 1, 2, 5], scale=2.0),
-        "sum of texts, cast": of_texts.sum((0, 5), scale=5.0),
-        "sum of floats, cast": of_floats.sum((0, 5), scale=5.0),
-        "sum of a cut": of_cut.sum((0, 2), scale=2.0),
-    }
-
-
-def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
-    """The measurement of a query on frames with a known margin. Raises every error of OpenDP."""
-    import polars as pl
-
-    real, whole, text = (dp.atom_domain(T=one) for one in ("f64", "i64", "String"))
-    columns = {"x": dp.option_domain(real), "n": dp.option_domain(whole), "text": text, "key": text}
-    domain = dp.lazyframe_domain([dp.series_domain(name, one) for name, one in columns.items()])
-    if declared := MARGINS[margin]:
-        by = [pl.col(name) for name in declared.get("by", ())]
-        domain = dp.with_margin(domain, dp.polars.Margin(**{**declared, "by": by}))
-    frame, aggregate = pl.LazyFrame(FIRST_ROWS), queries_of(dp)[query]
-    if "by" not in declared:
-        return thing(domain, dp.symmetric_distance(), dp.max_divergence(), frame.select(aggregate))
-    # Keys are released where their noisy count is large enough, so each group is counted.
-    plan = frame.group_by("key").agg(*([] if query == "len" else [dp.len(scale=2.0)]), aggregate)
-    return thing(domain, dp.symmetric_distance(), dp.approximate(dp.max_divergence()), plan, threshold=KEY_THRESHOLD)
-
-
-def frames_of(margin: str) -> tuple[Relation, Any, str]:
-    """The neighbours among frames that keep a margin, with numbers beyond the queries' bounds, null and NaN."""
-    import polars as pl
-
-    columns: dict[str, Any] = {
-        "x": numbers(0.0, 5.0, clipped=True, missing=True),
-        "n": integers(-1, 5, clipped=True, missing=True),
-        "text": categories("1", "2.5", "", "x", "99999999999"),
-        "key": categories("a", "b", "c", ""),
-    }
-    known = "invariant" in MARGINS[margin]
-    adjacency, d_in = ("replace-one", 2) if known else ("add-remove", 1)  # replaced: one removed and one added
-    size, base = (int(known), MOST_ROWS), pl.LazyFrame(FIRST_ROWS)
-    relation = records(columns, adjacency=adjacency, size=size, base=base, form="polars-lazy")
-    return relation, d_in, adjacency + (", length kept" if known else "")
 
 
 #: DESCRIBER is the describer of OpenDP.

@@ -1,18 +1,23 @@
 """Functions and classes of any library whose signature shows a claim: a parameter for ε, such as epsilon or eps.
 
-Parameters get values by their names, annotations and defaults; the form of the data is found by trying. A signature
-does not state which inputs are neighbours, and prose is not read. So the claim is tested under every relation that it
-may mean (both adjacencies; numbers within the bounds, and beyond them), and is refuted only under all of them.
+Parameters get values by their names, annotations and defaults; the form of the data is found by trying, and columns of
+a frame by the errors that name them. A signature does not state which inputs are neighbours, and prose is not read. So
+the claim is tested under every relation that it may mean (both adjacencies; numbers within the bounds, and beyond
+them), and is refuted only under all of them.
 """
 
+import datetime
 import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from functools import partial
-from itertools import chain, product
+from importlib import import_module
+from itertools import chain, combinations, pairwise, product
 from typing import Any, Final
 
 import numpy as np
@@ -36,10 +41,10 @@ CLAIM_NAMES: Final = ("epsilon", "eps", "privacy_budget", "privacy_level")
 LABEL_RANGE: Final = (0.0, 1.0)
 #: BOUNDS_NAMES has the names of parameters for a pair of bounds.
 BOUNDS_NAMES: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
-#: END_NAMES has the names of the two parameters for the ends of a pair of bounds.
+#: END_NAMES has the names of parameters for the two ends of the bounds; a function may take one end alone.
 END_NAMES: Final = (
     ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
-    ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"),
+    ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"), ("min_val", "max_val"),
 )  # fmt: skip
 #: SENSITIVITY_NAMES has the names of parameters for a sensitivity.
 SENSITIVITY_NAMES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
@@ -57,32 +62,70 @@ DATA_NAMES: Final = (
     *NUMBER_NAMES, "data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset",
     "scores", "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
-#: SETTING_NAMES matches names of parameters that never take data.
+#: OBSERVATION_NAMES matches names of parameters for the number, category or flag of one person, or for a true answer.
+OBSERVATION_NAMES: Final = re.compile(
+    r"(?:^|_)(?:value|data|input|bit|item|index|answer|vote|category|observation|record|element|symbol|location"
+    r"|true|raw|private|secret|count|sum|total|mean|result|string|word|label|choice|number|score|age|salary|income)(?:_|$)"
+)
+#: SETTING_NAMES matches names of parameters that never take raw data; reports have been randomised before.
 SETTING_NAMES: Final = re.compile(
     r"^(?:n|num|dim|no)(?:_|$)|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
+    r"|^[b-twzB-CE-WZ]$|^noisy|reports?$|perturbed|obfuscated|randomi[sz]ed|privati[sz]ed|anonymi[sz]ed"
 )
+#: ARRAY_TYPES matches the text of annotations for arrays and frames.
+ARRAY_TYPES: Final = re.compile(r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series")
 #: FRAME_NAMES matches names of parameters for a DataFrame.
 FRAME_NAMES: Final = re.compile(r"^df(?:_|$)|frame$")
-#: COLUMN_NAMES has the names of parameters for a column's name in a frame; a name that ends in s takes a list of them.
-COLUMN_NAMES: Final = (
-    "column", "col", "column_name", "col_name", "colname", "feature", "field", "attribute", "columns", "cols",
-    "features", "fields", "attributes",
-)  # fmt: skip
-#: SEED_NAMES has the names of parameters for a seed of the noise; a seed without a default is drawn in each run.
+#: COLUMN_NAMES matches names of parameters for a column's name in a frame; a name that ends in s takes a list of them.
+COLUMN_NAMES: Final = re.compile(r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)")
+#: DATE_NAMES matches names of columns of dates, and GROUP_NAMES names of columns of texts.
+DATE_NAMES: Final = re.compile(r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$")
+GROUP_NAMES: Final = re.compile(r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)")
+#: FRAME_COLUMNS has the kinds of the usual columns of frames.
+FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
+#: DATES has the dates of a column of dates; they lie between the dates that parameters get.
+DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
+#: SEED_NAMES has the names of parameters for a seed of the noise, which is drawn in each run, unless it may be None.
 SEED_NAMES: Final = ("seed", "random_seed")
 #: LABEL_NAMES has the names of parameters for labels.
 LABEL_NAMES: Final = ("y", "Y", "labels", "target", "targets")
+#: LENGTH_NAMES has the names of parameters for the public number of records, which all inputs then have.
+LENGTH_NAMES: Final = (
+    "n", "N", "n_records", "num_records", "n_rows", "num_rows", "n_users", "num_users", "sample_size", "data_size",
+    "dataset_size", "num_samples", "population_size",
+)  # fmt: skip
+#: LENGTH is the public number of records.
+LENGTH: Final = 10
+#: DOMAIN_SIZE_NAMES has the names of parameters for the number of categories, from 0 or from 1 on.
+DOMAIN_SIZE_NAMES: Final = (
+    "k", "d", "domain_size", "alphabet_size", "num_categories", "n_categories", "num_values", "n_values", "cardinality",
+    "num_classes", "n_classes",
+)  # fmt: skip
+#: DOMAIN_SIZE is the number of categories.
+DOMAIN_SIZE: Final = 4
+#: DOMAIN_NAMES has the names of parameters for the list of categories.
+DOMAIN_NAMES: Final = ("domain", "categories", "alphabet", "options", "candidates", "choices", "universe", "classes")
+#: TEXTS has the categories that are texts.
+TEXTS: Final = ("a", "b", "c")
 #: PARAMETER_VALUES has values for parameters without a default, by name.
 PARAMETER_VALUES: Final[Mapping[str, Any]] = {
-    "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
-    "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
-    "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
+    **dict.fromkeys(LENGTH_NAMES, LENGTH), **dict.fromkeys(DOMAIN_SIZE_NAMES, DOMAIN_SIZE),
+    **{name: [*TEXTS] for name in DOMAIN_NAMES}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
+    "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
+    "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
+    "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
 }  # fmt: skip
-#: RELEASE_VERBS has the names of methods that add noise to data, alone or before an underscore, as in release_count.
-RELEASE_VERBS: Final = ("randomise", "randomize", "privatise", "privatize", "add_noise", "release")
+#: RELEASE_VERBS has the names of functions that add noise to data, alone or before an underscore, as in release_count.
+RELEASE_VERBS: Final = (
+    "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "obfuscate", "perturb", "anonymise",
+    "anonymize", "execute",
+)  # fmt: skip
 #: METHOD_NAMES has the names of other methods that release something about data. They come after the verbs, since a
 #: class that randomises records may also be fitted to randomised records.
-METHOD_NAMES: Final = ("fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "__call__")
+METHOD_NAMES: Final = (
+    "fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "apply", "query", "transform",
+    "__call__",
+)  # fmt: skip
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 #: ADJACENCIES has the adjacencies that a claim about records may mean.
@@ -140,8 +183,8 @@ class Signatures:
             return [Recipe(refused="it has no known parameter or method that takes data")]
         labels = [f"{low:g} to {high:g}" for low, high in bounds] if taken[0].bounded else [""]
         return [
-            Recipe(label=label, settings={"ends": one.ends, "parameters": one.given})
-            for label, one in zip(labels, taken, strict=False)
+            Recipe(label=label, settings={"ends": ends, "parameters": one.given})
+            for label, ends, one in zip(labels, bounds, taken, strict=False)
         ]
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -171,36 +214,48 @@ class Taking:
     """
 
     def __init__(self, thing: Any, ends: tuple[float, float], values: Mapping[str, Any]) -> None:
-        self.thing, self.ends, self.made, self.own = thing, ends, inspect.isclass(thing), parameters_of(thing)
+        self.thing, self.made, self.own = thing, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all = {**self.taking, **self.own}
-        self.data = data_of(self.taking, self.method)
+        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(RELEASE_VERBS)
+        self.data = data_of(self.taking, releases=self.releases)
         labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
-        pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
         epsilon = next((name for name in CLAIM_NAMES if name in self.all), "")  # if both occur, eps is not the ε
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
-        known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
-        free = {name for name, one in self.all.items() if one.default is NO_DEFAULT and one.annotation is not int}
-        self.columns = [name for name in COLUMN_NAMES if name in free - {self.data}]
+        known |= {name: end for names in END_NAMES for name, end in zip(names, ends, strict=True)}
+        free = {name: one for name, one in self.all.items() if one.default is NO_DEFAULT and name != self.data}
+        self.columns = [name for name in free if COLUMN_NAMES.search(name) and free[name].annotation is not int]
         annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
         self.takes_frame = bool(self.columns or annotated or FRAME_NAMES.search(str(self.data)))
-        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is NO_DEFAULT]
+        # A default such as 42 is for examples; a claim is about the noise of a secret seed.
+        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is not None]
+        drawn = GENERATOR_NAMES & set(self.all)
+        self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
-        self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.given))
+        self.bounded = bool({*BOUNDS_NAMES, *chain(*END_NAMES)} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
-        drawn = GENERATOR_NAMES & set(self.all)
-        self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
+        # Claims without bounds are often about values of at most 1; a number of unknown meaning, of 1 or more, may be a
+        # bound too.
+        self.ends = ends if self.bounded else (0.0, 1.0)
+        self.lengths = [name for name in LENGTH_NAMES if name in self.given]
+        self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
+        self.sized = any(name in self.given for name in DOMAIN_SIZE_NAMES)
+        self.listed: list[Any] = next((self.given[name] for name in DOMAIN_NAMES if name in self.given), [])
 
-    def call(self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x") -> object:
+    def call(
+        self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
+        tensor: bool = False, dates: Sequence[str] = (),
+    ) -> object:  # fmt: skip
         """Run the function, or make an object of the class and run its method, on an input.
 
         `public`: with a public record of each class, since many classifiers refuse a single class. `column`: the name
-        of the column of a frame, for functions that take one.
+        of the column of a frame, for functions that take one. `one`: whether the input is of one person; then a number
+        of records is 1. `tensor`: whether arrays and lists are given as tensors. `dates`: the columns of dates.
         """
         if getattr(value, "shape", None) == ():
             value = (value.item(),)
@@ -209,9 +264,15 @@ class Taking:
             value = np.vstack([features, np.full((2, features.shape[1]), self.ends[0])]), np.append(classes, [0, 1])
         elif not self.labelled:
             value = (value,)
-        inputs = {name: as_annotated(one, self.taking[name]) for name, one in zip(self.inputs, value, strict=False)}
-        named = {**self.given, **dict.fromkeys(self.random, rng), **inputs}
-        named |= {name: [column] if name.endswith("s") else column for name in self.columns}
+        inputs = dict(zip(self.inputs, value, strict=False))
+        if dates:
+            inputs = {name: given.astype(dict.fromkeys(dates, "datetime64[ns]")) for name, given in inputs.items()}
+        inputs = {name: as_annotated(given, self.taking[name], tensor) for name, given in inputs.items()}
+        named = {**self.given, **dict.fromkeys(self.random, rng), **inputs, **dict.fromkeys(self.drawn_values, 1)}
+        named |= dict.fromkeys(self.lengths, 1) if one else {}
+        for name in self.columns:
+            role = "t" if DATE_NAMES.search(name) else "y" if GROUP_NAMES.search(name) else column
+            named[name] = [role] if name.endswith("s") else role
         named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
         if self.method is None:
             return self.thing(**named)
@@ -222,11 +283,16 @@ class Taking:
         return released_by(made if found is None else found, value[0], self.ends)
 
     def attempt(
-        self, relations: Sequence[Relation], adjacency: str, *, public: bool = False, column: str = "x", **more: Any
+        self,
+        relations: Sequence[Relation],
+        adjacency: str,
+        *,
+        how: Mapping[str, Any] = types.MappingProxyType({}),
+        **more: Any,
     ) -> Attempt:
-        """The attempt at these relations. `public`, `column`: see `call`; `more`: further fields of the attempt."""
-        call, draws = partial(self.call, public=public, column=column), self.seeds or self.random - {LEGACY_NAME}
-        run = (lambda rng, data: call(data, rng)) if draws else lambda data: call(data)
+        """The attempt at these relations. `how`: options of `call`; `more`: further fields of the attempt."""
+        draws = self.seeds or self.random - {LEGACY_NAME}
+        run = (lambda rng, data: self.call(data, rng, **how)) if draws else lambda data: self.call(data, **how)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
@@ -242,64 +308,135 @@ class Taking:
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        (low, high), bounded, attempt = self.ends, self.bounded, self.attempt
-        sensitive = bool(set(SENSITIVITY_NAMES) & set(self.all))
-        numeric = self.data in NUMBER_NAMES or (self.data and self.taking[self.data].annotation in (float, int))
-        numeric = numeric and (not self.made or str(self.method).startswith(RELEASE_VERBS))
-        within = ((low, high), (low, (low + high) / 2))
-        if sensitive or (numeric and not bounded):
-            values, told = [0.0, 1.0, 10.0], "numbers that differ by 1, which is assumed"
-            if sensitive:
-                values = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
-                told = "numbers that differ by the sensitivity"
-            for kind in (float, int):
-                yield attempt([pairs(*((kind(one), kind(one) + 1) for one in values))], told)
-            if sensitive and not bounded:
-                yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
-        elif numeric:
-            span, told = high - low, f"any two numbers from {low:g} to {high:g}"
-            beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
-            yield attempt([beyond, pairs(*within)], f"{told}, and beyond", strict=True)
-            yield attempt([pairs(*within)], told)
-        if sensitive:
+        if set(SENSITIVITY_NAMES) & set(self.all):
+            yield from self.of_sensitivity()
             return
-        yield from self.of_records(given)
-        if not self.labelled:  # a mechanism that answers for each record makes a claim about one record
-            told = "any two values of one record"
-            for domains, form, base, column in self.frames() if self.takes_frame else ():
-                one = [records(each, adjacency="replace-one", size=1, form=form, base=base[:1]) for each in domains]
-                yield attempt(one, told + self.frame_text(domains, column), strict=True, column=column)
-            yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
-            if bounded:
-                yield attempt([pairs(*((np.array([one]), np.array([other])) for one, other in within))], told)
+        annotation = self.taking[str(self.data)].annotation
+        scalar = annotation in (float, int, bool, str)
+        first = scalar or self.data in NUMBER_NAMES or (self.releases and self.sized)
+        first = first and (self.releases or not self.made)
+        alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
+        if alone and first:
+            yield from self.of_one(annotation)
+        if not scalar:
+            yield from self.of_records_given(given)
+            yield from self.of_records(self.forms())
+        if alone and not (first or self.takes_frame) and self.method != "fit":
+            yield from self.of_one(annotation)
+        if not (scalar or self.labelled):
+            yield from self.of_records(self.frames())
+        if alone:  # a mechanism that answers for each record makes a claim about one record
+            yield from self.of_one_record()
 
-    def of_records(self, given: object) -> Iterator[Attempt]:
-        """Attempts at records in the forms that libraries take, under both adjacencies."""
-        (low, high), both, labelled = self.ends, " and ".join(ADJACENCIES), self.labelled
-        for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
+    def of_sensitivity(self) -> Iterator[Attempt]:
+        """Attempts at numbers that differ by the sensitivity."""
+        low, high = self.ends
+        values = [low, low + 1, high - 1] if self.bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
+        for kind in (float, int):
+            near = pairs(*((kind(one), kind(one) + 1) for one in values))
+            yield self.attempt([near], "numbers that differ by the sensitivity", how={"one": True})
+        if not self.bounded:
+            told = "lists of which one number differs by the sensitivity"
+            for tensor in (False, True) if "torch" in sys.modules else (False,):
+                yield self.attempt([queries(3, may_move="one")], told, how={"tensor": tensor})
+
+    def of_one(self, annotation: object) -> Iterator[Attempt]:
+        """Attempts at one observation, whose neighbours are other values, or at a number, which may be a true answer.
+
+        A number may be a count, a value from 0 to 1 or from −1 to 1, or a bit, so all readings have 0 and 1 in common.
+        """
+        (low, high), attempt = self.ends, partial(self.attempt, how={"one": True})
+        if self.listed:
+            yield attempt([pairs(*combinations(self.listed, 2))], f"any two of {', '.join(map(str, self.listed))}")
+        if self.sized:
+            codes = range(1, DOMAIN_SIZE)  # these are categories whether the first is 0 or 1
+            near = pairs(*pairwise(codes))
+            told = "any two categories, and those that differ by 1"
+            yield attempt([pairs(*combinations(codes, 2)), near], told, strict=True)
+        if self.bounded and annotation not in (str, bool):
+            within = ((low, high), (low, (low + high) / 2))
+            span, told = high - low, f"any two numbers from {low:g} to {high:g}, and 0 and {high:g}"
+            beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
+            readings = [pairs(*within), pairs((max(low, 0.0), high))]  # the second is a sum, which gets a record
+            yield attempt([beyond, *readings], f"{told}, and beyond", strict=True)
+            yield attempt(readings, told)
+        elif annotation not in (str, bool):
+            for kind in (int, float) if annotation is int else (float, int):
+                near, bit = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10))), pairs((kind(0), kind(1)))
+                yield attempt([near, bit], "numbers that differ by 1, which is assumed, and 0 and 1", strict=True)
+                yield attempt([bit], "0 and 1")
+        if annotation in (bool, NO_DEFAULT):
+            yield attempt([pairs((False, True))], "False and True")
+        if annotation in (str, NO_DEFAULT):
+            yield attempt([pairs(*combinations(TEXTS, 2))], f"any two of {', '.join(TEXTS)}")
+
+    def of_one_record(self) -> Iterator[Attempt]:
+        """Attempts at a list, an array or a frame of one record."""
+        (low, high), told = self.ends, "any two values of one record"
+        for domains, form, base, column in self.frames() if self.takes_frame else ():
+            one = [records(each, adjacency="replace-one", size=1, form=form, base=base[:1]) for each in domains]
+            told_frame = told + self.frame_text(domains, column)
+            yield self.attempt(one, told_frame, strict=True, how={"column": column, "one": True})
+        within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
+        for values, form in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
+            sides = [(form([one]), form([other])) for one, other in values]
+            yield self.attempt([pairs(*sides)], told, how={"one": True})
+            # A mechanism may take its categories from the data, so both are in either input.
+            sides = [(form([one, other, one]), form([one, other, other])) for one, other in values]
+            yield self.attempt([pairs(*sides)], f"{told}, of three records")
+
+    def of_records_given(self, given: object) -> Iterator[Attempt]:
+        """Attempts at the records that the user gave, if any."""
+        told = f"{' and '.join(ADJACENCIES)}, of the records given"
+        for form in () if given is None else ("xy",) if self.labelled else ("dataframe", "array", "list"):
             with suppress(ValueError):  # the records cannot have this form
                 relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
-                yield self.attempt(relations, f"{both}, of the records given", of_records=True)
+                yield self.attempt(relations, told, of_records=True)
+
+    def of_records(self, forms: Iterator[tuple[list[Any], str, Any, str]]) -> Iterator[Attempt]:
+        """Attempts at records in these forms, under both adjacencies."""
+        low, high = self.ends
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
-        for domains, form, base, column in self.forms():
+        tensors = (False, True) if "torch" in sys.modules else (False,)
+        day = str(categories(*DATES))
+        for (domains, form, base, column), tensor in product(forms, tensors):
+            dates = [name for name, one in domains[0].items() if str(one) == day] if form == "dataframe" else []
             final = len(domains) - 1
             tried = [*product(range(len(domains)), sizes, publics, [True])]
             # A mechanism may refuse few records or a single class, so the last attempts are not strict, except for
             # values that many mechanisms refuse.
-            missing = self.frame_text(domains, "") if form == "dataframe" else ""
+            missing = form == "dataframe" and "missing=True" in str(domains[0])
             tried += [] if missing else [(final, least, False, False) for least in dict.fromkeys((sizes[-1], 4))]
+            if tensor:  # most functions take none
+                tried = tried[:1] if form in ("array", "xy") else []
             for first, least, public, strict in tried:
-                relations = [
-                    records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
-                    for domain, adjacency in product(domains[first:], ADJACENCIES)
-                ]
-                said = f"; numbers from {low:g} to {high:g}, which is assumed"
-                if not re.search(r"(numbers|integers)\(", str(relations[-1])):
-                    said = ""
-                elif self.bounded:
-                    said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
-                said += self.frame_text(domains, column) if form == "dataframe" else ""
-                yield self.attempt(relations, both + said, public=public, of_records=True, strict=strict, column=column)
+                how = {"public": public, "column": column, "tensor": tensor, "dates": dates}
+                for told, sized in self.lengths_of(least):
+                    relations = [
+                        records(domain, adjacency=adjacency, size=size, form=form, base=base)
+                        for domain, (adjacency, size) in product(domains[first:], sized)
+                    ]
+                    if not re.search(r"(numbers|integers)\(", str(relations[-1])):
+                        said = ""
+                    elif self.bounded:
+                        said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
+                    else:
+                        said = f"; numbers from {low:g} to {high:g}, which is assumed"
+                    said += self.frame_text(domains, column) if form == "dataframe" else ""
+                    said += "; tensors" if tensor else ""
+                    yield self.attempt(relations, told + said, how=how, of_records=True, strict=strict)
+
+    def lengths_of(self, least: int) -> list[tuple[str, list[tuple[str, Any]]]]:
+        """The adjacencies with the numbers of records of their inputs, and their text.
+
+        A public number of records is that of the inputs, or one less than it, if the mechanism accepts both.
+        """
+        if not self.lengths:
+            return [(" and ".join(ADJACENCIES), [(one, (least, 20)) for one in ADJACENCIES])]
+        known: tuple[str, Any] = ("replace-one", LENGTH)
+        near: tuple[str, Any] = ("add-remove", (LENGTH, LENGTH + 1))
+        both = " and ".join(ADJACENCIES)
+        return [(f"{both}, {LENGTH} records", [near, known]), (f"replace-one, {LENGTH} records", [known])]
 
     def forms(self) -> Iterator[tuple[list[Any], str, Any, str]]:
         """Domains of records, one for each choice of clipping; their form; records to start from; the named column.
@@ -320,56 +457,100 @@ class Taking:
             yield domains, "xy", (features[:, None], steps), ""
             return
         if self.takes_frame:
-            yield from self.frames()
             return
         if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
             missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
             yield from ((missing, form, None, "") for form in ("array", "list"))
-        texts = categories("a", "b", "c")
+        if self.listed:
+            yield [categories(*self.listed)], "list", None, ""
+        if self.sized:
+            yield from (([categories(*range(1, DOMAIN_SIZE))], form, None, "") for form in ("array", "list"))
+        texts = categories(*TEXTS)
         yield from ((reals, form, None, "") for form in ("array", "list"))
         yield [integers(int(low), int(high))], "list", None, ""
         yield [(real, real) for real in reals], "array", None, ""
         yield [texts], "list", None, ""
-        yield from self.frames()
         yield [categories(False, True)], "list", None, ""
 
     def frame_text(self, domains: Sequence[Any], column: str) -> str:
-        """The text on missing values and on the named column of frames; empty for frames without them."""
-        missing = "; missing values, which it accepts" if "missing=True" in str(domains[0]) else ""
-        return missing + (f"; column {column!r}" if column else "")
+        """The text on missing values and on the columns of frames; empty for frames without them."""
+        found = ["missing values, which it accepts"] if "missing=True" in str(domains[0]) else []
+        found += [f"column {column!r}"] if column else []
+        asked = ", ".join(name for name in domains[0] if name not in FRAME_COLUMNS)
+        return "".join(f"; {one}" for one in [*found, *([f"columns {asked}, for which it asks"] if asked else [])])
 
     def frames(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Frames in the form of `forms`: columns x of numbers, y of texts and z of a categorical type.
+        """Frames in the form of `forms`; the last have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
-        import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
-
-        base = pd.DataFrame({"x": [*self.ends] * 2, "y": list("abca"), "z": pd.Categorical(list("abca"))})
-        texts = categories("a", "b", "c")
-        for names, column in [("xyz", one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]:
+        names = "xyzt" if any(map(DATE_NAMES.search, self.columns)) else "xyz"
+        usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
+        plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
+        for kinds, column in chain(plain, self.columns_asked()):
             for missing in (True, False) if column in ("x", "") else (False,):
                 reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
-                domains = [{name: {"x": real}.get(name, texts) for name in names} for real in reals]
-                yield domains, "dataframe", base[[*names]], column
+                found = [{"numbers": real, "dates": categories(*DATES)} for real in reals]
+                texts = categories(*TEXTS)
+                domains = [{name: one.get(kind, texts) for name, kind in kinds.items()} for one in found]
+                yield domains, "dataframe", self.frame_of(kinds), column
+
+    def frame_of(self, kinds: Mapping[str, str]) -> Any:
+        """A frame with columns of these kinds: see `FRAME_COLUMNS`."""
+        import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
+
+        values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*TEXTS] * 4, "dates": [*DATES] * 4}
+        values["categories"] = pd.Categorical(values["texts"])
+        return pd.DataFrame({name: values[kind] for name, kind in kinds.items()})
+
+    def columns_asked(self) -> Iterator[tuple[dict[str, str], str]]:
+        """The kinds of the columns that the function asks for, by errors that name them; none if it still fails."""
+        column = "x" if self.columns else ""
+        kinds = {name: FRAME_COLUMNS[name] for name in ("xy" if column else "")}
+        following = {"numbers": "texts", "texts": "dates"}
+        for _ in range(30):
+            new: list[str] = []
+            try:
+                dates = [name for name, kind in kinds.items() if kind == "dates"]
+                self.call(self.frame_of(kinds), np.random.default_rng(0), dates=dates)
+            except Exception as error:
+                if isinstance(error, KeyError) or re.search(r"KeyError: |'DataFrame' object", str(error)):
+                    said = str(error).rpartition("KeyError: ")[2]  # the error may be the text of another
+                    said = re.sub(r"dtype='\w+'|'DataFrame'", "", said)
+                    new = re.findall(r"'([^'\[\]]+)'", said)
+            else:
+                yield from [(kinds, column)] if len(kinds) > 2 * len(column) else []
+                return
+            if new := [name for name in new if name not in kinds]:
+                kinds |= {name: "dates" if DATE_NAMES.search(name) else "numbers" for name in new}
+            elif kinds and (kind := following.get(kinds[last := [*kinds][-1]])):
+                kinds[last] = kind
+            else:
+                return
 
 
-def as_annotated(value: Any, parameter: inspect.Parameter) -> Any:
-    """An array as a Series or DataFrame of pandas, if its parameter is annotated so; else the value itself."""
+def as_annotated(value: Any, parameter: inspect.Parameter, tensor: bool) -> Any:
+    """An array as a Series, DataFrame or tensor, if its parameter is annotated so; else the value itself.
+
+    `tensor`: whether arrays and lists are given as tensors of torch, whatever the annotation.
+    """
     wanted = str(parameter.annotation)
-    if type(value) is not np.ndarray or not re.search(r"\b(pd|pandas)\b", wanted):
-        return value
-    import pandas as pd
-
-    if value.ndim == 1:
-        return pd.Series(value, name="x") if "Series" in wanted else value
-    return pd.DataFrame(value, columns=[f"x{k}" for k in range(value.shape[1])]) if "DataFrame" in wanted else value
+    if type(value) is np.ndarray and re.search(r"\b(pd|pandas)\b", wanted):
+        pd = import_module("pandas")
+        if value.ndim == 1:
+            return pd.Series(value, name="x") if "Series" in wanted else value
+        return pd.DataFrame(value, columns=[f"x{k}" for k in range(value.shape[1])]) if "DataFrame" in wanted else value
+    if isinstance(value, np.ndarray | list | float | int) and (tensor or "Tensor" in wanted):
+        module = getattr(parameter.annotation, "__module__", "") if wanted.endswith("Tensor'>") else "torch"
+        return sys.modules[module.partition(".")[0]].as_tensor(value)
+    return value
 
 
 def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Values of parameters, and the names of the parameters without a known value."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
+    guessed = 0
     for name, one in own.items():
         if name in BOUNDS_NAMES and one.default is None and "dict" in str(one.annotation).lower():
             continue  # bounds by column have a form of the library's own
@@ -383,12 +564,28 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
         elif one.default is not NO_DEFAULT:
             unknown += [name] if may_restrict(name, one.default) else []
         else:
-            found[name] = PARAMETER_VALUES.get(name, value_of_type(one.annotation))
+            found[name] = value_of(name, one.annotation)
             if "clip" in name:  # the mechanism clips to this bound, so its value is no assumption about the data
                 found[name] = found[name] or 1.0
             elif found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
                 unknown.append(name)
+            elif isinstance(found[name], float) and name not in PARAMETER_VALUES:
+                found[name] += guessed  # several numbers in ascending order
+                guessed += 1
     return found, unknown
+
+
+def value_of(name: str, annotation: Any) -> Any:
+    """A value of a parameter without a default by its name, else by its annotation; None if there is none."""
+    if DATE_NAMES.search(name) and annotation in (str, NO_DEFAULT, datetime.date, datetime.datetime):
+        first = (
+            datetime.datetime(2024, 3, 1) if re.search(r"end|stop|until|last", name) else datetime.datetime(2024, 1, 1)
+        )
+        return f"{first:%Y-%m-%d}" if annotation is str else first.date() if annotation is datetime.date else first
+    value, (item, *_) = PARAMETER_VALUES.get(name), (*typing.get_args(annotation), None)
+    if item in (int, float) and "list" in str(annotation).lower():  # a domain of numbers, or edges of bins
+        return [item(one) for one in range(DOMAIN_SIZE)]
+    return value_of_type(annotation) if value is None else value
 
 
 def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
@@ -400,13 +597,17 @@ def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
     return bool(LIMIT_NAMES.search(name) or (isinstance(default, float) and MAXIMUM_NAMES.search(name)))
 
 
-def value_of_type(annotation: object) -> object:
+def value_of_type(annotation: Any) -> Any:
     """A value of an annotation's type; None if the annotation is unknown."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
         return next((value for value in map(value_of_type, arguments) if value is not None), None)
+    if origin is list and arguments == (str,):
+        return [*TEXTS]
+    if inspect.isclass(annotation) and issubclass(annotation, Enum):
+        return next(iter(annotation))
     values: dict[object, Any] = {int: 2, float: 1.0, bool: False, str: "a"}
     return values.get(annotation)
 
@@ -423,36 +624,44 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
-def data_of(own: Parameters, method: str | None = None) -> str | None:
+def data_of(own: Parameters, *, releases: bool) -> str | None:
     """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
-    None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of data;
-    but the first parameter of a method whose name begins with one of `RELEASE_VERBS` is always taken.
+    None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
+    observation. `releases`: whether the function has the name of a release, so that its first parameter is data.
     """
     other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
     other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
     free = [name for name, one in own.items() if one.default is NO_DEFAULT]
     if usual := next((name for name in free if name in DATA_NAMES), None):
         return usual
-    releases = str(method).startswith(RELEASE_VERBS)
+    arrays = [name for name in free if ARRAY_TYPES.search(str(own[name].annotation)) and name not in other]
     first = next((name for name in free if name not in other and (releases or name not in PARAMETER_VALUES)), None)
+    first = next((name for name in arrays if not SETTING_NAMES.search(name)), first)
     if first is None or releases:
         return first
     if SETTING_NAMES.search(first):
         return None
-    known = FRAME_NAMES.search(first) or first.rpartition("_")[2] in DATA_NAMES
-    return first if known or own[first].annotation not in (int, float, str, bool) else None
+    known = FRAME_NAMES.search(first) or OBSERVATION_NAMES.search(first)
+    return first if known or own[first].annotation not in (int, float, str) else None
 
 
 def method_of(thing: Any) -> tuple[str | None, Parameters]:
-    """The method of a class that releases something about data, and its parameters; None without a releasing method."""
-    verbs = [name for verb in RELEASE_VERBS for name in dir(thing) if name == verb or name.startswith(f"{verb}_")]
-    for name in (*verbs, *METHOD_NAMES):
-        if callable(one := getattr(thing, name, None)):
+    """The method of a class that releases something about data, and its parameters; None without a releasing method.
+
+    A method with an unusual name is taken if it is the only one of the class that takes data.
+    """
+    public = [name for name in dir(thing) if not name.startswith("_") or name == "__call__"]
+    verbs = [name for verb in RELEASE_VERBS for name in public if name == verb or name.startswith(f"{verb}_")]
+    usual, only = dict[str, Parameters](), dict[str, Parameters]()
+    for name in dict.fromkeys((*verbs, *METHOD_NAMES, *public)):
+        if name in public and callable(one := getattr(thing, name, None)) and not inspect.isclass(one):
             static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
             taken = parameters_of(one, bound=not static)
-            if data_of(taken, name) is not None:
-                return name, taken
+            if data_of(taken, releases=name.startswith(RELEASE_VERBS)) is not None:
+                (usual if name in (*verbs, *METHOD_NAMES) else only)[name] = taken
+    for name, taken in usual.items() or (only.items() if len(only) == 1 else ()):
+        return name, taken
     return None, {}
 
 
