@@ -78,7 +78,7 @@ def _record_runs(
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # draws of numba's machine code cannot be recorded
     limit = time.perf_counter() + RECORDING_SECONDS + 3 * (2 * pairs + 1) * seconds
-    recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
+    recorder = Recorder(root=_package(function), deadline=limit)
 
     def record(data: object, number: int) -> Recording:
         value = mechanism.conversion.source(data)()
