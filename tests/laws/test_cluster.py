@@ -97,7 +97,7 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept():
         """A cluster whose scheduler is gone after three answers."""
 
         def submit(self, task):
-            if len(self.portions) == 3:
+            if len(self.shards) == 3:
                 raise ClusterLost("gone")
             return super().submit(task)
 

@@ -24,7 +24,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
 from dpwitness.health.explanation import Comparison, explain
 from dpwitness.mechanisms.catalog import load_registered
-from dpwitness.mechanisms.command import OutsideMechanism
+from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.recording import Draw, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
@@ -412,7 +412,7 @@ def test_a_generator_of_a_recorded_run_is_one():
 def test_remote_mechanisms_and_slow_ones_are_left_alone():
     pair = Pair([1.0, 1.0], [1.0, 2.0])
     running = runner_of(broken.scale_from_data, pair)
-    for seconds, in_process in ((5.0, True), (0.0, True), (0.0, OutsideMechanism.in_process)):
+    for seconds, in_process in ((5.0, True), (0.0, True), (0.0, CommandMechanism.in_process)):
         running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=seconds)
         running.mechanism.in_process = in_process
         found = explain(running, broken.scale_from_data, ONE, pair)

@@ -295,10 +295,6 @@ class Mechanism(ABC):
         """The text of a row for people; a value of several entries is named once."""
         return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
 
-    def shard_of(self, pair: Pair) -> int:
-        """The number of paired runs of a shard on this pair."""
-        return self.shard
-
     def forget(self) -> None:
         """Reset the mechanism's `traits`."""
         self.traits = OutputTraits()

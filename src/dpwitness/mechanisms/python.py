@@ -43,7 +43,7 @@ from dpwitness.mechanisms.outcomes import (
 )
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
-from dpwitness.neighbours.inputs import SharedInput, items_of, shared_input
+from dpwitness.neighbours.inputs import SharedInput, shared_input
 
 #: The values of `outcome=`: a function from an output to an outcome, or names of attributes of the output, such as
 #: "coef_,intercept_" or ("coef_", "intercept_").
@@ -104,9 +104,8 @@ class Side:
 #: The outputs of one side before they become rows: an array of rows; or for each run a single value, a tuple or an
 #: array of single values, or the row itself as a list.
 Outputs = Sequence[Any] | Rows
-#: The number of items of an input whose comparison with a copy takes a tenth of the time of a shard.
-COMPARED_ITEMS: Final = 50_000
-#: The least number of paired runs between two comparisons of inputs: a comparison takes a twentieth of their time.
+#: The number of paired runs between two comparisons of shared inputs: comparing them takes a twentieth of their time.
+#: Two runs between two comparisons may change an input and change it back.
 COMPARISON_RUNS: Final = 128
 
 
@@ -284,44 +283,36 @@ class PythonMechanism(Mechanism):
         # Not reached after an exception: the run that raised it may have left its input half changed.
         self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-4:]
 
-    @override
-    def shard_of(self, pair: Pair) -> int:
-        # Larger for inputs of many items: their comparison takes a tenth of the time at most.
-        if not self.shares or self.copies or self.cost.slow:
-            return self.shard
-        return self.shard * min(-(-max(map(items_of, pair.sides)) // COMPARED_ITEMS), 16)
-
     def _make_all_runs(
         self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: Row
     ) -> list[list[object]] | None:
         """The outputs of the runs of each side; None if a run changed a shared input."""
         outputs: list[list[object]] = [[] for _ in sides]
         swaps = order.tolist()
-        interval, done = len(swaps), 0
-        if shared is not None:
-            interval = max(2 * self.shard * max(one.items for one in shared) // COMPARED_ITEMS, COMPARISON_RUNS)
+        if shared is None:
+            self._make_runs(sides, swaps, start, None, outputs, row)
+            return outputs
+        done = 0
         while done < len(swaps):
-            # Two runs may change an input and change it back: inputs are compared after the first run, then after 1/64
-            # of the interval, and then after twice as many runs each time.
-            made = interval if shared is None else min(one.runs for one in shared)
-            part = swaps[done : done + (min(max(made, interval // 64), interval) if made else 1)]
+            first = not all(one.compared for one in shared)  # most mechanisms that change an input do so in each run
+            part = swaps[done : done + (1 if first else COMPARISON_RUNS)]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
             except MechanismError:
-                if shared is not None and self._changed(shared, len(part)):
+                if self._changed(shared):
                     return None
                 raise
-            if shared is not None and self._changed(shared, len(part)):
+            if self._changed(shared):
                 return None
         return outputs
 
-    def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
-        """Whether the last `runs` runs changed one of their shared inputs."""
+    def _changed(self, shared: Sequence[SharedInput]) -> bool:
+        """Whether a run changed one of its shared inputs."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
-            one.runs += runs
+            one.compared = True
         self.seconds_aside += time.perf_counter() - started
         return changed
 

@@ -179,8 +179,6 @@ def _immutable(value: Data) -> bool:
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
 PICKLED_CONTAINERS: Final = (list, dict, tuple, set, frozenset)
-#: Bytes of an array or a frame that take as long to compare as one item of a list.
-BYTES_AN_ITEM: Final = 256
 
 
 @dataclass(slots=True)
@@ -189,8 +187,7 @@ class SharedInput:
 
     value: Data
     before: bytes  # the pickle of the value before the first run
-    items: int  # the cost of comparing, by `items_of`
-    runs: int = 0  # the number of runs that left the value as it was
+    compared: bool = False  # whether the value was compared after a run
 
     @property
     def changed(self) -> bool:
@@ -201,7 +198,7 @@ class SharedInput:
 def shared_input(value: Data) -> SharedInput | None:
     """The value as a shared input, which nothing else may use; None if a change could go unseen."""
     before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
-    return None if before is None else SharedInput(value, before, items_of(value))
+    return None if before is None else SharedInput(value, before)
 
 
 def _pickled(data: Data) -> bytes | None:
@@ -229,19 +226,6 @@ def _pickles_show_all(data: Data) -> bool:
             return True
         level = inner
     return False
-
-
-def items_of(data: Data) -> int:
-    """The cost of comparing an input, as the approximate number of its items at all levels.
-
-    All lists in a list count as much as the first list. `BYTES_AN_ITEM` bytes of an array or a frame are one item, and
-    pickling a frame takes as long as 1,000 items.
-    """
-    if type(data) in PICKLED_CONTAINERS and data:
-        return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
-    if type(data) is np.ndarray:
-        return 1 + int(data.nbytes) // BYTES_AN_ITEM
-    return 1_000 + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
 def input_key(data: Data) -> Hashable:

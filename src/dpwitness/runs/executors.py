@@ -10,26 +10,22 @@ import os
 import queue
 import signal
 import sys
-import tempfile
 import threading
 import time
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import resource_tracker
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import THREAD_STATE, Deadline, private_folder
+from dpwitness.machine import THREAD_STATE, Deadline
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -58,15 +54,6 @@ class WorkerLost(Exception):
         self.task = task
 
 
-@dataclass(slots=True)
-class _Sent(Generic[T]):
-    """A sent task; `losses`: the number of workers that ended while this was the only sent task."""
-
-    task: Callable[[], T]
-    future: "Future[T] | None"
-    losses: int = 0
-
-
 class Pool:
     """The user's executor, such as one of loky or Ray, which the user ends."""
 
@@ -89,7 +76,7 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """The argument of a task in the place of the bytes; a worker gets the bytes, or the path of a file of them."""
+        """The argument of a task in the place of the bytes; a worker gets the bytes."""
         return content
 
     def repeated(self, content: Any) -> bool:
@@ -118,44 +105,40 @@ def ordered(
     tasks are sent, and sent tasks are waited for. At most twice as many tasks as workers are sent at a time, so that
     memory does not grow.
 
-    After the loss of a worker the sent tasks are sent again, one at a time. `WorkerLost` is raised if a task then loses
-    `again` workers, or, with `again=0`, at the first loss.
+    After the loss of a worker the sent tasks are sent again. `WorkerLost` is raised if `again` workers are lost in a
+    row without a result, or, with `again=0`, at the first loss.
     """
-    tasks, sent = iter(tasks), deque[_Sent[T]]()
+    tasks, sent = iter(tasks), deque[tuple[Callable[[], T], Future[T]]]()
     patience = math.inf  # seconds to wait for sent tasks at the end
-    alone = 0  # the number of tasks to send one at a time
+    losses = 0
     most = 2 * pool.workers
     if isinstance(pool, Threads) and deadline is not None and deadline.patience:
         most = pool.workers  # no sent task waits for a thread when the deadline closes
     try:
         while True:
-            while not alone and len(sent) < most and not (deadline is not None and deadline.closed):
+            while len(sent) < most and not (deadline is not None and deadline.closed):
                 task = next(tasks, None)
                 if task is None:
                     break
-                sent.append(_Sent(task, pool.submit(task)))
+                sent.append((task, pool.submit(task)))
             if not sent:
                 return
-            first = sent[0]
-            if first.future is None:
-                first.future = pool.submit(first.task)
-            if not wait([first.future], None if deadline is None else deadline.left).done:
+            first, future = sent[0]
+            if not wait([future], None if deadline is None else deadline.left).done:
                 if deadline is not None and deadline.left > 0:  # compiling moves the deadline
                     continue
                 patience = 0.0
                 break
             try:
-                result = first.future.result()
+                result = future.result()
             except pool.lost as error:
-                first.losses += alone > 0
-                if not again or first.losses >= again:
-                    raise WorkerLost(first.task) from error
-                alone = len(sent)
-                for one in sent:
-                    one.future = None
+                losses += 1
+                if losses >= again:
+                    raise WorkerLost(first) from error
+                sent = deque((task, pool.submit(task)) for task, _ in sent)
                 continue
             sent.popleft()
-            alone = max(alone - 1, 0)
+            losses = 0
             yield result
     except KeyboardInterrupt:
         patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
@@ -164,7 +147,7 @@ def ordered(
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:
-        pool.end([one.future for one in sent if one.future is not None], patience)
+        pool.end([future for _, future in sent], patience)
     yield None  # after the end of all tasks
 
 
@@ -232,21 +215,6 @@ def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
     raise MechanismTimeout(f"{what} in {seconds:g} s: give more time, as max_time, or make it faster")
 
 
-class _ContentFile:
-    """Bytes in a file that is removed with this object; other processes get the file's path."""
-
-    def __init__(self, content: bytes) -> None:
-        descriptor, name = tempfile.mkstemp(dir=private_folder())
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        self._path = Path(name)
-        weakref.finalize(self, self._path.unlink, missing_ok=True)
-
-    @override
-    def __reduce__(self) -> tuple[type[Path], tuple[str]]:
-        return Path, (str(self._path),)
-
-
 class Processes(Pool):
     """Processes of this machine, by loky, one for each worker; they end with this process.
 
@@ -293,11 +261,6 @@ class Processes(Pool):
                 with self._lock:
                     if self._loky is executor:
                         self._loky = None
-
-    @override
-    def publish(self, content: bytes) -> Any:
-        """The bytes in a file, which each process reads once, instead of bytes in each task."""
-        return _ContentFile(content)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
