@@ -70,7 +70,7 @@ def test_what_is_no_executor_is_refused():
     with pytest.raises(dpw.InvalidParameter, match=r"executor='local' must be an executor of concurrent\.futures"):
         dpw.check(noisy, executor="local", **FEW)
     with Counting(1) as executor, pytest.raises(dpw.InvalidParameter, match="give one of the two"):
-        dpw.check(noisy, executor=executor, cluster="local", **FEW)
+        dpw.check(noisy, executor=executor, cluster="tcp://127.0.0.1:9", **FEW)
     assert not executor.asked
 
 

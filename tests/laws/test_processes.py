@@ -456,14 +456,13 @@ def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path,
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], 2))
-@pytest.mark.parametrize("where", [(), ("--cluster", "local")])
-def test_no_signal_leaves_processes_behind(tmp_path, number, where):
+def test_no_signal_leaves_processes_behind(tmp_path, number):
     (tmp_path / "mine.py").write_text(SLOW)
     command = [sys.executable, "-m", "dpwitness", "check", "mine.py:slow", "--epsilon", "1", "--queries", "1"]
     mark = f"MARK{uuid.uuid4().hex}"
     terminal, its_stderr = os.openpty()  # where the stage is shown
     started = subprocess.Popen(
-        [*command, "--max-time", "300", "--runs", "1e9", "--workers", "2", "--save", "result.json", *where],
+        [*command, "--max-time", "300", "--runs", "1e9", "--workers", "2", "--save", "result.json"],
         cwd=tmp_path, env={**os.environ, "MARKED": mark}, stdout=subprocess.PIPE, stderr=its_stderr,
     )  # fmt: skip
     os.close(its_stderr)

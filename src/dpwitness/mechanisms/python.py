@@ -491,8 +491,6 @@ class VectorisedMechanism(PythonMechanism):
 
     def _run_all(self, side: Side, start: int, row: Row) -> Outputs:
         data, n = side.data, side.runs
-        if self.errors == "outcome":
-            return self._run_singly(side, start, row)
         end_if_abandoned()
         try:
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
@@ -515,24 +513,6 @@ class VectorisedMechanism(PythonMechanism):
         self._require_each(output, n, start)
         output = _in_order(output)
         return [self._copy_output(output[i], start + i, row) for i in range(n)]
-
-    def _run_singly(self, side: Side, start: int, row: Row) -> Outputs:
-        """Make one run a call: an exception, which is an outcome here, would end the other runs of its call."""
-        data, rng, n = side.data, side.draws.of_run(0), side.runs
-        outputs: list[Any] = []
-        for i in range(n):
-            end_if_abandoned()
-            own = rng if n == 1 else self._draws(rng, 1).of_run(0)
-            try:
-                output: Any = self.signature.call(self.conversion.source(data)(), own, 1)
-            except BaseException as error:
-                if not is_failure(error):
-                    raise
-                outputs.append(row.write(ExceptionOutcome(type(error).__qualname__)))
-            else:
-                self._require_each(output, 1, start + i)
-                outputs.append(self._copy_output(_in_order(output)[0], start + i, row))
-        return outputs
 
     def _require_each(self, output: Any, n: int, start: int) -> None:
         """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""

@@ -25,6 +25,8 @@ from dpwitness.values import value_from_json, value_to_json
 
 #: The default of `max_time` in seconds; long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
+#: The runs of a request, which share the time of an exchange.
+REQUEST_RUNS: Final = 32
 #: The types of values that two interpreters can exchange, for messages.
 SENDABLE_TYPES: Final = (
     "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
@@ -47,7 +49,7 @@ class RemoteFunction(Command):
 
     def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
         argv = (python, str(Path(__file__).with_name("server.py")))
-        super().__init__(argv, seeded=True, batch=None, max_time=max_time)
+        super().__init__(argv, seeded=True, batch=REQUEST_RUNS, max_time=max_time)
         self.python, self.place = python, place
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
@@ -140,8 +142,8 @@ class RemoteFunction(Command):
                     f"{self.__name__} returned {' '.join(text.split())}, and {what} cannot be sent from another "
                     f"interpreter: return {SENDABLE_TYPES} of them, or name attributes, as outcome='coef_,intercept_'"
                 )
-            case {"attribute": [str(names), str(text)]}:
-                raise InvalidOutcome(f"outcome={names!r}: {text}")
+            case {"attribute": str(text)}:
+                raise InvalidOutcome(f"outcome= names attributes of what {self.__name__} returns: {text}")
         raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which dpwitness cannot read")
 
 

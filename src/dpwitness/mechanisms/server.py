@@ -17,8 +17,8 @@ import math
 import operator
 import os
 import pickle
-import queue
 import random
+import select
 import signal
 import sys
 import threading
@@ -38,24 +38,26 @@ def serve(answer: Callable[[Any], Any]) -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in requests:
-            waiting.put(line)
-        if os.getpgrp() == os.getpid():  # the processes that were started here end too
-            os.killpg(0, signal.SIGKILL)
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
+    threading.Thread(target=end_with_input, args=(requests.fileno(),), daemon=True).start()
+    for request in requests:
         try:
-            answered = answer(json.loads(waiting.get()))
+            answered = answer(json.loads(request))
             lines = [json.dumps(one) for one in (answered if inspect.isgenerator(answered) else (answered,))]
         except BaseException as error:
             lines = [json.dumps({"raised": described(error)})]
         answers.write("".join(line + "\n" for line in lines).encode())
         answers.flush()
+    end_with_input(requests.fileno())
+
+
+def end_with_input(file: int) -> None:
+    """End this process, and the processes that were started here, once the other end of a pipe is closed."""
+    ended = select.poll()
+    ended.register(file, 0)  # a hang-up is always told
+    ended.poll()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def described(error: BaseException) -> list[str]:
@@ -193,8 +195,9 @@ def source(written: str) -> Callable[[], Any]:
     return lambda: pickle.loads(held)
 
 
-def positional_count(function: Any, data: str) -> int:
-    """The number of leading parameters that are passed by position, as in `signature.declared_by`.
+@functools.lru_cache(8)
+def positional_names(function: Any, data: str) -> list[str]:
+    """The names of the leading parameters that are passed by position, as in `signature.declared_by`.
 
     A wrapper (`functools.wraps`) with `*args` may read parameters up to the input by position; without `**kwargs` it
     reads all of them so.
@@ -203,8 +206,8 @@ def positional_count(function: Any, data: str) -> int:
     places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
     if flags & inspect.CO_VARARGS:
-        return places.index(data) + 1 if flags & inspect.CO_VARKEYWORDS and data in places else len(places)
-    return sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        return places[: places.index(data) + 1] if flags & inspect.CO_VARKEYWORDS and data in places else places
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
 
 
 class Service:
@@ -233,45 +236,58 @@ class Service:
 
     def run(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Run the function once for each of the request's `seeds`, 32 random bytes; yield an answer for each run."""
-        for seed in request["seeds"]:
-            try:
-                arguments = source(request["parameters"])()
-                arguments[request["data"]] = source(request["input"])()
-                if request["generator"] is not None:
-                    arguments[request["generator"]] = generator_of(bytes.fromhex(seed))
-            except Unsendable as error:
-                yield {"unsendable": str(error)}
-            else:
-                yield self.outcome(arguments, request["data"], request["attributes"])
-
-    def outcome(self, arguments: dict[str, Any], data: str, attributes: list[str]) -> dict[str, Any]:
-        """The answer of one run: its outcome, or the attributes of its output, or the error."""
-        first = []
         try:
-            for name in list(inspect.signature(self.function).parameters)[: positional_count(self.function, data)]:
+            parameters, data = source(request["parameters"]), source(request["input"])
+        except Unsendable as error:
+            yield from [{"unsendable": str(error)}] * len(request["seeds"])
+            return
+        names, attributes = positional_names(self.function, request["data"]), request["attributes"]
+        release = operator.attrgetter(*attributes) if attributes else None
+        rng = None
+        for seed in request["seeds"]:
+            arguments = parameters()
+            arguments[request["data"]] = data()
+            if request["generator"] is not None:
+                arguments[request["generator"]] = rng = begun(rng, bytes.fromhex(seed))
+            first = []
+            for name in names:
                 if name not in arguments:  # the parameter keeps its default, which cannot be sent
                     break
                 first.append(arguments.pop(name))
+            yield self.outcome(first, arguments, release)
+
+    def outcome(self, first: list[Any], arguments: dict[str, Any], release: Any) -> dict[str, Any]:
+        """The answer of one run: its outcome, by `release` of the output if it is given, or the error."""
+        try:
             output = self.function(*first, **arguments)
         except SystemExit as error:
             return {"exit": error.code if isinstance(error.code, (int, str, type(None))) else repr(error.code)}
         except BaseException as error:
             return {"raised": described(error)}
         try:
-            return {"outcome": to_json(operator.attrgetter(*attributes)(output) if attributes else output)}
+            return {"outcome": to_json(output if release is None else release(output))}
         except AttributeError as error:
-            return {"attribute": [",".join(attributes), str(error)]}
+            return {"attribute": str(error)}
         except (Unsendable, ValueError, RecursionError) as error:
             return {"invalid": [repr(output)[:80], str(error)]}
 
 
-def generator_of(words: bytes) -> Any:
-    """A generator that is seeded by random bytes: NumPy's, or the standard library's without NumPy."""
+def begun(rng: Any, words: bytes) -> Any:
+    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy.
+
+    `rng`: the generator of the run before; None for a new generator, whose children made by `spawn` follow from the
+    bytes.
+    """
     try:
+        import numpy as np
         from numpy.random import SFC64, Generator
     except ImportError:
         return random.Random(words)
-    return Generator(SFC64(int.from_bytes(words, "little")))
+    if rng is None:
+        rng = Generator(SFC64(int.from_bytes(words, "little")))
+    state = {"state": np.frombuffer(words, "<u8").astype("u8")}
+    rng.bit_generator.state = {"bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0}
+    return rng
 
 
 def _described(parameter: inspect.Parameter) -> list[Any]:

@@ -16,7 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -324,15 +324,13 @@ def local_processes(workers: int) -> Processes:
 class Cluster(Pool):
     """The workers of a Dask scheduler, which silently repeats the tasks of a lost worker on another worker.
 
-    `settings`: options of `Client.get_executor`, such as `workers`; `local`: whether this process started the workers.
+    `settings`: options of `Client.get_executor`, such as `workers`.
     """
 
     lost = ()
 
-    def __init__(
-        self, client: "Client", name: str, settings: Mapping[str, Any] | None = None, *, local: bool = False
-    ) -> None:
-        self._client, self._name, self._local = client, name, local
+    def __init__(self, client: "Client", name: str, settings: Mapping[str, Any] | None = None) -> None:
+        self._client, self._name = client, name
         with self._require_answer():
             try:
                 client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -388,32 +386,14 @@ class Cluster(Pool):
         cancelled = isinstance(error, CancelledError)
         return self._lost_error("work on its way was cancelled") if cancelled else super().failure(error)
 
-    @override
-    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop sent tasks. A worker finishes the task that it runs, since other users may share the cluster.
-
-        With a patience of 0, workers that this process started are restarted if they run a task after `GRACE_SECONDS`.
-        """
-        super().end(futures, patience)
-        if self._local and not patience and self._client.status == "running":
-            time.sleep(GRACE_SECONDS)
-            with suppress(ClusterLost), self._require_answer():  # the next `submit` raises it
-                hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
-                self._client.restart_workers(hung)
-
-
-def _executing(dask_worker: Any) -> int:
-    """The number of tasks that a worker runs, dropped tasks included; called on the worker."""
-    return len(dask_worker.state.executing)
-
 
 def _lost_a_worker(content: str, dask_scheduler: Any) -> bool:
     """Whether a worker ended that had a task with this published argument; called on the scheduler."""
     return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
 
 
-#: The clients that this process has opened, by address and number of workers.
-_CLIENTS: "dict[tuple[str, int], Client]" = {}
+#: The clients that this process has opened, by address.
+_CLIENTS: "dict[str, Client]" = {}
 #: A lock for opening clients.
 _CLIENTS_LOCK: Final = threading.Lock()
 
@@ -424,11 +404,11 @@ def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
     return dask is not None and isinstance(executor, dask.ClientExecutor)
 
 
-def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
-    """The cluster of a scheduler's address, a `distributed.Client` or its executor; for "local" a new cluster.
+def cluster_of(cluster: "str | Client | ClientExecutor") -> Cluster:
+    """The cluster of a scheduler's address, such as "tcp://host:8786", of a `distributed.Client` or of its executor.
 
-    An address is such as "tcp://host:8786"; `workers`: the number of workers of "local". Raises `ClusterLost` if no
-    scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not installed.
+    Raises `ClusterLost` if no scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not
+    installed.
     """
     try:
         import distributed
@@ -439,26 +419,18 @@ def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluste
     if not isinstance(cluster, str):
         return Cluster(cluster._client, "of the client", cluster._kwargs)
     with _CLIENTS_LOCK:
-        key = (cluster, workers if cluster == "local" else 0)
-        if key not in _CLIENTS or _CLIENTS[key].status != "running":
-            _CLIENTS[key] = _connect(cluster, workers)
-        return Cluster(_CLIENTS[key], cluster, local=cluster == "local")
+        if cluster not in _CLIENTS or _CLIENTS[cluster].status != "running":
+            _CLIENTS[cluster] = _connect(cluster)
+        return Cluster(_CLIENTS[cluster], cluster)
 
 
-def _connect(address: str, workers: int) -> "Client":
-    """A client of a scheduler; for "local" of a new scheduler, with `workers` processes of one thread each."""
-    from distributed import Client, LocalCluster
+def _connect(address: str) -> "Client":
+    """A client of a scheduler."""
+    from distributed import Client
 
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` reports a lost scheduler
-    scheduler: Any = address
-    if address == "local":
-        scheduler = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
-            silence_logs="ERROR",
-        )  # fmt: skip
-        atexit.register(scheduler.close)
     try:
-        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask has few types
     except (OSError, ValueError) as error:
         raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({first_line(error)})") from error
     atexit.register(client.close)
