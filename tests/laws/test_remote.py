@@ -247,7 +247,7 @@ def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(
 
 def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
-    with pytest.raises(InvalidOutcome, match="outcome= .*: 'Model' object has no attribute 'weights_'"):
+    with pytest.raises(InvalidOutcome, match=r"outcome= .*: 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
     for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<object object .*>")):
         with pytest.raises(InvalidOutcome, match=f"^{name} returned {shown}"):

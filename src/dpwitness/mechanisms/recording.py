@@ -1,7 +1,7 @@
 """Recorded runs: the random draws of a run, the lines of the user's code that make them, and the steps between lines.
 
-Draws are noted from the generator that the run gets, from generators that it makes by `numpy.random.default_rng`, from
-`dpwitness.noise`, and from the method `randomise` of a library's mechanisms.
+Draws are noted from the generator that the run gets, from generators that it makes by `numpy.random.default_rng`, and
+from `dpwitness.noise`.
 """
 
 import math
@@ -67,7 +67,7 @@ class _Stop(RunsEnded):
 class Draw:
     """One call of a sampler."""
 
-    #: The name of the sampler, or of the class of a library's mechanism.
+    #: The name of the sampler.
     name: str
     #: The innermost line of the user's code.
     place: Place
@@ -83,8 +83,6 @@ class Draw:
     probabilities: tuple[float, ...] | None = None
     #: The drawn numbers, shifted by the location and divided by the scale, of shape (size,); None if unknown.
     standard: Floats | None = None
-    #: The number to which a library adds the noise; None if unknown.
-    value: float | None = None
 
 
 @dataclass(slots=True)
@@ -156,19 +154,17 @@ class Recorder:
         # A trace function. It never raises: in a callback of the garbage collector Python would drop the error, and
         # stop tracing.
         code = frame.f_code
-        sampler = code in _NOISE_CODES or (code.co_name == "randomise" and is_installed(code.co_filename))
-        if not sampler:
+        if code not in _NOISE_CODES:
             return self._lines_of(frame) if _is_own(code.co_filename, self.root) else None
         if self._in_sampler:
             return None
         frame.f_trace_lines, self._in_sampler, given = False, True, dict(frame.f_locals)
-        note = self._note_noise if code in _NOISE_CODES else self._note_library
 
         def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
                 self._in_sampler = False
                 if argument is not None:
-                    note(frame, given, argument)
+                    self._note_noise(frame, given, argument)
             return on_return
 
         return on_return
@@ -228,16 +224,6 @@ class Recorder:
             frame.f_back, name=name, size=1, family=NOISE_FAMILIES[name],
             settings={} if scale is None else {"scale": scale},
             standard=_standard(_numbers(value), np.zeros(1), scale),
-        )  # fmt: skip
-
-    def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        thing, added = given.get("self"), _numbers(given.get("value"))
-        names = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")  # of diffprivlib
-        asked = {name: _numbers(getattr(thing, name, None)) for name in names}
-        self._note(
-            frame.f_back, name=type(thing).__name__, size=_size(value),
-            settings={name: number for name, number in asked.items() if number is not None and len(number) == 1},
-            value=float(added[0]) if added is not None and len(added) == 1 else None,
         )  # fmt: skip
 
     def _note(self, frame: FrameType | None, **known: Any) -> None:
