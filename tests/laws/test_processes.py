@@ -230,18 +230,6 @@ def test_what_is_installed_is_so_by_any_path(tmp_path):
     assert not is_installed(str(tmp_path / "json" / "decoder.py"))
 
 
-@pytest.mark.parametrize(
-    "array", [np.zeros((2, 3)), np.zeros((2, 3)).T, np.zeros((4, 6))[::2, ::3], np.array([None]), np.zeros(2, "M8[s]")]
-)
-def test_what_must_not_be_written_to_stays_so_in_another_process(array):
-    array = array[...]
-    array.flags.writeable = False
-    sent = pickle.loads(dumped(array))
-    assert not sent.flags.writeable
-    assert sent.strides == array.copy(order="K").strides
-    assert np.array_equal(sent, array)
-
-
 @pytest.fixture(scope="module")
 def place():
     """Two real processes, to which everything is sent."""

@@ -1,6 +1,5 @@
 """Mechanisms that the interpreter runs, one run or many runs a call, with their outcomes as rows of numbers."""
 
-import inspect
 import os
 import sys
 import time
@@ -81,12 +80,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
-    if inspect.isawaitable(value):
-        return "return what asyncio.run(…) gives for it"
     if isinstance(value, Iterator | MappingView):
         return "return list(…) of it"
-    if hasattr(type(value), "collect"):
-        return "return what its collect() gives"
     return (
         "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of them"
     )

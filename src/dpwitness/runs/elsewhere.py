@@ -36,7 +36,6 @@ from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.memory import is_installed
 from dpwitness.neighbours import Pair
-from dpwitness.neighbours.inputs import read_only
 from dpwitness.runs.executors import Pool, Threads, WorkerLost, ordered
 from dpwitness.runs.shards import ShardedRuns
 from dpwitness.runs.streams import Role, generator
@@ -63,8 +62,6 @@ def dumped(content: object) -> bytes:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
-            if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
-                return read_only, (value.copy(order="K"),)
             if type(value) is random.SystemRandom:  # it has no state
                 return random.SystemRandom, ()
             return super().reducer_override(value)
@@ -82,11 +79,6 @@ def dumped(content: object) -> bytes:
             return written()  # by name, if a user's module holds an object that cannot be pickled
         except Exception:
             raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
-
-
-def _stays_read_only(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a pickled array stays read-only, as arrays of numbers and texts do."""
-    return array.flags.forc and array.dtype.kind in "biufcSU"
 
 
 #: A lock for cloudpickle's registry of modules, which all threads share.
