@@ -242,7 +242,7 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
             (reply,) = child.ask(request, 1, further.limit)
             if isinstance(reply, list):
                 return [value_from_json(answer) for answer in reply]
-            kind, text = reply["raised"][2:4]  # type: ignore[index]  # another type raises
+            kind, text = reply["raised"][:2]  # type: ignore[index]  # another type raises
             raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
         except MechanismTimeout as error:
             late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"

@@ -266,18 +266,17 @@ class Dispatcher:
         self._seconds_here = 0.0
         self._sent: tuple[FirstRuns, Any] | None = None  # the mechanism's first runs here, and its published bytes
         self._first_runs: dict[str, FirstRuns] = {}  # by name of the process
-        self._notes: list[str] = []
-        self._refused = False
+        self._note = ""  # the reason why all further runs stay in this process
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for people: the reasons why runs stayed in this process."""
-        return tuple(self._notes)
+        """Sentences for people: the reason why runs stayed in this process."""
+        return (self._note,) if self._note else ()
 
     @property
     def away(self) -> bool:
         """Whether runs are made in other processes now."""
-        return not self._refused and (self._pool.eager or self._seconds_here >= START_SECONDS)
+        return not self._note and (self._pool.eager or self._seconds_here >= START_SECONDS)
 
     @property
     def answered(self) -> int:
@@ -336,21 +335,18 @@ class Dispatcher:
         yield from self._do_here(work, range(first, work.count), deadline)
 
     def _keep_here(self, reason: str) -> None:
-        """Send nothing from now on, and add a note with the reason."""
-        self._refused = True
+        """Send nothing from now on, and note the reason."""
         where = "all cores of this machine" if self._mechanism.threads else "one core"
-        note = f"{self._mechanism.name} ran on {where} alone: {reason}"
         with self._lock:
-            if note not in self._notes:
-                self._notes.append(note)
+            self._note = self._note or f"{self._mechanism.name} ran on {where} alone: {reason}"
 
     def _publish_work(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
         """The published work, with its mechanism published before; None if it stays here, or the deadline passes."""
         try:
             with self._lock:
-                if self._sent is None and not self._refused:
+                if self._sent is None and not self._note:
                     self._publish_mechanism(work, deadline)
-                if self._refused or self._sent is None:
+                if self._note or self._sent is None:
                     return None
             return self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_load_work`
         except CannotSend as error:
@@ -416,7 +412,7 @@ class Dispatcher:
     def _accept(self, answer: Answer) -> bool:
         """Whether a process runs the mechanism as this process does; if not, the mechanism stays here from now on."""
         with self._lock:
-            if self._refused or self._sent is None:
+            if self._note or self._sent is None:
                 return False
             if answer.refused is not None:
                 self._keep_here(f"it cannot be run in another process ({answer.refused})")
@@ -435,7 +431,7 @@ class Dispatcher:
                 # Varying outcomes are equal by chance with a probability below 10⁻⁹.
                 why = "so they" if first.orders > 9 * math.log(10) else "which hardly vary, so that they may"
                 self._keep_here(f"two processes had equal outcomes in first runs, {why} draw the same noise")
-            return not self._refused
+            return not self._note
 
     def _result(self, answer: Answer) -> Any:
         """The result of an answer. Raises the error that the shard raised."""
