@@ -107,7 +107,8 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    line = programs.request_line(served("print(1)").write_input(value), 2, 7)
+    program = served("print(1)")
+    line = program.request(program.write_input(value), [7, 8])
     assert json.loads(line) == {"input": sent, "runs": 2, "seed": 7}
 
 

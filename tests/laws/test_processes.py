@@ -198,7 +198,6 @@ VARIED = FirstRuns(digest="the same", orders=50.0)
         ("noisy", {"refused": lambda k, found: "ImportError: no x"}, "ImportError: no x"),
         ("own_entropy", {**EACH_ITS_OWN, "first_runs": lambda k, _: VARIED}, "so they draw the same noise"),
         ("largest", EACH_ITS_OWN, "hardly vary"),
-        ("own_entropy", EACH_ITS_OWN, None),
     ],
 )
 def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed(function, said, why):

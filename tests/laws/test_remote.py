@@ -205,7 +205,7 @@ def test_an_exception_of_any_class_is_told_or_an_outcome(at):
     """Also one that is no `Exception`."""
     mechanism = RemoteMechanism(Signature.of(at("stops"), {}))
     runs = replace(PairedRuns.d_first(Pair([1], [-1]), 4, coupled=False), start=10)
-    with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 11, on the input \[-1\]"):
+    with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 10, on the input \[-1\]"):
         mechanism.pair_outcomes(runs, np.random.default_rng(0))
     rows = rows_of(at("stops"), [-1], n=9, errors="outcome")
     assert rows[-1, 0] == exception_code("Stop")

@@ -205,12 +205,12 @@ class Words(Seeds):
     """Seeds for the other interpreter: 256 random bits for each run, in hexadecimal digits."""
 
     def __init__(self, rng: np.random.Generator, runs: int) -> None:
-        self._words = [bits.tobytes().hex() for bits in rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8")]
+        self._hex = [bits.tobytes().hex() for bits in rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8")]
 
     @override
     def of_side(self, side: int, batch: int) -> Sequence[Any]:
         """The seeds of one side; both sides share seeds, since each run has its own."""
-        return self._words
+        return self._hex
 
 
 class RemoteMechanism(CommandMechanism):
