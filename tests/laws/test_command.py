@@ -22,7 +22,6 @@ import dpwitness as dpw
 from dpwitness import cli
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.mechanism import PairedRuns
