@@ -32,7 +32,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.memory import is_installed
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.runs import Pool, Role, Runner, executors
+from dpwitness.runs import Pool, Role, Runner
 from dpwitness.runs.elsewhere import WORKER_LOSSES, CannotSend, Dispatcher, FirstRuns, dumped, execute
 from dpwitness.runs.executors import Processes, ordered
 from elsewhere import Elsewhere, away, finished
@@ -414,30 +414,6 @@ def read_all(file, into):
         while content := os.read(file, 1 << 16):
             into += content
     os.close(file)
-
-
-def of_interrupts():
-    """Whether an interrupt waits, and what becomes of it."""
-    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
-
-
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")
-def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path, monkeypatch):
-    """A terminal sends it to all processes: those that were importing printed a traceback each."""
-    begin, here, seen = executors._prepare_process, of_interrupts(), tmp_path / "waits"
-
-    def noted(parent):
-        seen.write_text(str(of_interrupts()[0]))
-        begin(parent)
-
-    monkeypatch.setattr(executors, "_prepare_process", noted)
-    place = Processes(1)
-    try:
-        assert place.submit(of_interrupts).result(60) == (False, signal.SIG_IGN)
-        assert seen.read_text() == "True"
-        assert of_interrupts() == here
-    finally:
-        place.stop()
 
 
 @pytest.mark.campaign

@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache, partial
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import TypeIs, override
@@ -252,7 +251,7 @@ class Processes(Pool):
                     # In another thread than the main one, where Ctrl-C would leave a half-started executor: at exit
                     # Python would wait for its thread for ever.
                     with ThreadPoolExecutor(1) as aside:
-                        aside.submit(_start_processes, self._loky).result()
+                        aside.submit(self._loky.submit, int).result()
                 executor = self._loky
             try:
                 future: Future[T] = executor.submit(task)
@@ -286,14 +285,6 @@ def threads_of_each(workers: int) -> dict[str, str]:
     return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
 
 
-def _start_processes(loky: Any) -> None:
-    """Start the processes of an executor with SIGINT blocked, until `_prepare_process` has run in each."""
-    if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # first: in some versions of CPython its start unblocks SIGINT
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    loky.submit(int)
-
-
 def _prepare_process(parent: int) -> None:
     """Prepare a worker process: it ignores Ctrl-C, which is for the process `parent`, and ends with that process.
 
@@ -301,8 +292,6 @@ def _prepare_process(parent: int) -> None:
     """
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
 
 
