@@ -149,10 +149,9 @@ def test_many_rows_of_a_table_are_read_by_their_places():
         lambda x, n: np.array(1.0),
     ],
 )
-@pytest.mark.parametrize("errors", ["raise", "outcome"])
-def test_many_runs_a_call_are_one_outcome_each_in_an_order(make, errors):
+def test_many_runs_a_call_are_one_outcome_each_in_an_order(make):
     with pytest.raises(InvalidOutcome, match=r"for \d runs? from"):
-        many(make, errors=errors)
+        many(make)
 
 
 def test_an_outcome_that_cannot_be_read_is_an_error_of_one_line():

@@ -185,7 +185,6 @@ LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "see
             (lambda form=form: dpw.records({"a": dpw.like(["x", 1.5, b"y"]).fields}, form=form), "no type of column")
             for form in ("polars", "arrow")
         ),
-        (lambda: dpw.check(lambda rng, data: data, **LAZY), r"collect\(\)"),
     ],
 )
 def test_what_makes_no_table_is_refused_in_one_line(make, named):
