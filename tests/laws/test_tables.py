@@ -171,7 +171,6 @@ def test_files_that_hold_no_table_are_refused_in_one_line(written):
 
 
 OBJECTS = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
-LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "seed": 1, "workers": 1}
 
 
 @pytest.mark.parametrize(
