@@ -28,7 +28,7 @@ import importlib
 import math
 import numbers
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, singledispatch
@@ -44,9 +44,7 @@ from dpwitness.checks import DEEPEST_LEVEL
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
     EXACT_INTEGER_LIMIT,
-    FALSE,
     NOT_A_NUMBER,
-    TRUE,
     array_rows,
     entries,
     exception_code,
@@ -79,6 +77,8 @@ SEQUENCE_TYPES: Final = (tuple, list, deque, range)
 INTEGER_TYPES: Final = frozenset({int, np.int64})
 #: The common types of numbers.
 NUMBER_TYPES: Final = INTEGER_TYPES | {float, np.float64}
+#: Python's types of values whose entries are in `encoding`, besides texts.
+PLAIN_TYPES: Final = (float, int, bool, type(None))
 #: The common types of immutable single values: outcomes of these types need no copy.
 SINGLE_TYPES: Final = NUMBER_TYPES | {bool, np.bool_, str, type(None)}
 
@@ -241,25 +241,19 @@ class Row:
         kind = type(value)
         # The common types come first: `flatten` takes ten times as long.
         if kind is float and (value < 0 or value > 0):
-            entry = value
+            self.put(node, value)
         elif kind is int and -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
-            entry = float(value)
-        elif kind is bool:
-            entry = TRUE if value else FALSE
+            self.put(node, float(value))
         elif kind is str:
             self.text(value, node)
-            return
-        elif value is None or kind is float or kind is int:
+        elif kind in PLAIN_TYPES:
             self.put(node, *entries(value))
-            return
         else:
             self.depth += 1
             if self.depth > DEEPEST_LEVEL:
                 raise RecursionError(f"it is nested deeper than {DEEPEST_LEVEL} levels")
-            COMMON_WRITERS.get(kind, flatten)(value, self, node)
+            flatten(value, self, node)
             self.depth -= 1
-            return
-        self.put(node, entry)
 
     def rows(self, outcomes: Sequence[Any]) -> Rows | None:
         """Rows of many outcomes at once, the same as from `write`; None for outcomes of several kinds.
@@ -615,14 +609,6 @@ def _(value: Any, row: Row, node: Node) -> None:
         row.add(single_value(value), node)
     else:
         put_list(value, row, node)
-
-
-#: The functions that put the commonest containers: a lookup by `flatten` takes as long as putting three numbers.
-COMMON_WRITERS: Final[dict[type, Callable[[Any, Row, Node], None]]] = {
-    dict: put_mapping,
-    list: put_list,
-    tuple: put_list,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
