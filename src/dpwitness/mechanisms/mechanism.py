@@ -180,8 +180,6 @@ class Mechanism(ABC):
     #: The least seconds of a timed call; faster calls make up to 1,024 runs. The comparison of large inputs empties the
     #: processor's caches, which costs the next run 0.3 ms.
     timed_seconds = 1e-3
-    #: Seconds spent so far on comparing inputs before and after runs.
-    seconds_aside = 0.0
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -218,14 +216,14 @@ class Mechanism(ABC):
         # Five calls, or single runs for 0.2 s. Calls of several runs are always five: the machine may be busy in one.
         while len(times) < 5 and (not times or n > 1 or perf_counter() - began < 0.2):
             runs = PairedRuns.d_first(pair, n, coupled=False, columns=self.columns)
-            started, aside = perf_counter(), self.seconds_aside
+            started = perf_counter()
             try:
                 widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])
             except MechanismError:  # a rare error: a run that counts will raise it, with the run's number
                 if first == math.inf:
                     raise
                 break
-            seconds = perf_counter() - started - (self.seconds_aside - aside)
+            seconds = perf_counter() - started
             if first == math.inf:
                 # Columns follow from this call alone: the clock decides how many calls follow.
                 if self.grow() and self.columns is not None:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -267,9 +266,7 @@ class PythonMechanism(Mechanism):
         for side in sides:
             known = [one for one in (*taken, *self._inputs) if one[0] is side.data and one[1] == conversion]
             if not known:
-                started = time.perf_counter()
                 known = [(side.data, conversion, shared_input(conversion.source(side.data)()))]
-                self.seconds_aside += time.perf_counter() - started
             taken.append(known[0])
         ids = set(map(id, taken))
         self._inputs = [one for one in self._inputs if id(one) not in ids]
@@ -304,11 +301,9 @@ class PythonMechanism(Mechanism):
 
     def _changed(self, shared: Sequence[SharedInput]) -> bool:
         """Whether a run changed one of its shared inputs."""
-        started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
             one.compared = True
-        self.seconds_aside += time.perf_counter() - started
         return changed
 
     def _make_runs(
