@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -320,6 +321,8 @@ class Cluster(Pool):
 
     def __init__(self, client: "Client", name: str, settings: Mapping[str, Any] | None = None) -> None:
         self._client, self._name = client, name
+        self._prefix = f"dpwitness{uuid.uuid4().hex}"  # of the keys of tasks, for which the scheduler counts losses
+        self._losses: dict[str, int] = {}  # the tasks whose workers had ended when work was published, by its key
         with self._require_answer():
             try:
                 client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -350,19 +353,24 @@ class Cluster(Pool):
     def submit(self, task: Callable[[], T]) -> "Future[T]":
         assert isinstance(task, partial)  # arguments are passed one by one, so that Dask finds published ones
         with self._require_answer():
-            return self.executor.submit(task.func, *task.args)
+            key = f"{self._prefix}-{uuid.uuid4().hex}"
+            return self.executor.submit(task.func, *task.args, key=key)  # type: ignore[call-arg]  # an option of Dask
 
     @override
     def publish(self, content: bytes) -> Any:
         """The bytes as the result of a Dask task: each worker fetches it once, and Dask makes a lost result again."""
         with warnings.catch_warnings(), self._require_answer():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
-            return self._client.submit(bytes, content, pure=False)
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            published = self._client.submit(bytes, content, pure=False)
+            self._losses[published.key] = losses
+            return published
 
     @override
     def repeated(self, content: Any) -> bool:
         with self._require_answer():
-            return bool(self._client.run_on_scheduler(_lost_a_worker, content.key))  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            return losses > self._losses[content.key]
 
     @override
     def failure(self, error: Exception) -> DPWitnessError:
@@ -376,9 +384,10 @@ class Cluster(Pool):
         return self._lost_error("work on its way was cancelled") if cancelled else super().failure(error)
 
 
-def _lost_a_worker(content: str, dask_scheduler: Any) -> bool:
-    """Whether a worker ended that had a task with this published argument; called on the scheduler."""
-    return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
+def _losses_of(prefix: str, dask_scheduler: Any) -> int:
+    """The number of tasks with a prefix of their keys whose workers ended; called on the scheduler."""
+    found = dask_scheduler.task_prefixes.get(prefix)
+    return 0 if found is None else int(found.suspicious)
 
 
 #: The clients that this process has opened, by address.
