@@ -179,6 +179,8 @@ class Mechanism(ABC):
     in_process = False
     #: The least seconds of a timed call; faster calls make up to 1,024 runs.
     timed_seconds = 1e-3
+    #: Seconds spent so far on comparing inputs before and after runs.
+    seconds_aside = 0.0
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -215,14 +217,14 @@ class Mechanism(ABC):
         # Five calls, or single runs for 0.2 s. Calls of several runs are always five: the machine may be busy in one.
         while len(times) < 5 and (not times or n > 1 or perf_counter() - began < 0.2):
             runs = PairedRuns.d_first(pair, n, coupled=False, columns=self.columns)
-            started = perf_counter()
+            started, aside = perf_counter(), self.seconds_aside
             try:
                 widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])
             except MechanismError:  # a rare error: a run that counts will raise it, with the run's number
                 if first == math.inf:
                     raise
                 break
-            seconds = perf_counter() - started
+            seconds = perf_counter() - started - (self.seconds_aside - aside)
             if first == math.inf:
                 # Columns follow from this call alone: the clock decides how many calls follow.
                 if self.grow() and self.columns is not None:
@@ -291,6 +293,10 @@ class Mechanism(ABC):
     def outcome_text(self, outcome: Sequence[float]) -> str:
         """The text of a row for people; a value of several entries is named once."""
         return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
+
+    def shard_of(self, pair: Pair) -> int:
+        """The number of paired runs of a shard on this pair."""
+        return self.shard
 
     def forget(self) -> None:
         """Reset the mechanism's `traits`."""
