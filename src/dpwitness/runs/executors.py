@@ -354,7 +354,7 @@ class Cluster(Pool):
         assert isinstance(task, partial)  # arguments are passed one by one, so that Dask finds published ones
         with self._require_answer():
             key = f"{self._prefix}-{uuid.uuid4().hex}"
-            return self.executor.submit(task.func, *task.args, key=key)  # type: ignore[call-arg]  # an option of Dask
+            return self.executor.submit(task.func, *task.args, key=key)  # an option of Dask
 
     @override
     def publish(self, content: bytes) -> Any:
