@@ -1,7 +1,6 @@
 """Functions with one fault each, at the lines marked `# the defect`: explanations name these lines or none."""
 
 import math
-import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,10 @@ def scale_from_data(rng, data, epsilon):
     return total + rng.laplace(0.0, spread / epsilon)  # the defect
 
 
-def scale_from_count(data, epsilon):
-    """The same with the standard library's generator, and the number of records."""
+def scale_from_count(rng, data, epsilon):
+    """The same with Gaussian noise, and the number of records."""
     mean = sum(data) / len(data)
-    return mean + random.gauss(0, 1 / len(data))  # the defect
+    return mean + rng.normal(0, 1 / len(data))  # the defect
 
 
 def scale_multiplied(rng, data, epsilon):
@@ -110,7 +109,7 @@ def threshold_of_raw(rng, data, epsilon):
 
 def clipped_afterwards(rng, data, epsilon):
     """The noisy sum is clipped, and not the records."""
-    noisy = np.sum(data) + np.random.laplace(0, 1 / epsilon)  # the defect  # noqa: NPY002
+    noisy = np.sum(data) + rng.laplace(0, 1 / epsilon)  # the defect
     return min(max(noisy, 0.0), 4.0)
 
 

@@ -1,4 +1,4 @@
-"""Work that is done as if in other processes: written, read and done there, one portion at a time, in this one."""
+"""Work that is done as if in other processes: written, read and done there, one shard at a time, in this one."""
 
 import random
 import secrets
@@ -22,19 +22,19 @@ def finished(result=None, error=None):
 
 
 class Elsewhere(Pool):
-    """A pool that does each portion when it is sent; `dies` says at which portions a worker ends."""
+    """A pool that makes each shard when it is sent; `dies` says at which shards a worker ends."""
 
     def __init__(self, workers=2, dies=()):
         self.workers = workers
         self.dies = set(dies)
-        self.portions = []
+        self.shards = []
 
     def publish(self, content):
         return content
 
     def submit(self, task):
-        self.portions.append(task.args[-2:])
-        if len(self.portions) in self.dies:
+        self.shards.append(task.args[-1])
+        if len(self.shards) in self.dies:
             return finished(error=BrokenExecutor("killed"))
         return finished(task())
 
@@ -88,22 +88,9 @@ def global_random(data):
     return data[0] + random.gauss()
 
 
-HELD = [np.random.SFC64(0)]
-
-
 def largest(data):
     """Without noise."""
     return max(data)
-
-
-def is_positive(data):
-    """A flag that is wrong once in a million runs."""
-    return (data[0] > 0) ^ (secrets.randbelow(1_000_000) == 0)
-
-
-def largest_of_held(data):
-    """What it holds may be a generator that each process has in the same state."""
-    return max(data) if HELD else 0.0
 
 
 def slow_without_seed(data):

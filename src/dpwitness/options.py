@@ -237,8 +237,7 @@ class MachineOptions(TypedDict, total=False):
     cluster: Annotated[
         Any,
         Option(
-            "run on a Dask cluster: the address of its scheduler, or local for workers of this machine, as many as "
-            "`workers` says",
+            "run on a Dask cluster: the address of its scheduler",
             "In Python also a `distributed.Client`. The same seed gives counts as it does without a cluster.",
             metavar="ADDRESS",
         ),

@@ -35,7 +35,7 @@ from dpwitness.files import as_utf8, from_here
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
-from dpwitness.mechanisms.command import OutsideFunction
+from dpwitness.mechanisms.command import Command
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
@@ -131,10 +131,10 @@ class Effort:
             )
         if probability("alpha", self.alpha) < SMALLEST_ALPHA:
             raise InvalidParameter(f"alpha={brief(self.alpha)} is too small: give at least {SMALLEST_ALPHA}")
-        address = isinstance(self.cluster, str) and (self.cluster == "local" or "://" in self.cluster)
+        address = isinstance(self.cluster, str) and "://" in self.cluster
         if not (self.cluster is None or address or hasattr(self.cluster, "scheduler_info")):
             raise InvalidParameter(
-                f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
+                f"cluster={brief(self.cluster)} must be the address of a Dask scheduler such as "
                 '"tcp://host:8786", or a distributed.Client'
             )
         if self.executor is not None:
@@ -233,7 +233,7 @@ class HowRun:
         names, function = statement.outcome, example_of(plain_function(statement.mechanism))
         if names is not None and not isinstance(names, str):
             names = _reference(names) if callable(names) else ",".join(names)
-        python = getattr(function, "python", None) if isinstance(function, OutsideFunction) else None
+        python = getattr(function, "python", None) if isinstance(function, Command) else None
         return cls(
             outcome=None if names is None else as_utf8(names),
             errors="outcome" if statement.errors == "outcome" else None,
@@ -476,7 +476,7 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     workers, seed = effort.workers or 1, effort.seed or 0  # neither is None, see `Effort`
     cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
     if cluster is not None:
-        pool: Pool = cluster_of(cluster, workers)
+        pool: Pool = cluster_of(cluster)
     elif effort.executor is not None:
         pool = Pool(effort.executor, workers)
     elif workers > 1 and not mechanism.threads:

@@ -70,13 +70,14 @@ def test_what_is_no_executor_is_refused():
     with pytest.raises(dpw.InvalidParameter, match=r"executor='local' must be an executor of concurrent\.futures"):
         dpw.check(noisy, executor="local", **FEW)
     with Counting(1) as executor, pytest.raises(dpw.InvalidParameter, match="give one of the two"):
-        dpw.check(noisy, executor=executor, cluster="local", **FEW)
+        dpw.check(noisy, executor=executor, cluster="tcp://127.0.0.1:9", **FEW)
     assert not executor.asked
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-@pytest.mark.parametrize("errors", ["raise", "outcome"])
-@pytest.mark.parametrize("leaves", [leaves_seldom, leaves_of_many])
+@pytest.mark.parametrize(
+    ("leaves", "errors"), [(leaves_seldom, "raise"), (leaves_seldom, "outcome"), (leaves_of_many, "raise")]
+)
 def test_a_run_that_calls_exit_ends_no_script(leaves, errors):
     """With code 0 it would look like one whose claims passed; it is no outcome either: it ends the user's program."""
     message = rf"{leaves.__name__} called sys\.exit\(0\): take that out, it ends the check"

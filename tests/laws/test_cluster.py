@@ -50,7 +50,7 @@ def python(function):
 
 
 def there(mechanism, cluster, **settings):
-    pool = Dispatcher(mechanism, cluster_of(cluster, 2), seed=1, threads=2)
+    pool = Dispatcher(mechanism, cluster_of(cluster), seed=1, threads=2)
     return Runner(mechanism=mechanism, seed=1, workers=2, pool=pool, **settings)
 
 
@@ -73,7 +73,7 @@ def test_an_executor_of_dask_is_its_cluster(client):
     assert not executor._shutdown
 
 
-@pytest.mark.parametrize("cluster", ["somewhere", 7, "localhost:8786"])
+@pytest.mark.parametrize("cluster", ["somewhere", 7, "localhost:8786", "local"])
 def test_what_is_no_cluster_is_refused(cluster):
     with pytest.raises(InvalidParameter, match="cluster="):
         Effort(cluster=cluster)
@@ -82,7 +82,7 @@ def test_what_is_no_cluster_is_refused(cluster):
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterLost, match=r"cluster='tcp://127\.0\.0\.1:9'"):
-        cluster_of("tcp://127.0.0.1:9", 2)
+        cluster_of("tcp://127.0.0.1:9")
 
 
 def test_workers_of_somebody_else_s_cluster_are_not_for_us_to_number(capsys):
@@ -97,7 +97,7 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept():
         """A cluster whose scheduler is gone after three answers."""
 
         def submit(self, task):
-            if len(self.portions) == 3:
+            if len(self.shards) == 3:
                 raise ClusterLost("gone")
             return super().submit(task)
 

@@ -22,10 +22,9 @@ from dpwitness.api import verdict as verdict_module
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import Comparison, explain
+from dpwitness.health.explanation import explain
 from dpwitness.mechanisms.catalog import load_registered
-from dpwitness.mechanisms.command import OutsideMechanism
-from dpwitness.mechanisms.recording import Draw, Recording
+from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
 from dpwitness.report.sarif import log
@@ -67,8 +66,12 @@ def marked(thing):
     return marks
 
 
-#: Of these, noise is neither added to the output nor left out in every run: nothing is said rather than a wrong line.
-UNNAMED = {"clipped_afterwards", "response", "first_above", "report_noisy_max", "exact_above"}
+#: Of these, noise is neither added to the output nor left out in every run, or a seed does not repeat a run: nothing
+#: is said rather than a wrong line.
+UNNAMED = {
+    *("clipped_afterwards", "response", "first_above", "report_noisy_max", "exact_above"),
+    *("global_generator", "Holder"),
+}
 
 
 def name_of(function):
@@ -165,71 +168,7 @@ def test_a_compiled_target_is_followed_as_python():
     assert found.line in marked(function)
 
 
-@pytest.fixture
-def models():
-    return pytest.importorskip(
-        "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
-    )
-
-
-@pytest.mark.library
-def test_a_library_that_takes_its_bounds_from_the_data(models):
-    y = np.array([0.1, 0.5, 0.8, 0.2, 0.6])
-
-    def regression(data, epsilon):
-        model = models.LinearRegression(epsilon=epsilon)
-        model.fit(data, y)  # the defect
-        return [*model.coef_.ravel(), model.intercept_]
-
-    first = np.array([[0.1], [0.5], [0.9], [0.3], [0.7]])
-    second = first.copy()
-    second[0] = -3.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the library says so itself
-        found = explanation(regression, first, second)
-    assert found.line in marked(regression)
-    assert found.text.startswith("sensitivity ")
-
-
 # Right functions, of which nothing may be said.
-
-
-def library_noise(value, sensitivity):
-    """A recording of a draw as that of diffprivlib's Laplace mechanism."""
-    settings = {"sensitivity": np.array([sensitivity])}
-    draw = Draw(name="Laplace", place=("models.py", 7), size=1, step=0, value=value, settings=settings)
-    return Recording(draws=[draw])
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "sensitivity", "said"),
-    [
-        ((2.0, 2.0), (3.5, 3.5), 1.0, True),
-        ((2.0, 2.0), (2.5, 2.5), 0.0, True),
-        ((2.0, 2.0), (3.0, 3.0), 1.0, False),
-        ((2.0, 2.7), (9.0, 9.7), 1.0, False),  # it follows from earlier noise
-        ((2.0, 2.0), (9.0, 9.0), math.inf, False),
-    ],
-)
-def test_a_library_whose_noise_is_for_less_than_what_it_is_added_to(first, second, sensitivity, said):
-    sides = [[library_noise(value, sensitivity) for value in side] for side in (first, second)]
-    found = Comparison(ONE, sides).settings()
-    assert (found is not None) is said
-    if said:
-        assert (found.cause, found.line) == ("noise", 7)
-        assert f"sensitivity {sensitivity:.4g} is added to {first[0]:.4g} on D, {second[0]:.4g} on D′" in found.text
-
-
-@pytest.mark.library
-def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound(models):
-    def regression(data, epsilon):
-        model = models.LinearRegression(epsilon=epsilon, bounds_X=(-0.1, 1), bounds_y=(0, 1), fit_intercept=False)
-        return float(model.fit(*data).coef_[0])  # the defect
-
-    features, y = np.array([[0.5], [0.9], [0.3]]), np.array([0.1, 0.5, 1.0])
-    found = explanation(regression, (features, y), (np.vstack([features, [[1.0]]]), np.append(y, 1.0)))
-    assert found.line in marked(regression)
-    assert "sensitivity 0.01 is added to 1.15 on D, 2.15 on D′" in found.text
 
 
 def noisy_scale(rng, data, epsilon):
@@ -286,11 +225,11 @@ def test_nothing_is_said_of_what_is_right_or_not_known_to_be_wrong(function, fir
 
 
 def state():
-    """All that is replaced while a run is recorded."""
-    places = (random, np.random, random.Random, random.SystemRandom, broken, sys.modules[__name__])
+    """All that a recorded run may change."""
+    places = (random, np.random, broken, sys.modules[__name__])
     held = [{name: id(value) for name, value in vars(place).items()} for place in places]
     legacy = np.random.get_state()[1].tolist()  # noqa: NPY002
-    return held, random.getstate(), legacy, sys.gettrace(), broken.GENERATOR.bit_generator.state["state"]
+    return held, random.getstate(), legacy, sys.gettrace()
 
 
 class Panic(BaseException):
@@ -363,13 +302,7 @@ def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch
         gc.callbacks.remove(names["callback"])
 
 
-def global_noise(data, epsilon):
-    return sum(data) + random.gauss(0, 0.1) + np.random.laplace(0, 0.1 + len(data))  # noqa: NPY002
-
-
-@pytest.mark.parametrize(
-    ("function", "first", "second"), [*(broken.BROKEN[k] for k in (4, 14, 15, 24)), (global_noise, [1.0], [1.0, 2.0])]
-)
+@pytest.mark.parametrize(("function", "first", "second"), [broken.BROKEN[k] for k in (0, 4, 15)])
 def test_nothing_is_left_behind(function, first, second):
     pair = Pair(first, second)
     running = runner_of(function, pair)
@@ -411,7 +344,7 @@ def test_a_generator_of_a_recorded_run_is_one():
 def test_remote_mechanisms_and_slow_ones_are_left_alone():
     pair = Pair([1.0, 1.0], [1.0, 2.0])
     running = runner_of(broken.scale_from_data, pair)
-    for seconds, in_process in ((5.0, True), (0.0, True), (0.0, OutsideMechanism.in_process)):
+    for seconds, in_process in ((5.0, True), (0.0, True), (0.0, CommandMechanism.in_process)):
         running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=seconds)
         running.mechanism.in_process = in_process
         found = explain(running, broken.scale_from_data, ONE, pair)

@@ -38,7 +38,7 @@ from dpwitness.events import event_from_json
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.outcomes import Row
-from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import MechanismFactory, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from running import same, sampled, stream
@@ -77,7 +77,6 @@ class Fitted:
 
 DAY = datetime.datetime(2024, 1, 31, 12, 30)
 ZONE = datetime.timezone(datetime.timedelta(hours=1))
-RECORD = np.dtype([("a", "i4"), ("b", "f8")])
 
 
 def table(column, index=None, **more):
@@ -87,11 +86,6 @@ def table(column, index=None, **more):
 def one_of(names):
     """A column of one row that may have each of these categories."""
     return pd.Categorical(["x"], categories=list(names))
-
-
-def with_attributes(frame, **attributes):
-    frame.attrs.update(attributes)
-    return frame
 
 
 #: Two outcomes that differ in one thing, given noise that both have.
@@ -118,7 +112,6 @@ DIFFERENT = {
     "dates of two zones that are equal": lambda r: (
         {DAY.replace(tzinfo=ZONE): r}, {DAY.replace(tzinfo=ZONE).astimezone(datetime.UTC): r},
     ),
-    "fields of no records": lambda r: (np.zeros(0, RECORD), np.zeros(0, [("a", "i4"), ("c", "f8")])),
     "duration": lambda r: ([r, datetime.timedelta(1)], [r, datetime.timedelta(2)]),
     "timestamp: nanoseconds": lambda r: (pd.Timestamp(1_000_000_001), pd.Timestamp(1_000_000_002)),
     "NaT and NaN": lambda r: (pd.NaT, math.nan),
@@ -130,16 +123,13 @@ DIFFERENT = {
     "deque": lambda r: (collections.deque([r, 1]), collections.deque([r, 2])),
     "range": lambda r: (range(3), range(4)),
     "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
-    "interval": lambda r: (pd.Interval(0, 1), pd.Interval(0, 2)),
     "Polars: a series": lambda r: (pl.Series([r, 1.0]), pl.Series([r, 2.0])),
     "Arrow: an array": lambda r: (pa.array([r, 1.0]), pa.array([r, 2.0])),
     "enum of integers and integer": lambda r: (Level.LOW, 1),
     "enum of texts and text": lambda r: (Name.ANN, "ann"),
     "dataclass: a field": lambda r: (Released(r, "a"), Released(r, "b")),
     "dataclass: the class": lambda r: (Released(r, "a"), OtherReleased(r, "a")),
-    "record": lambda r: (np.array([(1, r)], RECORD), np.array([(2, r)], RECORD)),
     "masked array": lambda r: (np.ma.array([r, 1.0], mask=[0, 1]), np.ma.array([r, 1.0])),
-    "long double": lambda r: (np.longdouble(1), np.longdouble(1) + np.finfo(np.longdouble).eps),
     "array of objects": lambda r: (np.array([None, {"a": r}]), np.array([None, {"b": r}])),
     "matrix": lambda r: (np.array([[r, 1], [2, 3]]), np.array([[r, 1, 2, 3]])),
     "nested arrays without entries": lambda r: ({"n": r, "X": np.zeros((0, 2))}, {"n": r, "X": np.zeros((0, 3))}),
@@ -153,7 +143,6 @@ DIFFERENT = {
         table([r, 1], index=pd.MultiIndex.from_tuples([("x", 1), (name, 1)])).iloc[:1] for name in "yz"
     ),
     "frame: the name of the index": lambda r: tuple(table([r]).rename_axis(f"of {k}") for k in (1, 2)),
-    "series: attributes": lambda r: tuple(with_attributes(pd.Series([r]), n=n) for n in (1, 2)),
     "categories that no entry has": lambda r: (one_of("xy"), one_of("x")),
     "Arrow: values of a dictionary": lambda r: tuple(
         pa.table({"a": pa.DictionaryArray.from_arrays([0], list(names))}) for names in ("xy", "xz")
@@ -164,7 +153,6 @@ DIFFERENT = {
     "Arrow: a scalar": lambda r: ([r, pa.scalar(1)], [r, pa.scalar(2)]),
     "series: the name": lambda r: (pd.Series([r]), pd.Series([r], name="a")),
     "index": lambda r: (pd.Index([1, 2]), pd.Index([1, 3])),
-    "period": lambda r: (pd.Period("2024-01"), pd.Period("2024-02")),
     "text that is a large whole number's": lambda r: ([1e40, hex(10**40)], [10**40]),
     "a number or a sequence of it": lambda r: (r, [r]),
     "a dict or a sequence of it": lambda r: ({"a": r}, [{"a": r}]),
@@ -232,12 +220,6 @@ def test_a_full_leak_is_refuted(kind):
     assert isinstance(verdict, Violation)
     written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
     assert event_from_json(written["witness"]["event"]).to_json() == verdict.witness.event.to_json()
-
-
-def test_attributes_of_a_table_may_hold_any_object():
-    """One that is no outcome counts by its kind."""
-    found = [row(with_attributes(table([1.0]), source=source)) for source in (object(), object(), Signature)]
-    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("kind", some(DIFFERENT))
@@ -423,21 +405,17 @@ def roads(act):
     def plain(rng, data):
         return (act(), rng.random())[1]
 
-    def many(rng, data, size):
-        return (act(), rng.random(size))[1]
-
     def people():
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         connection.execute("CREATE TABLE people (a)")
         return connection
 
     yield plain, {}
-    yield many, {}
     yield MechanismFactory(lambda: lambda rng, data: plain(rng, data)), {}
     yield sql(people, lambda connection: plain(np.random, None), table="people"), {}
 
 
-@pytest.mark.parametrize("road", range(4))
+@pytest.mark.parametrize("road", range(3))
 def test_what_is_no_exception_is_the_mechanisms_too(road):
     function, how = [*roads(raises(Panic("no luck")))][road]
     data = [{"a": 1}]
@@ -449,7 +427,7 @@ def test_what_is_no_exception_is_the_mechanisms_too(road):
     assert mechanism.label(rows[0, 0]) == "raises Panic"
 
 
-@pytest.mark.parametrize("road", range(4))
+@pytest.mark.parametrize("road", range(3))
 @pytest.mark.parametrize(
     "error",
     [KeyboardInterrupt(), GeneratorExit(), RunsEnded(), asyncio.CancelledError(), pytest.skip.Exception("not here")],
@@ -475,15 +453,9 @@ def test_a_summary_an_output_and_a_maker_that_panic_are_named():
         MechanismFactory(panics)
 
 
-def test_a_vectorised_mechanism_raises_run_by_run():
-    def vectorised(rng, data, size):
-        if rng.random() < 0.5:
-            raise ValueError
-        return rng.random(size)
-
-    made = VectorisedMechanism(Signature.of(vectorised, {}), errors="outcome")
-    rows = made.outcomes(np.array([0]), stream(0), 64)
-    assert 10 < np.sum(rows[:, 0] == exception_code("ValueError")) < 54  # 32, give or take 5.5 standard errors
+def test_a_vectorised_mechanism_has_no_exceptions_as_outcomes():
+    with pytest.raises(InvalidParameter, match="makes size runs a call: take the parameter 'size' away"):
+        as_mechanism(lambda rng, data, size: rng.random(size), np.array([0]), errors="outcome")
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,6 @@ def test_files_that_hold_no_table_are_refused_in_one_line(written):
 
 
 OBJECTS = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
-LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "seed": 1, "workers": 1}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,6 @@ LAZY = {"claim": 1.0, "neighbours": [(FRAME.lazy(), FRAME.lazy().head(1))], "see
             (lambda form=form: dpw.records({"a": dpw.like(["x", 1.5, b"y"]).fields}, form=form), "no type of column")
             for form in ("polars", "arrow")
         ),
-        (lambda: dpw.check(lambda rng, data: data, **LAZY), r"collect\(\)"),
     ],
 )
 def test_what_makes_no_table_is_refused_in_one_line(make, named):

@@ -535,23 +535,22 @@ def draws_from_its_own(data):
 
 
 @pytest.mark.parametrize(
-    ("function", "noise", "generator"),
+    ("function", "remembers"),
     [
-        (lambda data: np.sum(data) + len(data), False, False),
-        (remembered.seeded, False, False),
-        (draws_globally, True, False),  # a real number, as a default
-        (holds_a_list, True, False),
-        (reads_a_number, True, False),
-        (calls_another, True, False),
-        (remembered.cached, True, None),
-        (remembered.kept, True, True),
-        (draws_from_its_own, True, True),
-        (GENERATOR.laplace, True, True),
+        (lambda data: np.sum(data) + len(data), False),
+        (remembered.seeded, False),
+        (draws_globally, True),  # a real number, as a default
+        (holds_a_list, True),
+        (reads_a_number, True),
+        (calls_another, True),
+        (remembered.cached, True),
+        (remembered.kept, True),
+        (draws_from_its_own, True),
+        (GENERATOR.laplace, True),
     ],
 )
-def test_what_may_remember_its_noise_and_what_may_hold_a_generator(function, noise, generator):
-    assert memory.may_remember(function) is noise
-    assert generator is None or memory.may_hold_generator(function) is generator
+def test_what_may_remember_its_noise(function, remembers):
+    assert memory.may_remember(function) is remembers
 
 
 def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_name(monkeypatch):
@@ -561,7 +560,6 @@ def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_na
     monkeypatch.setitem(sys.modules, "platform", own)
     assert memory.may_remember(own)
     assert memory.may_remember(own.kept)
-    assert memory.may_hold_generator(own.kept)
     assert not memory.may_remember(time)
 
 

@@ -30,7 +30,7 @@ from dpwitness.targets import target_of
 def take_settings(arguments: SimpleNamespace) -> None:
     """Set options that were not given from the project's settings, and `settings` to their names. Raises `BadInput`."""
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
-    if arguments.cluster not in (None, "local"):
+    if arguments.cluster is not None:
         defaults.pop("workers", None)  # a cluster has workers of its own
     arguments.settings = tuple(defaults)
     bits = defaults.pop("bits", True)
@@ -50,10 +50,8 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
     }
     if getattr(arguments, "no_bits", False):
         named["bits"] = False
-    if arguments.cluster not in (None, "local") and arguments.workers is not None:
-        raise BadInput(
-            f"--cluster {arguments.cluster} has workers of its own: leave out --workers, which is for --cluster local"
-        )
+    if arguments.cluster is not None and arguments.workers is not None:
+        raise BadInput(f"--cluster {arguments.cluster} has workers of its own: leave out --workers")
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":

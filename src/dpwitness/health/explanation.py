@@ -78,7 +78,7 @@ def _record_runs(
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # draws of numba's machine code cannot be recorded
     limit = time.perf_counter() + RECORDING_SECONDS + 3 * (2 * pairs + 1) * seconds
-    recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
+    recorder = Recorder(root=_package(function), deadline=limit)
 
     def record(data: object, number: int) -> Recording:
         value = mechanism.conversion.source(data)()
@@ -230,7 +230,7 @@ class Comparison:
             if len({(draw.name, draw.place) for side in draws for draw in side}) > 1 or (i and not self.seldom_alike):
                 return None
             found = self._explain_setting(draws) or self._explain_probabilities(draws)
-            if (found := found or self._explain_sensitivity(draws)) is not None:
+            if found is not None:
                 return found
         return None
 
@@ -257,19 +257,6 @@ class Comparison:
                 text = f"outcome {worst} has probability {on[0]} on D, {on[1]} on D′, which the claim does not allow"
                 return self._explain_at("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
         return None
-
-    def _explain_sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
-        """Noise of a library that is added to numbers that differ by more than the noise's sensitivity."""
-        both = _constants([[draw.value for draw in side] for side in draws])
-        if both is None or None in both:
-            return None
-        asked = float(np.max(draws[0][0].settings.get("sensitivity", math.inf)))
-        apart = abs(both[0] - both[1])
-        if not apart > asked + RELATIVE_ROUNDING * max(map(abs, both)):
-            return None
-        on = [f"{number:.4g}" for number in both]
-        text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
-        return self._explain_at("noise", draws[0][0].place, text, f"added to {on[0]}", f"added to {on[1]}")
 
     # The number of draws.
 

@@ -177,8 +177,7 @@ class Mechanism(ABC):
     copies = False
     #: Whether runs are Python code of this process, whose lines and draws can be recorded.
     in_process = False
-    #: The least seconds of a timed call; faster calls make up to 1,024 runs. The comparison of large inputs empties the
-    #: processor's caches, which costs the next run 0.3 ms.
+    #: The least seconds of a timed call; faster calls make up to 1,024 runs.
     timed_seconds = 1e-3
     #: Seconds spent so far on comparing inputs before and after runs.
     seconds_aside = 0.0

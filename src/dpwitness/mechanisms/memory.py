@@ -1,9 +1,7 @@
-"""Tests whether a mechanism may keep noise, or a generator, from run to run in an object that it reaches."""
+"""Tests whether a mechanism may keep noise from run to run in an object that it reaches."""
 
-import numbers
 import os
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from sysconfig import get_path
@@ -35,24 +33,7 @@ def may_remember(value: object) -> bool:
     Integers, texts, and modules and functions of Python, NumPy and SciPy keep no noise. A real number may be noise that
     was drawn once; other objects may keep noise, unless their library says that they do not.
     """
-    return _reaches(value, lambda held: library_of(held).may_remember(held), set())
-
-
-def may_hold_generator(value: object) -> bool:
-    """Whether an object that a mechanism reaches may hold a generator; numbers and texts hold no generator.
-
-    The global generators of Python and NumPy do not count.
-    """
-    return _reaches(value, lambda held: not _is_data(held) and may_remember(held), set())
-
-
-def _is_data(value: object) -> bool:
-    """Whether a value consists of numbers and texts alone."""
-    if isinstance(value, tuple | list):
-        return all(map(_is_data, value))
-    if isinstance(value, np.ndarray):
-        return bool(value.dtype != object)
-    return value is None or isinstance(value, numbers.Number | str | bytes)
+    return _reaches(value, set())
 
 
 def _is_known(package: str) -> bool:
@@ -63,8 +44,8 @@ def _is_known(package: str) -> bool:
     return package in sys.stdlib_module_names and file is not None and _is_of_python(file)
 
 
-def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> bool:
-    """Whether a value reaches an object for which `keeps` is true, or a module that is not known (`_is_known`).
+def _reaches(value: object, seen: set[int]) -> bool:
+    """Whether a value reaches an object that may keep noise, or a module that is not known (`_is_known`).
 
     `seen`: the ids of functions that were visited.
     """
@@ -78,9 +59,9 @@ def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> 
     if isinstance(value, FunctionType | type) and _is_known(root_of(value)):
         return False
     if not isinstance(value, FunctionType):
-        return keeps(value)
+        return library_of(value).may_remember(value)
     seen.add(id(value))
     known = variables(value)
     reached = [known[path[0]] for path in names(value.__code__) if path[0] in known]
     kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
-    return any(_reaches(found, keeps, seen) for found in (*reached, *kept))
+    return any(_reaches(found, seen) for found in (*reached, *kept))

@@ -5,7 +5,7 @@ part of a value: 5, 5.0 and NumPy's 5 are one value, and so are a list, a tuple 
 values. The entries of numbers, flags, texts and None are in `encoding`; other values have these entries:
 
 =====================  ========================================================================================
-list, array in others  a symbol; the length; the values; before them, for an array of records, a symbol of the fields
+list, array in others  a symbol; the length; the values
 dict                   a symbol; each value at its key; a symbol of the keys in their order
 set, frozenset         a symbol; the size; a symbol at each element, since their order is not released
 dataclass              a symbol of the class and its fields; then the values
@@ -28,7 +28,7 @@ import importlib
 import math
 import numbers
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, singledispatch
@@ -44,9 +44,7 @@ from dpwitness.checks import DEEPEST_LEVEL
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
     EXACT_INTEGER_LIMIT,
-    FALSE,
     NOT_A_NUMBER,
-    TRUE,
     array_rows,
     entries,
     exception_code,
@@ -79,6 +77,8 @@ SEQUENCE_TYPES: Final = (tuple, list, deque, range)
 INTEGER_TYPES: Final = frozenset({int, np.int64})
 #: The common types of numbers.
 NUMBER_TYPES: Final = INTEGER_TYPES | {float, np.float64}
+#: Python's types of values whose entries are in `encoding`, besides texts.
+PLAIN_TYPES: Final = (float, int, bool, type(None))
 #: The common types of immutable single values: outcomes of these types need no copy.
 SINGLE_TYPES: Final = NUMBER_TYPES | {bool, np.bool_, str, type(None)}
 
@@ -241,25 +241,19 @@ class Row:
         kind = type(value)
         # The common types come first: `flatten` takes ten times as long.
         if kind is float and (value < 0 or value > 0):
-            entry = value
+            self.put(node, value)
         elif kind is int and -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
-            entry = float(value)
-        elif kind is bool:
-            entry = TRUE if value else FALSE
+            self.put(node, float(value))
         elif kind is str:
             self.text(value, node)
-            return
-        elif value is None or kind is float or kind is int:
+        elif kind in PLAIN_TYPES:
             self.put(node, *entries(value))
-            return
         else:
             self.depth += 1
             if self.depth > DEEPEST_LEVEL:
                 raise RecursionError(f"it is nested deeper than {DEEPEST_LEVEL} levels")
-            COMMON_WRITERS.get(kind, flatten)(value, self, node)
+            flatten(value, self, node)
             self.depth -= 1
-            return
-        self.put(node, entry)
 
     def rows(self, outcomes: Sequence[Any]) -> Rows | None:
         """Rows of many outcomes at once, the same as from `write`; None for outcomes of several kinds.
@@ -307,8 +301,7 @@ class Row:
             if kinds == {tuple}:
                 flat = self.uniform_entries([*chain.from_iterable(outcomes)])
                 return None if flat is None or flat.shape[1] > 1 else flat.reshape(len(outcomes), -1)
-            dtypes = {outcome.dtype for outcome in outcomes}
-            if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double has two entries
+            if len({outcome.dtype for outcome in outcomes}) == 1:
                 return array_rows(np.stack(outcomes))
         return None
 
@@ -403,7 +396,7 @@ def _put_fields(value: Any, row: Row, node: Node) -> None:
 def _put_converted(value: object, row: Row, node: Node) -> None:
     """Put an object that converts to an array, such as a tensor of another library."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
-    if array.ndim == 0 and array.dtype.kind == "O":
+    if array.ndim == 0 and array.dtype.kind in "OV":
         raise TypeError(f"{type(value).__name__} has no encoding as an outcome")
     kind = symbol("array", type(value).__qualname__)
     row.traits.label(kind, type(value).__name__)
@@ -424,9 +417,6 @@ def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
     if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
         about = (symbol("shape", repr(value.shape)),)
         row.traits.label(about[0], f"shape {value.shape}")
-    elif isinstance(value, np.ndarray) and value.dtype.names is not None:
-        about = (symbol("records", repr(value.dtype.names)),)
-        row.traits.label(about[0], "records")
     row.begin_list(len(value), node, (*kind, LIST_SYMBOL, *about))
     put_items(value, row, node)
 
@@ -449,7 +439,7 @@ def put_items(value: Any, row: Row, node: Node) -> None:
             row.put(child, entry)
     elif isinstance(value, np.ma.MaskedArray):  # None where an entry is masked
         row.extend(value.tolist(), node)
-    elif value.dtype.names is None and value.ndim == 1:
+    elif value.ndim == 1:
         row.extend(value.tolist() if value.dtype.kind in "OUSbiuc" else list(value), node)
     else:
         row.extend(list(value), node, "row")
@@ -457,7 +447,7 @@ def put_items(value: Any, row: Row, node: Node) -> None:
 
 def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
     """The entries of an array with one axis, of flags or numbers of at most 64 bits; None for any other array."""
-    if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+    if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf":
         return None
     rows = array_rows(value.reshape(1, -1))
     return None if rows is None else rows[0].tolist()
@@ -471,10 +461,6 @@ def _(value: numbers.Number, row: Row, node: Node) -> None:
         row.mark(node, symbol("complex"), "complex")
         row.add(value.real, row.at(node, "part", "real"))
         row.add(value.imag, row.at(node, "part", "imaginary"))
-    elif isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
-        exact = symbol("long double", repr(value))
-        row.traits.label(exact, str(value))
-        row.put(node, *entries(value), exact)
     else:
         row.put(node, *entries(value))
 
@@ -623,24 +609,6 @@ def _(value: Any, row: Row, node: Node) -> None:
         row.add(single_value(value), node)
     else:
         put_list(value, row, node)
-
-
-#: The functions that put the commonest containers: a lookup by `flatten` takes as long as putting three numbers.
-COMMON_WRITERS: Final[dict[type, Callable[[Any, Row, Node], None]]] = {
-    dict: put_mapping,
-    list: put_list,
-    tuple: put_list,
-}
-
-
-@flatten.register
-def _(value: np.void, row: Row, node: Node) -> None:
-    if value.dtype.names is None:
-        flatten(value.tobytes(), row, node)
-        return
-    row.mark(node, symbol("record", repr(value.dtype.names)), "record")
-    for name in value.dtype.names:
-        row.add(value[name], row.at(node, "field", name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

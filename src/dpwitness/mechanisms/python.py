@@ -1,6 +1,5 @@
 """Mechanisms that the interpreter runs, one run or many runs a call, with their outcomes as rows of numbers."""
 
-import inspect
 import os
 import sys
 import time
@@ -81,12 +80,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
-    if inspect.isawaitable(value):
-        return "return what asyncio.run(…) gives for it"
     if isinstance(value, Iterator | MappingView):
         return "return list(…) of it"
-    if hasattr(type(value), "collect"):
-        return "return what its collect() gives"
     return (
         "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of them"
     )
@@ -106,7 +101,8 @@ class Side:
 Outputs = Sequence[Any] | Rows
 #: The number of items of an input whose comparison with a copy takes a tenth of the time of a shard.
 COMPARED_ITEMS: Final = 50_000
-#: The least number of paired runs between two comparisons of inputs: a comparison takes a twentieth of their time.
+#: The number of paired runs between two comparisons of shared inputs: comparing them takes a twentieth of their time.
+#: Two runs between two comparisons may change an input and change it back.
 COMPARISON_RUNS: Final = 128
 
 
@@ -297,31 +293,30 @@ class PythonMechanism(Mechanism):
         """The outputs of the runs of each side; None if a run changed a shared input."""
         outputs: list[list[object]] = [[] for _ in sides]
         swaps = order.tolist()
-        interval, done = len(swaps), 0
-        if shared is not None:
-            interval = max(2 * self.shard * max(one.items for one in shared) // COMPARED_ITEMS, COMPARISON_RUNS)
+        if shared is None:
+            self._make_runs(sides, swaps, start, None, outputs, row)
+            return outputs
+        done = 0
         while done < len(swaps):
-            # Two runs may change an input and change it back: inputs are compared after the first run, then after 1/64
-            # of the interval, and then after twice as many runs each time.
-            made = interval if shared is None else min(one.runs for one in shared)
-            part = swaps[done : done + (min(max(made, interval // 64), interval) if made else 1)]
+            first = not all(one.compared for one in shared)  # most mechanisms that change an input do so in each run
+            part = swaps[done : done + (1 if first else COMPARISON_RUNS)]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
             except MechanismError:
-                if shared is not None and self._changed(shared, len(part)):
+                if self._changed(shared):
                     return None
                 raise
-            if shared is not None and self._changed(shared, len(part)):
+            if self._changed(shared):
                 return None
         return outputs
 
-    def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
-        """Whether the last `runs` runs changed one of their shared inputs."""
+    def _changed(self, shared: Sequence[SharedInput]) -> bool:
+        """Whether a run changed one of its shared inputs."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
-            one.runs += runs
+            one.compared = True
         self.seconds_aside += time.perf_counter() - started
         return changed
 
@@ -500,8 +495,6 @@ class VectorisedMechanism(PythonMechanism):
 
     def _run_all(self, side: Side, start: int, row: Row) -> Outputs:
         data, n = side.data, side.runs
-        if self.errors == "outcome":
-            return self._run_singly(side, start, row)
         end_if_abandoned()
         try:
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
@@ -524,24 +517,6 @@ class VectorisedMechanism(PythonMechanism):
         self._require_each(output, n, start)
         output = _in_order(output)
         return [self._copy_output(output[i], start + i, row) for i in range(n)]
-
-    def _run_singly(self, side: Side, start: int, row: Row) -> Outputs:
-        """Make one run a call: an exception, which is an outcome here, would end the other runs of its call."""
-        data, rng, n = side.data, side.draws.of_run(0), side.runs
-        outputs: list[Any] = []
-        for i in range(n):
-            end_if_abandoned()
-            own = rng if n == 1 else self._draws(rng, 1).of_run(0)
-            try:
-                output: Any = self.signature.call(self.conversion.source(data)(), own, 1)
-            except BaseException as error:
-                if not is_failure(error):
-                    raise
-                outputs.append(row.write(ExceptionOutcome(type(error).__qualname__)))
-            else:
-                self._require_each(output, 1, start + i)
-                outputs.append(self._copy_output(_in_order(output)[0], start + i, row))
-        return outputs
 
     def _require_each(self, output: Any, n: int, start: int) -> None:
         """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""

@@ -1,22 +1,19 @@
 """Recorded runs: the random draws of a run, the lines of the user's code that make them, and the steps between lines.
 
-While a run is recorded, samplers that record their calls replace the functions of `random` and `numpy.random` and the
-methods of generators: of the mechanism's generator, of generators that it makes or that variables of its module hold,
-and of the global generators. All are seeded from one seed.
+Draws are noted from the generator that the run gets, from generators that it makes by `numpy.random.default_rng`, and
+from `dpwitness.noise`.
 """
 
-import inspect
 import math
 import os
-import random
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from types import FrameType, FunctionType, ModuleType
+from types import FrameType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -40,12 +37,9 @@ SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "logistic": ("logistic", "loc", "scale"),
     "exponential": ("exponential", "", "scale"),
     "standard_normal": ("Gaussian", "", ""),
-    "randn": ("Gaussian", "", ""),
     "standard_exponential": ("exponential", "", ""),
-    "gauss": ("Gaussian", "mu", "sigma"),
-    "normalvariate": ("Gaussian", "mu", "sigma"),
     "uniform": ("uniform", "low", "high"),
-    **dict.fromkeys(("random", "random_sample", "rand"), ("uniform", "", "")),
+    "random": ("uniform", "", ""),
 }
 #: The families of noise of the samplers of `dpwitness.noise`, by name.
 NOISE_FAMILIES: Final = {
@@ -57,7 +51,7 @@ NOISE_FAMILIES: Final = {
     "discrete_gaussian": "discrete Gaussian",
 }
 
-#: A lock for the recording thread: one thread at a time may replace functions of modules.
+#: A lock for the recording thread: one thread at a time may replace `numpy.random.default_rng`.
 _LOCK: Final = threading.Lock()
 
 
@@ -73,7 +67,7 @@ class _Stop(RunsEnded):
 class Draw:
     """One call of a sampler."""
 
-    #: The name of the sampler, or of the class of a library's mechanism.
+    #: The name of the sampler.
     name: str
     #: The innermost line of the user's code.
     place: Place
@@ -89,8 +83,6 @@ class Draw:
     probabilities: tuple[float, ...] | None = None
     #: The drawn numbers, shifted by the location and divided by the scale, of shape (size,); None if unknown.
     standard: Floats | None = None
-    #: The number to which a library adds the noise; None if unknown.
-    value: float | None = None
 
 
 @dataclass(slots=True)
@@ -114,12 +106,11 @@ class Recorder:
     `deadline`: the time by `time.perf_counter`, in seconds, after which it records nothing.
     """
 
-    def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
+    def __init__(self, *, root: str | None, deadline: float) -> None:
         self.root, self.deadline = root, deadline
         self.thread = threading.get_ident()
         self.recording = Recording()
         self._in_sampler = False  # whose own draws do not count
-        self._spaces = [*{id(space): space for function in functions for space in _spaces(function)}.values()]
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Record one run; `call` gets a recording generator with `bits`. Raises `CannotRecord`."""
@@ -136,12 +127,9 @@ class Recorder:
         global _active
         self._seeds: Any = bits.seed_seq
         self.recording, self._in_sampler, self._base = Recording(), False, sys._getframe()
-        #: The generator from which `random.SystemRandom` draws.
-        self.python = random.Random(self._number())
-        before, tracing = _replace_values(self._replacements()), sys.gettrace()
+        tracing = sys.gettrace()
         try:
-            random.seed(self._number())
-            np.random.seed(self._number())  # noqa: NPY002  # the mechanism may draw from it
+            np.random.default_rng = _default_rng
             _active = self
             sys.settrace(self._on_call)
             self.recording.output = call(RecordingGenerator(bits))
@@ -155,46 +143,28 @@ class Recorder:
             sys.settrace(tracing)
             _active = None
             del self._base  # a frame that holds the input
-            _replace_values(before[::-1])  # a variable may have been replaced twice
+            np.random.default_rng = _DEFAULT_RNG
         return self.recording
 
     def seed(self) -> Any:
         """The next seed for a generator that the run makes."""
         return self._seeds.spawn(1)[0]
 
-    def _number(self) -> int:
-        """The next seed as a number of 32 bits."""
-        return int(self.seed().generate_state(1)[0])
-
-    def _replacements(self) -> list[tuple[Any, str, object]]:
-        """The replacements for a run: a module, a class or a dict of variables, a name in it, and the new value."""
-        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED_FUNCTIONS]
-        known = {id(old): new for _, _, old, new in _REPLACED_FUNCTIONS}
-        for space in self._spaces:
-            for name, value in list(space.items()):  # another thread may write to them
-                if id(value) in known:
-                    found.append((space, name, known[id(value)]))
-                elif type(value) is np.random.Generator:
-                    found.append((space, name, RecordingGenerator(type(value.bit_generator)(self.seed()))))
-        return found
-
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
         # A trace function. It never raises: in a callback of the garbage collector Python would drop the error, and
         # stop tracing.
         code = frame.f_code
-        sampler = code in _NOISE_CODES or (code.co_name == "randomise" and is_installed(code.co_filename))
-        if not sampler:
+        if code not in _NOISE_CODES:
             return self._lines_of(frame) if _is_own(code.co_filename, self.root) else None
         if self._in_sampler:
             return None
         frame.f_trace_lines, self._in_sampler, given = False, True, dict(frame.f_locals)
-        note = self._note_noise if code in _NOISE_CODES else self._note_library
 
         def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
                 self._in_sampler = False
                 if argument is not None:
-                    note(frame, given, argument)
+                    self._note_noise(frame, given, argument)
             return on_return
 
         return on_return
@@ -223,9 +193,9 @@ class Recorder:
             raise _Stop
 
     def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Call a sampler, and note the draw unless another sampler made the call.
+        """Call a method of a generator, and note the draw unless another sampler made the call.
 
-        `given`: the arguments by position, after the generator if `call` is a method.
+        `given`: the generator, and the arguments by position.
         """
         if self._in_sampler:
             return call(*given, **named)
@@ -234,8 +204,7 @@ class Recorder:
             value = call(*given, **named)
         finally:
             self._in_sampler = False
-        if given and isinstance(given[0], RecordingGenerator):
-            given = given[1:]
+        given = given[1:]
         family, first, second = SAMPLERS.get(name, ("", "", ""))
         asked = dict(zip(filter(None, (first, second)), given, strict=False)) | named
         centre, width = _numbers(asked.get(first, 0.0)), _numbers(asked.get(second, 1.0))
@@ -255,16 +224,6 @@ class Recorder:
             frame.f_back, name=name, size=1, family=NOISE_FAMILIES[name],
             settings={} if scale is None else {"scale": scale},
             standard=_standard(_numbers(value), np.zeros(1), scale),
-        )  # fmt: skip
-
-    def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        thing, added = given.get("self"), _numbers(given.get("value"))
-        names = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")  # of diffprivlib
-        asked = {name: _numbers(getattr(thing, name, None)) for name in names}
-        self._note(
-            frame.f_back, name=type(thing).__name__, size=_size(value),
-            settings={name: number for name, number in asked.items() if number is not None and len(number) == 1},
-            value=float(added[0]) if added is not None and len(added) == 1 else None,
         )  # fmt: skip
 
     def _note(self, frame: FrameType | None, **known: Any) -> None:
@@ -287,8 +246,9 @@ def _recorder() -> Recorder | None:
     return _active if _active is not None and _active.thread == threading.get_ident() else None
 
 
-def _recording_function(name: str, original: Callable[..., object]) -> Callable[..., object]:
-    """A sampler that draws as `original` does, and notes the draw while a run is recorded."""
+def _recording_method(name: str) -> Callable[..., object]:
+    """A method that draws as the generator's method does, and notes the draw while a run is recorded."""
+    original = getattr(np.random.Generator, name)
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
@@ -298,21 +258,13 @@ def _recording_function(name: str, original: Callable[..., object]) -> Callable[
     return drawing
 
 
-def _seeded_method(name: str) -> Callable[..., object]:
-    """A method of `random.SystemRandom` that draws from the run's seed: the system's numbers do not repeat."""
-    original = getattr(random.SystemRandom, name)
-
-    def drawing(thing: random.SystemRandom, *given: Any) -> object:
-        recorder = _recorder()
-        if recorder is None:
-            return original(thing, *given)
-        return recorder.draw(name, getattr(recorder.python, name), given, {})
-
-    return drawing
-
-
 class RecordingGenerator(np.random.Generator):
     """A generator whose draws are noted while a run is recorded."""
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in ("spawn", "bit_generator"):
+        setattr(RecordingGenerator, _name, _recording_method(_name))
 
 
 def _default_rng(seed: Any = None) -> np.random.Generator:
@@ -324,28 +276,6 @@ def _default_rng(seed: Any = None) -> np.random.Generator:
 
 #: The function `numpy.random.default_rng` itself, which a recording replaces.
 _DEFAULT_RNG: Final = np.random.default_rng
-#: Methods of generators that draw nothing.
-_DRAWLESS_METHODS: Final = frozenset(
-    {"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"}
-)
-#: The functions that a recording replaces: module or class, name, function, and the replacement, which notes draws.
-_REPLACED_FUNCTIONS: Final[list[tuple[Any, str, Any, Any]]] = [
-    (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
-    *(
-        (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded_method(name))
-        for name in ("random", "getrandbits")
-    ),
-    *(
-        (module, name, function, _recording_function(name, function))
-        for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
-        for name, function in vars(module).items()
-        if name not in _DRAWLESS_METHODS and getattr(function, "__self__", None) is owner
-    ),
-]
-for _name in dir(np.random.Generator):
-    if not _name.startswith("_") and _name not in _DRAWLESS_METHODS:
-        setattr(RecordingGenerator, _name, _recording_function(_name, getattr(np.random.Generator, _name)))
-
 #: The code objects of the samplers of `dpwitness.noise`.
 _NOISE_CODES: Final = frozenset(getattr(noise, name).__code__ for name in NOISE_FAMILIES)
 #: The folder of this package, whose lines are not the user's.
@@ -363,29 +293,6 @@ def _is_own(file: str, root: str | None) -> bool:
     if place.startswith(_TARGETS_FOLDER) or (root is not None and place.startswith(root + os.sep)):
         return True
     return not (is_installed(place) or place.startswith(_PACKAGE_FOLDER))
-
-
-def _replace_values(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:
-    """Replace values in modules, classes and dicts of variables; return the old values."""
-    before = []
-    for holder, name, value in replacements:
-        before.append((holder, name, (holder if isinstance(holder, dict) else vars(holder))[name]))
-        if isinstance(holder, dict):
-            holder[name] = value
-        else:
-            setattr(holder, name, value)
-    return before
-
-
-def _spaces(function: Any) -> Iterator[dict[str, object]]:
-    """The variables of the module of a function, method or callable object, and the attributes of the object."""
-    for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
-        space = getattr(getattr(found, "__func__", found), "__globals__", None)
-        if isinstance(space, dict):
-            yield space
-    thing = getattr(function, "__self__", function)
-    if not isinstance(thing, FunctionType | type | ModuleType) and type(thing).__module__ != "builtins":
-        yield getattr(thing, "__dict__", {})  # an object may hold a generator
 
 
 def _numbers(value: object) -> Floats | None:

@@ -20,10 +20,10 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.mechanisms.columns import Columns, OutputTraits
-from dpwitness.mechanisms.command import OutsideFunction
+from dpwitness.mechanisms.command import Command
 from dpwitness.mechanisms.compiled.compare import first_difference, require_same
 from dpwitness.mechanisms.compiled.driver import Refused, reason
-from dpwitness.mechanisms.compiled.mechanism import RAGGED_REASON, CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import Outcome, PythonMechanism, VectorisedMechanism
@@ -80,7 +80,7 @@ def as_mechanism(
         return apply_requirements(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
-    if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
+    if signature.generator == LEGACY_NAME and not isinstance(function, Command):
         legacy = _with_legacy_generator(signature, pair)
         signature, compilable = legacy, compilable and legacy is signature
     refused = None
@@ -89,7 +89,7 @@ def as_mechanism(
         interpreted = requirements.interpreted or requirements.columns is not None
         if outcome is None and errors == "raise" and _takes_arrays(pair) and not interpreted:
             try:
-                return _measure(_compiled(signature, pair, requirements, compile_seconds), pair, requirements)
+                return _measure(_compiled(signature, pair, compile_seconds), pair, requirements)
             except Refused as error:
                 refused = reason(str(error))
             except CompiledDisagrees as error:
@@ -97,9 +97,8 @@ def as_mechanism(
                 interpreted = True
         if interpreted:
             signature = signature.interpreted()
-    plain = _measure(
-        with_conversion(_kind_of(function, signature)(signature, outcome, errors=errors), pair), pair, requirements
-    )
+    made = _kind_of(function, signature, errors)(signature, outcome, errors=errors)
+    plain = _measure(with_conversion(made, pair), pair, requirements)
     if refused is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -110,11 +109,16 @@ def as_mechanism(
     return plain
 
 
-def _kind_of(function: object, signature: Signature) -> type[PythonMechanism]:
-    """The class of the mechanism of a function that is not compiled."""
+def _kind_of(function: object, signature: Signature, errors: str) -> type[PythonMechanism]:
+    """The class of the mechanism of a function that is not compiled. Raises `InvalidParameter`."""
     if signature.size is not None:
+        if errors == "outcome":
+            raise InvalidParameter(
+                f"errors='outcome' tests single runs, and {signature.name} makes {signature.size} runs a call: take "
+                f"the parameter {signature.size!r} away"
+            )
         return VectorisedMechanism
-    if isinstance(function, OutsideFunction):
+    if isinstance(function, Command):
         return function.kind
     return SqlMechanism if isinstance(function, SqlFunction) else PythonMechanism
 
@@ -125,7 +129,7 @@ def _takes_arrays(pair: Pair) -> bool:
     return len(axes) == 1 and -1 not in axes
 
 
-def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seconds: float) -> CompiledMechanism:
+def _compiled(signature: Signature, pair: Pair, seconds: float) -> CompiledMechanism:
     """The function as machine code, with the same outcomes as plain Python.
 
     Raises `Refused` if numba does not compile it, and `CompiledDisagrees` if the outcomes differ.
@@ -149,10 +153,8 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
             f"{runs_as_python}: it draws its own randomness, so its machine code and Python cannot be compared; let it "
             "take an rng to have it compiled"
         )
-    shapes = plain.flat_shapes
-    if difference is None and len(shapes) > 1 and not requirements.by_position:
-        difference = f"{runs_as_python}: {RAGGED_REASON}"
     require_same(difference)
+    shapes = plain.flat_shapes
     compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
     return compiled
 

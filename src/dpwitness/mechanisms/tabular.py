@@ -11,7 +11,7 @@ from typing import Any
 
 from dpwitness.events.encoding import symbol
 from dpwitness.frames import ARROW, POLARS, Frames, dtype_text
-from dpwitness.mechanisms.columns import Node, OutputTraits
+from dpwitness.mechanisms.columns import Node
 from dpwitness.mechanisms.outcomes import LISTED_NAMES, Row, flatten, listed, put_list
 
 
@@ -83,20 +83,11 @@ def _add_pandas(pd: Any) -> None:
         series = [one for _, one in frame.items()]
         columns, kinds = [one.tolist() for one in series], [dtype_text(one.dtype) for one in series]
         put_table((*frame.columns,), columns, kinds, len(frame), labels, more, row, node)
-        put_attributes(frame, row, node)
 
     def of_series(series: Any, row: Row, node: Node) -> None:
         labels = _labels(series.index)
         more = "" if labels is None else _described(series.index)
         put_column(series.name, series.tolist(), dtype_text(series.dtype), labels, more, row, node)
-        put_attributes(series, row, node)
-
-    def put_attributes(value: Any, row: Row, node: Node) -> None:
-        # The attributes that a user added; in the place of an object without an encoding, its type.
-        if value.attrs:
-            row.add(
-                {name: _outcome_or_kind(one) for name, one in value.attrs.items()}, row.at(node, "attribute", "attrs")
-            )
 
     def _labels(index: Any) -> tuple[object, ...] | None:
         # None for the labels 0, 1, …
@@ -115,24 +106,11 @@ def _add_pandas(pd: Any) -> None:
         row.traits.label(kind, type(value).__name__)
         put_list(list(value), row, node, kind)
 
-    def of_span(value: object, row: Row, node: Node) -> None:
-        row.mark(node, symbol(type(value).__name__, repr(value)), str(value))
-
     flatten.register(pd.DataFrame, of_frame)
     flatten.register(pd.Series, of_series)
     flatten.register(pd.Index, of_index)
     flatten.register(pd.api.extensions.ExtensionArray, of_index)
     flatten.register(type(pd.NA), lambda value, row, node: row.mark(node, symbol("missing", str(value)), str(value)))
-    flatten.register(pd.Interval, of_span)
-    flatten.register(pd.Period, of_span)
-
-
-def _outcome_or_kind(value: Any) -> Any:
-    try:
-        Row(None, OutputTraits()).write(value)
-    except TypeError:
-        return type(value).__qualname__
-    return value
 
 
 def register() -> None:

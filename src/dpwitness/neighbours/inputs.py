@@ -199,8 +199,7 @@ class SharedInput:
 
     value: Data
     before: bytes  # the pickle of the value before the first run
-    items: int  # the cost of comparing, by `items_of`
-    runs: int = 0  # the number of runs that left the value as it was
+    compared: bool = False  # whether the value was compared after a run
 
     @property
     def changed(self) -> bool:
@@ -211,7 +210,7 @@ class SharedInput:
 def shared_input(value: Data) -> SharedInput | None:
     """The value as a shared input, which nothing else may use; None if a change could go unseen."""
     before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
-    return None if before is None else SharedInput(value, before, items_of(value))
+    return None if before is None else SharedInput(value, before)
 
 
 def _pickled(data: Data) -> bytes | None:

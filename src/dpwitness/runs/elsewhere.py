@@ -18,13 +18,12 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -35,21 +34,19 @@ from dpwitness.errors import ClusterLost, DPWitnessError, MechanismCrashed, Mech
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
-from dpwitness.mechanisms.memory import is_installed, may_hold_generator
-from dpwitness.mechanisms.python import Attributes
+from dpwitness.mechanisms.memory import is_installed
 from dpwitness.neighbours import Pair
-from dpwitness.neighbours.inputs import read_only
 from dpwitness.runs.executors import Pool, Threads, WorkerLost, ordered
 from dpwitness.runs.shards import ShardedRuns
 from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: The seconds to start processes; they are started after as many seconds of runs here, if four times as many are left.
+#: The seconds to start processes; they are started after as many seconds of runs here.
 START_SECONDS: Final = 1.0
-#: The seconds of the runs of one task, in which the milliseconds of sending a task do not count.
-PORTION_SECONDS: Final = 0.25
-#: The number of workers that one task with a seed may end: a worker may end by chance, such as for lack of memory.
+#: The seconds of runs from which sending them to running processes saves time.
+SENDING_SECONDS: Final = 0.03
+#: The number of workers that may end in a row, in runs with a seed: a worker may end for lack of memory.
 WORKER_LOSSES: Final = 3
 #: The packages of dpwitness, which every process has, so that they are sent by name.
 INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_pytest", "_dpwitness_session"})
@@ -65,8 +62,6 @@ def dumped(content: object) -> bytes:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
-            if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
-                return read_only, (value.copy(order="K"),)
             if type(value) is random.SystemRandom:  # it has no state
                 return random.SystemRandom, ()
             return super().reducer_override(value)
@@ -84,11 +79,6 @@ def dumped(content: object) -> bytes:
             return written()  # by name, if a user's module holds an object that cannot be pickled
         except Exception:
             raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
-
-
-def _stays_read_only(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a pickled array stays read-only, as arrays of numbers and texts do."""
-    return array.flags.forc and array.dtype.kind in "biufcSU"
 
 
 #: A lock for cloudpickle's registry of modules, which all threads share.
@@ -185,15 +175,15 @@ class SentMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a process to a task: the results of some shards."""
+    """The answer of a process to a task: the result of a shard."""
 
-    shards: range
+    shard: int
     worker: str  # the name of the process
     refused: str | None = None  # the reason why the process cannot run the mechanism
     first_runs: FirstRuns = FirstRuns(digest="")  # the mechanism's first runs in the process
-    results: Sequence[Any] = ()  # the results of shards in their order, up to the first shard that raised
-    error: bytes | None = None  # the pickled error of the shard that raised
-    traits: OutputTraits | None = None  # the traits of outcomes in these shards
+    result: Any = None
+    error: bytes | None = None  # the pickled error that the shard raised
+    traits: OutputTraits | None = None  # the traits of outcomes in this shard
     copies: bool = False  # whether a run has changed its input, so that each run gets a copy
 
 
@@ -201,35 +191,32 @@ class Answer:
 _LOADING_LOCK: Final = threading.RLock()
 
 
-def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
-    """Make the shards from `first` to before `end` of published work, in a process that loads it if need be."""
-    shards = range(first, end)
+def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
+    """Make a shard of published work, in a process that loads the work if need be."""
     try:
         with _LOADING_LOCK:
             sent, first_runs, lock = _load_mechanism(mechanism, os.getpid())
             ready = _load_work(sent, work)
     except Exception as error:  # such as a failed import, or another version of a library
         why = str(error) if isinstance(error, CannotSend) else class_and_text(error)
-        return Answer(shards=shards, worker=process_name(), refused=why)
-    results: list[Any] = []
-    raised = None
+        return Answer(shard=shard, worker=process_name(), refused=why)
+    result = raised = None
     with nullcontext() if sent.threads else lock:  # the mechanism may keep a state that is not safe under threads
         sent.forget()
         try:
-            for shard in shards:
-                results.append(ready(shard))  # noqa: PERF401  # shards before an error count
+            result = ready(shard)
         except BaseException as error:  # the caller raises it
             raised = _dumped_error(error)
         return Answer(
-            shards=shards, worker=process_name(), first_runs=first_runs, results=results, error=raised,
+            shard=shard, worker=process_name(), first_runs=first_runs, result=result, error=raised,
             traits=sent.traits, copies=sent.copies,
         )  # fmt: skip
 
 
 @lru_cache(4)
-def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
+def _load_mechanism(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
     """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, unlike a fork's."""
-    package: SentMechanism = _unpickle(content)
+    package: SentMechanism = pickle.loads(content)
     if package.sender != process_name():  # in the sending process the global generators stay as they are
         if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:
             raise CannotSend(
@@ -243,17 +230,9 @@ def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, Fir
 
 
 @lru_cache(4)
-def _load_work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
-    work: ShardedRuns[Any] = _unpickle(content)
+def _load_work(mechanism: Mechanism, content: bytes) -> ShardedRuns[Any]:
+    work: ShardedRuns[Any] = pickle.loads(content)
     return replace(work, mechanism=mechanism)
-
-
-def _unpickle(content: bytes | Path) -> Any:
-    """The object pickled in bytes, or in a file of this machine."""
-    if isinstance(content, bytes):
-        return pickle.loads(content)
-    with content.open("rb") as file:
-        return pickle.load(file)
 
 
 def _dumped_error(error: BaseException) -> bytes:
@@ -267,26 +246,6 @@ def _dumped_error(error: BaseException) -> bytes:
     except Exception:
         return pickle.dumps(MechanismRaised(class_and_text(error)))
     return content
-
-
-def _may_hold_generator(mechanism: Mechanism) -> bool:
-    """Whether a mechanism may hold a generator, whose state each process gets; global generators are seeded anew."""
-    signature, outcome = mechanism.signature, mechanism.outcome
-    summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names of attributes hold no generator
-    return any(map(may_hold_generator, (signature.given_function, *summaries, *signature.given.values())))
-
-
-def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The first shard of each task, from `first` on, and the shard behind its last shard.
-
-    A task takes about `PORTION_SECONDS` by the measured cost of a run, and has at most a worker's share of the
-    remaining shards, so that all workers end at about the same time.
-    """
-    size = max(int(PORTION_SECONDS / max(work.seconds, 1e-9)), 1)
-    while first < work.count:
-        end = first + min(size, -(-(work.count - first) // workers))
-        yield first, end
-        first = end
 
 
 class Dispatcher:
@@ -307,18 +266,17 @@ class Dispatcher:
         self._seconds_here = 0.0
         self._sent: tuple[FirstRuns, Any] | None = None  # the mechanism's first runs here, and its published bytes
         self._first_runs: dict[str, FirstRuns] = {}  # by name of the process
-        self._notes: list[str] = []
-        self._refused = False
+        self._note = ""  # the reason why all further runs stay in this process
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for people: the reasons why runs stayed in this process."""
-        return tuple(self._notes)
+        """Sentences for people: the reason why runs stayed in this process."""
+        return (self._note,) if self._note else ()
 
     @property
     def away(self) -> bool:
         """Whether runs are made in other processes now."""
-        return not self._refused and (self._pool.eager or self._seconds_here >= START_SECONDS)
+        return not self._note and (self._pool.eager or self._seconds_here >= START_SECONDS)
 
     @property
     def answered(self) -> int:
@@ -329,7 +287,7 @@ class Dispatcher:
         """Yield the results of all shards in order; None, once, as the last, if the deadline passes first."""
         first = 0
         # A run that has begun here ends here, so that no outcome decides whether it counts.
-        here = takewhile(lambda shard: not self._saves_time(work, work.count - shard, deadline), range(work.count))
+        here = takewhile(lambda shard: not self._saves_time(work, work.count - shard), range(work.count))
         for result in self._do_here(work, here, deadline):
             yield result
             if result is None:
@@ -338,14 +296,9 @@ class Dispatcher:
         if first < work.count and not (deadline is not None and deadline.closed):
             yield from self._do_there(work, first, deadline)
 
-    def _saves_time(self, work: ShardedRuns[Any], shards: int, deadline: Deadline | None) -> bool:
+    def _saves_time(self, work: ShardedRuns[Any], shards: int) -> bool:
         """Whether sending the last `shards` shards of the work saves time."""
-        if not self.away or self._pool.eager:
-            return self.away
-        left = math.inf if deadline is None else deadline.left
-        if self._sent is None and left < 4 * START_SECONDS:
-            return False
-        return shards > 1 and min(shards * work.seconds, left) >= 0.03  # sending takes about 0.03 s
+        return self.away and (self._pool.eager or shards * work.seconds >= SENDING_SECONDS)
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
         lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)
@@ -375,28 +328,25 @@ class Dispatcher:
                         return
                     if not self._accept(answer):
                         break
-                    yield from self._results(answer)
-                    first = answer.shards.stop
+                    yield self._result(answer)
+                    first += 1
                 else:
                     return
         yield from self._do_here(work, range(first, work.count), deadline)
 
     def _keep_here(self, reason: str) -> None:
-        """Send nothing from now on, and add a note with the reason."""
-        self._refused = True
+        """Send nothing from now on, and note the reason."""
         where = "all cores of this machine" if self._mechanism.threads else "one core"
-        note = f"{self._mechanism.name} ran on {where} alone: {reason}"
         with self._lock:
-            if note not in self._notes:
-                self._notes.append(note)
+            self._note = self._note or f"{self._mechanism.name} ran on {where} alone: {reason}"
 
     def _publish_work(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
         """The published work, with its mechanism published before; None if it stays here, or the deadline passes."""
         try:
             with self._lock:
-                if self._sent is None and not self._refused:
+                if self._sent is None and not self._note:
                     self._publish_mechanism(work, deadline)
-                if self._refused or self._sent is None:
+                if self._note or self._sent is None:
                     return None
             return self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_load_work`
         except CannotSend as error:
@@ -432,29 +382,27 @@ class Dispatcher:
         """
         assert self._sent is not None
         once = work.role.evidence and not self._mechanism.reproducible
-        tasks = (partial(execute, self._sent[1], content, *one) for one in portions(work, first, self.workers))
+        tasks = (partial(execute, self._sent[1], content, shard) for shard in range(first, work.count))
         try:
             with closing(ordered(self._pool, tasks, deadline, again=0 if once else WORKER_LOSSES)) as answers:
                 for answer in answers:
                     if answer is not None and once and self._pool.repeated(content):
-                        raise self._crash_error(work, answer.shards, "another process made its runs again")
+                        raise self._crash_error(work, answer.shard, "another process made its runs again")
                     yield answer
         except WorkerLost as lost:
             if isinstance(lost.__cause__, CancelledError):
                 raise ClusterLost("the executor cancelled work that was on its way") from lost
             task: Any = lost.task
-            raise self._crash_error(
-                work, range(*task.args[-2:]), first_line(lost.__cause__ or lost)
-            ) from lost.__cause__
+            raise self._crash_error(work, task.args[-1], first_line(lost.__cause__ or lost)) from lost.__cause__
         except DPWitnessError:
             raise
         except Exception as error:  # errors of runs are in answers
             raise self._pool.failure(error) from error
 
-    def _crash_error(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
-        runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"
+    def _crash_error(self, work: ShardedRuns[Any], shard: int, how: str) -> MechanismCrashed:
+        runs = f"{shard * work.size} to {min((shard + 1) * work.size, work.runs) - 1}"
         seeded = self._mechanism.reproducible or not work.role.evidence
-        often = f"{WORKER_LOSSES} times, in the runs" if seeded else "in or beside runs that no seed repeats,"
+        often = f"{WORKER_LOSSES} times, in or beside runs" if seeded else "in or beside runs that no seed repeats,"
         here = "workers=1" + " without executor= or cluster=" * self._pool.eager
         return MechanismCrashed(
             f"{self._mechanism.name} ended the process that ran it ({how}), {often} {runs}: repair it, or give {here} "
@@ -464,7 +412,7 @@ class Dispatcher:
     def _accept(self, answer: Answer) -> bool:
         """Whether a process runs the mechanism as this process does; if not, the mechanism stays here from now on."""
         with self._lock:
-            if self._refused or self._sent is None:
+            if self._note or self._sent is None:
                 return False
             if answer.refused is not None:
                 self._keep_here(f"it cannot be run in another process ({answer.refused})")
@@ -480,22 +428,18 @@ class Dispatcher:
                     "something between runs, or the process is not like this one"
                 )
             elif not self._mechanism.reproducible and first in known:
-                if first.orders > 9 * math.log(10):  # by chance with a probability below 10⁻⁹
-                    self._keep_here("two processes had equal outcomes in first runs, so they draw the same noise")
-                elif _may_hold_generator(self._mechanism):
-                    self._keep_here(
-                        "two processes had equal outcomes in first runs, which hardly vary: whether they draw the same "
-                        "noise is not known"
-                    )
-            return not self._refused
+                # Varying outcomes are equal by chance with a probability below 10⁻⁹.
+                why = "so they" if first.orders > 9 * math.log(10) else "which hardly vary, so that they may"
+                self._keep_here(f"two processes had equal outcomes in first runs, {why} draw the same noise")
+            return not self._note
 
-    def _results(self, answer: Answer) -> Iterator[Any]:
-        """The results of an answer. Raises the error that a shard raised."""
+    def _result(self, answer: Answer) -> Any:
+        """The result of an answer. Raises the error that the shard raised."""
         mechanism = self._mechanism
         with self._lock:
             if answer.traits is not None:
                 mechanism.traits.adopt(answer.traits)
             mechanism.copies |= answer.copies  # the sizes of later shards depend on it
-        yield from answer.results
         if answer.error is not None:
             raise pickle.loads(answer.error)
+        return answer.result

@@ -10,26 +10,22 @@ import os
 import queue
 import signal
 import sys
-import tempfile
 import threading
 import time
+import uuid
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import cache, partial
-from multiprocessing import resource_tracker
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import THREAD_STATE, Deadline, private_folder
+from dpwitness.machine import THREAD_STATE, Deadline
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -58,15 +54,6 @@ class WorkerLost(Exception):
         self.task = task
 
 
-@dataclass(slots=True)
-class _Sent(Generic[T]):
-    """A sent task; `losses`: the number of workers that ended while this was the only sent task."""
-
-    task: Callable[[], T]
-    future: "Future[T] | None"
-    losses: int = 0
-
-
 class Pool:
     """The user's executor, such as one of loky or Ray, which the user ends."""
 
@@ -89,7 +76,7 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """The argument of a task in the place of the bytes; a worker gets the bytes, or the path of a file of them."""
+        """The argument of a task in the place of the bytes; a worker gets the bytes."""
         return content
 
     def repeated(self, content: Any) -> bool:
@@ -118,44 +105,40 @@ def ordered(
     tasks are sent, and sent tasks are waited for. At most twice as many tasks as workers are sent at a time, so that
     memory does not grow.
 
-    After the loss of a worker the sent tasks are sent again, one at a time. `WorkerLost` is raised if a task then loses
-    `again` workers, or, with `again=0`, at the first loss.
+    After the loss of a worker the sent tasks are sent again. `WorkerLost` is raised if `again` workers are lost in a
+    row without a result, or, with `again=0`, at the first loss.
     """
-    tasks, sent = iter(tasks), deque[_Sent[T]]()
+    tasks, sent = iter(tasks), deque[tuple[Callable[[], T], Future[T]]]()
     patience = math.inf  # seconds to wait for sent tasks at the end
-    alone = 0  # the number of tasks to send one at a time
+    losses = 0
     most = 2 * pool.workers
     if isinstance(pool, Threads) and deadline is not None and deadline.patience:
         most = pool.workers  # no sent task waits for a thread when the deadline closes
     try:
         while True:
-            while not alone and len(sent) < most and not (deadline is not None and deadline.closed):
+            while len(sent) < most and not (deadline is not None and deadline.closed):
                 task = next(tasks, None)
                 if task is None:
                     break
-                sent.append(_Sent(task, pool.submit(task)))
+                sent.append((task, pool.submit(task)))
             if not sent:
                 return
-            first = sent[0]
-            if first.future is None:
-                first.future = pool.submit(first.task)
-            if not wait([first.future], None if deadline is None else deadline.left).done:
+            first, future = sent[0]
+            if not wait([future], None if deadline is None else deadline.left).done:
                 if deadline is not None and deadline.left > 0:  # compiling moves the deadline
                     continue
                 patience = 0.0
                 break
             try:
-                result = first.future.result()
+                result = future.result()
             except pool.lost as error:
-                first.losses += alone > 0
-                if not again or first.losses >= again:
-                    raise WorkerLost(first.task) from error
-                alone = len(sent)
-                for one in sent:
-                    one.future = None
+                losses += 1
+                if losses >= again:
+                    raise WorkerLost(first) from error
+                sent = deque((task, pool.submit(task)) for task, _ in sent)
                 continue
             sent.popleft()
-            alone = max(alone - 1, 0)
+            losses = 0
             yield result
     except KeyboardInterrupt:
         patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
@@ -164,7 +147,7 @@ def ordered(
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:
-        pool.end([one.future for one in sent if one.future is not None], patience)
+        pool.end([future for _, future in sent], patience)
     yield None  # after the end of all tasks
 
 
@@ -232,21 +215,6 @@ def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
     raise MechanismTimeout(f"{what} in {seconds:g} s: give more time, as max_time, or make it faster")
 
 
-class _ContentFile:
-    """Bytes in a file that is removed with this object; other processes get the file's path."""
-
-    def __init__(self, content: bytes) -> None:
-        descriptor, name = tempfile.mkstemp(dir=private_folder())
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        self._path = Path(name)
-        weakref.finalize(self, self._path.unlink, missing_ok=True)
-
-    @override
-    def __reduce__(self) -> tuple[type[Path], tuple[str]]:
-        return Path, (str(self._path),)
-
-
 class Processes(Pool):
     """Processes of this machine, by loky, one for each worker; they end with this process.
 
@@ -284,7 +252,7 @@ class Processes(Pool):
                     # In another thread than the main one, where Ctrl-C would leave a half-started executor: at exit
                     # Python would wait for its thread for ever.
                     with ThreadPoolExecutor(1) as aside:
-                        aside.submit(_start_processes, self._loky).result()
+                        aside.submit(self._loky.submit, int).result()
                 executor = self._loky
             try:
                 future: Future[T] = executor.submit(task)
@@ -293,11 +261,6 @@ class Processes(Pool):
                 with self._lock:
                     if self._loky is executor:
                         self._loky = None
-
-    @override
-    def publish(self, content: bytes) -> Any:
-        """The bytes in a file, which each process reads once, instead of bytes in each task."""
-        return _ContentFile(content)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
@@ -323,14 +286,6 @@ def threads_of_each(workers: int) -> dict[str, str]:
     return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
 
 
-def _start_processes(loky: Any) -> None:
-    """Start the processes of an executor with SIGINT blocked, until `_prepare_process` has run in each."""
-    if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # first: in some versions of CPython its start unblocks SIGINT
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    loky.submit(int)
-
-
 def _prepare_process(parent: int) -> None:
     """Prepare a worker process: it ignores Ctrl-C, which is for the process `parent`, and ends with that process.
 
@@ -338,8 +293,6 @@ def _prepare_process(parent: int) -> None:
     """
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
 
 
@@ -361,15 +314,15 @@ def local_processes(workers: int) -> Processes:
 class Cluster(Pool):
     """The workers of a Dask scheduler, which silently repeats the tasks of a lost worker on another worker.
 
-    `settings`: options of `Client.get_executor`, such as `workers`; `local`: whether this process started the workers.
+    `settings`: options of `Client.get_executor`, such as `workers`.
     """
 
     lost = ()
 
-    def __init__(
-        self, client: "Client", name: str, settings: Mapping[str, Any] | None = None, *, local: bool = False
-    ) -> None:
-        self._client, self._name, self._local = client, name, local
+    def __init__(self, client: "Client", name: str, settings: Mapping[str, Any] | None = None) -> None:
+        self._client, self._name = client, name
+        self._prefix = f"dpwitness{uuid.uuid4().hex}"  # of the keys of tasks, for which the scheduler counts losses
+        self._losses: dict[str, int] = {}  # the tasks whose workers had ended when work was published, by its key
         with self._require_answer():
             try:
                 client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -400,19 +353,24 @@ class Cluster(Pool):
     def submit(self, task: Callable[[], T]) -> "Future[T]":
         assert isinstance(task, partial)  # arguments are passed one by one, so that Dask finds published ones
         with self._require_answer():
-            return self.executor.submit(task.func, *task.args)
+            key = f"{self._prefix}-{uuid.uuid4().hex}"
+            return self.executor.submit(task.func, *task.args, key=key)  # an option of Dask
 
     @override
     def publish(self, content: bytes) -> Any:
         """The bytes as the result of a Dask task: each worker fetches it once, and Dask makes a lost result again."""
         with warnings.catch_warnings(), self._require_answer():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
-            return self._client.submit(bytes, content, pure=False)
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            published = self._client.submit(bytes, content, pure=False)
+            self._losses[published.key] = losses
+            return published
 
     @override
     def repeated(self, content: Any) -> bool:
         with self._require_answer():
-            return bool(self._client.run_on_scheduler(_lost_a_worker, content.key))  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            return losses > self._losses[content.key]
 
     @override
     def failure(self, error: Exception) -> DPWitnessError:
@@ -425,32 +383,15 @@ class Cluster(Pool):
         cancelled = isinstance(error, CancelledError)
         return self._lost_error("work on its way was cancelled") if cancelled else super().failure(error)
 
-    @override
-    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop sent tasks. A worker finishes the task that it runs, since other users may share the cluster.
 
-        With a patience of 0, workers that this process started are restarted if they run a task after `GRACE_SECONDS`.
-        """
-        super().end(futures, patience)
-        if self._local and not patience and self._client.status == "running":
-            time.sleep(GRACE_SECONDS)
-            with suppress(ClusterLost), self._require_answer():  # the next `submit` raises it
-                hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
-                self._client.restart_workers(hung)
+def _losses_of(prefix: str, dask_scheduler: Any) -> int:
+    """The number of tasks with a prefix of their keys whose workers ended; called on the scheduler."""
+    found = dask_scheduler.task_prefixes.get(prefix)
+    return 0 if found is None else int(found.suspicious)
 
 
-def _executing(dask_worker: Any) -> int:
-    """The number of tasks that a worker runs, dropped tasks included; called on the worker."""
-    return len(dask_worker.state.executing)
-
-
-def _lost_a_worker(content: str, dask_scheduler: Any) -> bool:
-    """Whether a worker ended that had a task with this published argument; called on the scheduler."""
-    return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
-
-
-#: The clients that this process has opened, by address and number of workers.
-_CLIENTS: "dict[tuple[str, int], Client]" = {}
+#: The clients that this process has opened, by address.
+_CLIENTS: "dict[str, Client]" = {}
 #: A lock for opening clients.
 _CLIENTS_LOCK: Final = threading.Lock()
 
@@ -461,11 +402,11 @@ def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
     return dask is not None and isinstance(executor, dask.ClientExecutor)
 
 
-def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
-    """The cluster of a scheduler's address, a `distributed.Client` or its executor; for "local" a new cluster.
+def cluster_of(cluster: "str | Client | ClientExecutor") -> Cluster:
+    """The cluster of a scheduler's address, such as "tcp://host:8786", of a `distributed.Client` or of its executor.
 
-    An address is such as "tcp://host:8786"; `workers`: the number of workers of "local". Raises `ClusterLost` if no
-    scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not installed.
+    Raises `ClusterLost` if no scheduler answers or if it has no workers, and `InvalidParameter` if Dask is not
+    installed.
     """
     try:
         import distributed
@@ -476,26 +417,18 @@ def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluste
     if not isinstance(cluster, str):
         return Cluster(cluster._client, "of the client", cluster._kwargs)
     with _CLIENTS_LOCK:
-        key = (cluster, workers if cluster == "local" else 0)
-        if key not in _CLIENTS or _CLIENTS[key].status != "running":
-            _CLIENTS[key] = _connect(cluster, workers)
-        return Cluster(_CLIENTS[key], cluster, local=cluster == "local")
+        if cluster not in _CLIENTS or _CLIENTS[cluster].status != "running":
+            _CLIENTS[cluster] = _connect(cluster)
+        return Cluster(_CLIENTS[cluster], cluster)
 
 
-def _connect(address: str, workers: int) -> "Client":
-    """A client of a scheduler; for "local" of a new scheduler, with `workers` processes of one thread each."""
-    from distributed import Client, LocalCluster
+def _connect(address: str) -> "Client":
+    """A client of a scheduler."""
+    from distributed import Client
 
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` reports a lost scheduler
-    scheduler: Any = address
-    if address == "local":
-        scheduler = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
-            silence_logs="ERROR",
-        )  # fmt: skip
-        atexit.register(scheduler.close)
     try:
-        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask has few types
     except (OSError, ValueError) as error:
         raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({first_line(error)})") from error
     atexit.register(client.close)

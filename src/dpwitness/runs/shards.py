@@ -4,7 +4,6 @@ A shard is a fixed number of paired runs with a stream of its own, which follows
 the shard's number alone. So the same seed gives the same counts for any number of workers.
 """
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.arrays import Floats, Integers, Rows
+from dpwitness.arrays import Integers, Rows
 from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, is_partition
@@ -134,29 +133,13 @@ class EventCells(ShardedRuns[Integers]):
         for first in range(0, n, height):
             part = runs.part(first, min(first + height, n))
             if isinstance(self.mechanism, CompiledMechanism):
-                block = _block(len(part), width)
+                block = np.empty((2, len(part), width))
                 self.mechanism.fill_pair(part, rng, block)
             else:  # uncut rows, since an event may be the absence of a further entry
                 longest, block = self.mechanism.pair_rows(part, rng, width)
                 width = max(width, longest)
             _count(self.events, block, totals)
         return totals
-
-
-#: The memory of each thread for blocks of rows.
-_THREAD_MEMORY: Final = threading.local()
-
-
-def _block(runs: int, width: int) -> Rows:
-    """Memory for rows of shape (2, runs, width), reused by all blocks of a thread.
-
-    New pages cost more than the writes to them, and workers of Dask return freed memory to the system at once.
-    """
-    numbers = 2 * runs * width
-    memory: Floats | None = getattr(_THREAD_MEMORY, "memory", None)
-    if memory is None or len(memory) < numbers:
-        memory = _THREAD_MEMORY.memory = np.empty(numbers)
-    return memory[:numbers].reshape(2, runs, width)
 
 
 def numbers_of(event: Counted, counted: Cells) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from dpwitness.arrays import Rows
 from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.machine import Overdue, compiled_within
-from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.driver import Refused, load_driver, reason
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
@@ -27,17 +26,13 @@ from dpwitness.neighbours import Data, Pair, as_array
 INITIAL_POSITION: Final = np.int64(2**62)
 #: A lock for runs of plain Python, which are not safe under threads, in the place of machine code.
 _PYTHON_LOCK: Final = threading.Lock()
-#: The reason why a mechanism whose lists vary in length runs as plain Python.
-RAGGED_REASON: Final = (
-    "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
-    "it fast: return one list of numbers, or lists that are always as long"
-)
 
 
 class CompiledMechanism(Mechanism):
     """A plain function as machine code; several threads may run it.
 
-    `nested`: whether outcomes are sequences but no plain lists; `shape`: their common shape, which names entries.
+    `nested`: whether outcomes are sequences but no plain lists; `shape`: their common shape, which names entries; None
+    once an outcome has another shape.
     """
 
     shard = 16_384
@@ -58,7 +53,6 @@ class CompiledMechanism(Mechanism):
         )
         self._arguments = [names[key] for key in signature.order]
         self.nested, self.shape = False, None
-        self._witness_by_position = False
         self._fill = load_driver(signature.function, self._arguments)
 
     def __getstate__(self) -> dict[str, object]:
@@ -75,10 +69,6 @@ class CompiledMechanism(Mechanism):
         if self.shape is not None:
             return dict(enumerate(self.shape.names))
         return flat_names(self.width) if self.nested else {}
-
-    @override
-    def begin(self, columns: Columns | None, *, by_position: bool) -> None:
-        self._witness_by_position = by_position
 
     @override
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
@@ -146,9 +136,8 @@ class CompiledMechanism(Mechanism):
                 raise describe_both_inputs(self, runs.pair, failure) from error
             state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
-        if self.shape is not None and not self.shape.fits(rows):
-            if not self._witness_by_position:  # whose event needs no names of entries
-                raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED_REASON}")
+        shape = self.shape
+        if shape is not None and not shape.fits(rows):
             self.shape = None
         return self.check_length(length, runs.start)
 
