@@ -514,7 +514,8 @@ class ArrowFrames(Frames):
         return chunks[0].dictionary if chunks else pa.array([], array.type.value_type)
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
-        pa, kind = self.module(), None if like is None else like.type
+        pa = self.module()
+        kind: Any = None if like is None else like.type
         known = None if like is None else self._dictionary(like)
         if known is None:
             return pa.array(values, kind)

@@ -19,7 +19,7 @@ COMMANDS = {" ".join(words): inner for words, inner in commands()}
 #: What every command that runs something takes.
 COMMON = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
 #: What runs nothing.
-IDLE = {"list", "attack", "compare", "doctor", "init", "report"}
+IDLE = {"list", "attack", "compare", "doctor", "init", "one-run", "report"}
 RUNNING = sorted(set(COMMANDS) - IDLE)
 #: What runs a mechanism of the user's choice, not an attack.
 OWN = [name for name in RUNNING if not name.startswith("attack ") and name != "sweep"]
@@ -44,7 +44,7 @@ def test_without_a_command_there_is_an_overview(capsys, monkeypatch, words):
     assert "`--help` behind a command shows its options" in printed.out
 
 
-@pytest.mark.parametrize("name", ["list", "compare", "doctor", "init", *RUNNING])
+@pytest.mark.parametrize("name", ["list", "compare", "doctor", "init", "one-run", *RUNNING])
 def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
     assert main([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
@@ -55,7 +55,7 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
         assert parsed(shlex.split(line)).context.info_name == name.split()[-1]
     codes = text.partition("exit codes:")[2]
     assert {int(code) for code in re.findall(r"^  (\d+) ", codes, re.MULTILINE)} >= {0, 2, 70}
-    assert ("violated" in codes) == (name in ("check", "profile", "replay", "compare", "sweep"))
+    assert ("violated" in codes) == (name in ("check", "profile", "replay", "compare", "one-run", "sweep"))
 
 
 def test_the_page_of_commands_has_the_exit_codes():

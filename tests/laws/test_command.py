@@ -22,6 +22,7 @@ import dpwitness as dpw
 from dpwitness import cli
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.events.encoding import exception_code
+from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -106,8 +107,7 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    program = served("print(1)")
-    line = program.request(program.write_input(value), [7, 8])
+    line = programs.request_line(served("print(1)").write_input(value), 2, 7)
     assert json.loads(line) == {"input": sent, "runs": 2, "seed": 7}
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,9 +27,11 @@ from dpwitness import cli
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismRaised, UnknownTarget
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import server
+from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -151,19 +154,22 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     return mechanism.outcomes(data, np.random.default_rng(seed), n)
 
 
-def test_both_sides_of_a_coupled_run_draw_the_same(at):
-    """Each run begins from random words of its own."""
-    mechanism = RemoteMechanism(Signature.of(at("drawn", sys.executable), {}))
-    for data in (DATA, np.arange(1_000)):  # many runs a request
-        runs = PairedRuns.d_first(Pair(data, data + 1), 8, coupled=True)
-        x, y = mechanism.pair_outcomes(runs, np.random.default_rng(3))
-        assert np.array_equal(x, y)
-        assert len(np.unique(x)) == 8
+def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
+    """Coupled runs, of which each begins from random words of its own, the same on both sides."""
+    runs = PairedRuns.d_first(Pair(DATA, DATA + 1), 8, coupled=True)
+    here = PythonMechanism(Signature.of(load_code(f"{there / 'there.py'}:drawn"), {}))
+    afar = RemoteMechanism(Signature.of(at("drawn", sys.executable), {}))
+    x, y = (mechanism.pair_outcomes(runs, np.random.default_rng(3)) for mechanism in (here, afar))
+    assert np.array_equal(x, y)
+    assert np.array_equal(x[0], x[1])
+    assert len(np.unique(x)) == 8
 
 
-def test_a_seed_repeats_what_children_of_the_generator_draw(at):
+@pytest.mark.parametrize("name", ["spawned", "hangs"])
+def test_a_seed_repeats_what_children_of_the_generator_and_global_generators_draw(at, name):
     """Though the same process has made runs before."""
-    mechanism = RemoteMechanism(Signature.of(at("spawned", sys.executable), {}))
+    mechanism = RemoteMechanism(Signature.of(at(name, sys.executable), {}))
+    mechanism.draws_globally = name == "hangs"
     first, other, again = (mechanism.outcomes(np.array([0]), np.random.default_rng(seed), 6) for seed in (1, 2, 1))
     assert np.array_equal(first, again)
     assert len(np.unique([first, other])) == 12
@@ -205,7 +211,7 @@ def test_an_exception_of_any_class_is_told_or_an_outcome(at):
     """Also one that is no `Exception`."""
     mechanism = RemoteMechanism(Signature.of(at("stops"), {}))
     runs = replace(PairedRuns.d_first(Pair([1], [-1]), 4, coupled=False), start=10)
-    with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 10, on the input \[-1\]"):
+    with pytest.raises(MechanismRaised, match=r"raised Stop \(no further\) on run 11, on the input \[-1\]"):
         mechanism.pair_outcomes(runs, np.random.default_rng(0))
     rows = rows_of(at("stops"), [-1], n=9, errors="outcome")
     assert rows[-1, 0] == exception_code("Stop")
@@ -247,7 +253,7 @@ def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(
 
 def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
-    with pytest.raises(InvalidOutcome, match=r"outcome= .*: 'Model' object has no attribute 'weights_'"):
+    with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
     for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<object object .*>")):
         with pytest.raises(InvalidOutcome, match=f"^{name} returned {shown}"):
@@ -279,8 +285,8 @@ def test_the_limit_is_checked(at, limit):
 
 
 def test_what_cannot_be_sent_is_named(at):
-    with pytest.raises(InvalidParameter, match="a table of another library"):
-        at("given")(pl.DataFrame({"a": [1]}))
+    with pytest.raises(InvalidParameter, match="table of Arrow"):
+        at("given")(pa.table({"a": [1]}))
     with pytest.raises(InvalidParameter, match="parameter of given holds <object"):
         rows_of(at("given"), parameters={"which": object()})
 
@@ -342,7 +348,8 @@ def test_old_pythons_read_what_runs_there():
 def test_an_interpreter_ends_with_whoever_started_it(there, own_session):
     """Though its function hangs; and with it what that has started, in a session that is theirs alone."""
     run = {
-        "input": "[]", "parameters": '{"dict": {}}', "data": "data", "generator": None, "attributes": [], "seeds": [""]
+        "inputs": ["[]"], "parameters": '{"dict": {}}', "data": "data", "generator": None, "order": "0", "words": [""],
+        "attributes": [], "errors": False, "seed_globals": False,
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=own_session
@@ -372,10 +379,13 @@ for line in sys.stdin:
     print({answer!r}, flush=True)
 """
 ANSWERS = [
-    "so", "[" * 500 + "]" * 500, "1", '{"other": 1}',
-    '{"outcome": {"class": "os.system"}}',
-    '{"outcome": {"array": [1], "dtype": "O"}}',
-    '{"raised": ["KeyError"]}', '{"raised": [0, "", ""]}',
+    "so", "[" * 500 + "]" * 500, '{"other": 1}',
+    '{"outcomes": [[], []], "raises": []}',
+    '{"outcomes": [[1], [2], [3]], "raises": []}',
+    '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
+    '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
+    '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
+    '{"raised": [0, 7, "KeyError", "", ""]}',
 ]  # fmt: skip
 
 
@@ -391,7 +401,7 @@ def program(folder, text):
 def test_an_answer_that_is_none_is_named(tmp_path, answer):
     liar = program(tmp_path, LIES.format(python=sys.executable, answer=answer))
     mechanism = RemoteMechanism(Signature.of(dpw.remote(liar, "mine:f"), {}))
-    with pytest.raises((MechanismCrashed, InvalidOutcome), match=r"liar answered|^f wrote"):
+    with pytest.raises(MechanismCrashed, match=r"liar (answered|wrote)"):
         mechanism.pair_outcomes(PairedRuns.d_first(Pair([0.0], [1.0]), 1, coupled=False), np.random.default_rng(0))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from dpwitness.cli import compare, doctor, init, options, sweep
+from dpwitness.cli import compare, doctor, init, one_run, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
 from dpwitness.cli.console import NOT_REFUTED, live, say, show
 from dpwitness.errors import BadInput, UnknownTarget
@@ -35,7 +35,7 @@ def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
     others = (module.COMMAND for module in (sweep, compare, init, doctor))
-    for made in (TARGETS, *API_COMMANDS, PAGE, *others):
+    for made in (TARGETS, *API_COMMANDS, one_run.COMMAND, PAGE, *others):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top

@@ -227,7 +227,7 @@ def _bars(drawn: contextlib.ExitStack, seconds: float) -> "RunProgress":
         with contextlib.suppress(OSError, ValueError):
             limit = seconds / 2 if stage == "search" else seconds
             share = max(done / max(total, 1), (time.monotonic() - began) / limit)
-            shown = {"note": note, "runs": f"{done:,} of {total:,}"}
+            shown: dict[str, Any] = {"note": note, "runs": f"{done:,} of {total:,}"}
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=1.0, **shown)
             bars.update(tasks[stage], completed=min(share, 1.0), **shown)

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final, Self
@@ -38,81 +39,35 @@ SEED_LIMIT: Final = 1 << 53
 class ReportedError(Exception):
     """The error of a run that a program reports by an answer {"error": text}."""
 
-    @property
-    def outcome(self) -> ExceptionOutcome:
-        """The outcome of the run, if exceptions are outcomes."""
-        return ExceptionOutcome(str(self))
 
-
-class Command:
-    """A program that is run as a mechanism, made by `command`; accepted in the place of a function.
+class OutsideFunction(ABC):
+    """A function that other processes run; accepted in the place of a function.
 
     A copy of it, also in another process, starts processes of its own.
     """
 
-    #: The class of mechanisms that run such a program.
-    kind: ClassVar[type["CommandMechanism"]]
+    #: The class of mechanisms that run such a function.
+    kind: ClassVar[type["OutsideMechanism"]]
     #: The advice in the message about a late answer.
-    advice = "let it flush its output after each request, or give max_time= more"
+    advice: ClassVar[str]
 
-    def __init__(self, argv: Sequence[str], *, seeded: bool, batch: int | None, max_time: float) -> None:
-        self.argv, self.batch, self.max_time = tuple(argv), batch, max_time
+    def __init__(self, max_time: float) -> None:
+        self.max_time = max_time
         self.folder = os.getcwd()  # relative paths stay valid in other processes
         self._idle: list[Child] = []
         self._pid = os.getpid()
-        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:80]
-        self.__module__ = PROGRAM_PREFIX.removesuffix(":")
-        word = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        names = ("rng", "data") if seeded else ("data",)
-        self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
 
-    def start(self) -> Child:
-        """Start the program. Raises `InvalidParameter`."""
-        try:
-            return Child(self.argv, cwd=self.folder)
-        except (OSError, ValueError) as error:
-            raise InvalidParameter(
-                f"the program {self.argv[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}"
-            ) from error
+    @abstractmethod
+    def _start(self) -> Child:
+        """Start the program."""
 
+    @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run once; a given generator draws the seed. Raises `ReportedError`."""
-        given = self.__signature__.bind(*args, **kwargs).arguments
-        rng = given.get("rng") or np.random.default_rng()
-        return self.run_once(self.write_input(given["data"]), int(rng.integers(SEED_LIMIT)))
+        """Run the program once."""
 
-    def run_once(self, written: bytes, seed: Any) -> Any:
-        """The outcome of one run. Raises `ReportedError`."""
-        with self.child() as child:
-            (answer,) = child.ask(self.request(written, [seed]), 1, self.max_time)
-        return self.outcome_of(answer)
-
+    @abstractmethod
     def write_input(self, data: Data) -> bytes:
-        """Write an input as JSON: arrays as lists, tables as lists of one object a row, dates as texts.
-
-        Raises `InvalidNeighbours` for an input that cannot be sent.
-        """
-        if too_deep(data):
-            raise InvalidNeighbours(
-                f"an input {brief(data)} cannot be sent to {self.__name__}: it holds itself, or is nested too deep"
-            )
-        try:
-            return json.dumps(data, default=_plain).encode()
-        except (TypeError, ValueError, RecursionError, OverflowError) as error:
-            raise InvalidNeighbours(
-                f"the input {shown(data)} cannot be sent to {self.__name__} as JSON ({error}): give numbers, flags, "
-                "texts, None, dates, arrays, tables, or lists and dicts"
-            ) from error
-
-    def request(self, written: bytes, seeds: Sequence[Any]) -> bytes:
-        """A request for as many runs on one input as there are seeds; `written`: the input in JSON."""
-        return b'{"input": %b, "runs": %d, "seed": %d}\n' % (written, len(seeds), seeds[0])
-
-    def outcome_of(self, answer: Any) -> Any:
-        """The outcome in an answer. Raises `ReportedError`."""
-        if type(answer) is dict and answer.keys() == {"error"} and type(answer["error"]) is str:
-            raise ReportedError(answer["error"])
-        return answer
+        """Write an input as JSON. Raises `InvalidNeighbours` for an input that cannot be sent."""
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_idle": []}
@@ -121,7 +76,7 @@ class Command:
         self.__dict__.update(state, _pid=os.getpid())
 
     def anew(self) -> Self:
-        """A copy of the program whose runs are made by new processes."""
+        """A copy of the function whose runs are made by new processes."""
         return copy.copy(self)
 
     @contextmanager
@@ -129,7 +84,7 @@ class Command:
         """Lend a process that no other thread uses; an error in the context kills it."""
         if self._pid != os.getpid():  # after a fork, the pipes are the parent's
             self._idle, self._pid = [], os.getpid()
-        child = self._idle_child() or self.start()
+        child = self._idle_child() or self._start()
         try:
             yield child
         except BaseException:
@@ -143,6 +98,113 @@ class Command:
                 child.end()
             return child
         return None
+
+
+class OutsideMechanism(PythonMechanism):
+    """A mechanism of an `OutsideFunction`, many runs a request; parameters as in `PythonMechanism`."""
+
+    in_process = False
+    timed_seconds = 0.01  # a request takes half a millisecond, which many runs share
+    shares = False  # the process gets a copy of the input
+
+    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+        super().__init__(signature, outcome, errors=errors)
+        assert isinstance(signature.function, OutsideFunction)
+        self._function = signature.function
+        self._busy: set[Child] = set()
+        self._releases = 0
+
+    @override
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_busy": set()}
+
+    @abstractmethod
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        """The outcomes of each side in the order of runs."""
+
+    @override
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+        single = SINGLE_TYPES if self._outcome is None else ()
+        return [
+            [one if type(one) in single else self._copy_output(one, start + i, row) for i, one in enumerate(answers)]
+            for answers in self._answers(sides, order, start)
+        ]
+
+    def _ask(self, request: bytes, answers: int, seconds: float, start: int) -> list[Any]:
+        """The values that answer a request; see `Child.ask`. Messages of errors name the first run, `start`."""
+        releases = self._releases
+        try:
+            with self._function.child() as child:
+                self._busy.add(child)
+                try:
+                    if self._releases != releases:  # `release` was called while the process started
+                        raise MechanismTimeout("the time was over before they began")
+                    return child.ask(request, answers, seconds)
+                finally:
+                    self._busy.discard(child)
+        except (MechanismCrashed, MechanismTimeout) as error:
+            advice = f": {self._function.advice}" if isinstance(error, MechanismTimeout) else ""
+            raise type(error)(f"{self.name} on runs from {start} on: {error}{advice}") from error
+
+    def _input(self, data: Data) -> bytes:
+        return self._function.write_input(self.conversion.source(data)())
+
+    @override
+    def release(self) -> None:
+        self._releases += 1
+        for child in tuple(self._busy):
+            child.end()
+
+
+class Command(OutsideFunction):
+    """A program that is run as a mechanism, made by `command`; accepted in the place of a function."""
+
+    advice = "let it flush its output after each request, or give max_time= more"
+
+    def __init__(self, argv: Sequence[str], *, seeded: bool, batch: int | None, max_time: float) -> None:
+        super().__init__(max_time)
+        self.argv, self.batch = tuple(argv), batch
+        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:80]
+        self.__module__ = PROGRAM_PREFIX.removesuffix(":")
+        word = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = ("rng", "data") if seeded else ("data",)
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
+
+    @override
+    def _start(self) -> Child:
+        try:
+            return Child(self.argv, cwd=self.folder)
+        except (OSError, ValueError) as error:
+            raise InvalidParameter(
+                f"the program {self.argv[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}"
+            ) from error
+
+    @override
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run once; a given generator draws the seed. Raises `ReportedError`."""
+        given = self.__signature__.bind(*args, **kwargs).arguments
+        rng = given.get("rng") or np.random.default_rng()
+        request = request_line(self.write_input(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
+        with self.child() as child:
+            (outcome,) = child.ask(request, 1, self.max_time)
+        if (error := _error(outcome)) is not None:
+            raise ReportedError(error)
+        return outcome
+
+    @override
+    def write_input(self, data: Data) -> bytes:
+        """Write an input as JSON: arrays as lists, tables as lists of one object a row, dates as texts."""
+        if too_deep(data):
+            raise InvalidNeighbours(
+                f"an input {brief(data)} cannot be sent to {self.__name__}: it holds itself, or is nested too deep"
+            )
+        try:
+            return json.dumps(data, default=_plain).encode()
+        except (TypeError, ValueError, RecursionError, OverflowError) as error:
+            raise InvalidNeighbours(
+                f"the input {shown(data)} cannot be sent to {self.__name__} as JSON ({error}): give numbers, flags, "
+                "texts, None, dates, arrays, tables, or lists and dicts"
+            ) from error
 
 
 def command(
@@ -184,6 +246,18 @@ def command(
     )
 
 
+def _error(outcome: object) -> str | None:
+    """The text of an outcome {"error": text}; None for any other outcome."""
+    if type(outcome) is dict and outcome.keys() == {"error"} and type(outcome["error"]) is str:
+        return outcome["error"]
+    return None
+
+
+def request_line(written: bytes, runs: int, seed: int) -> bytes:
+    """A request for `runs` runs on one input; `written`: the input in JSON."""
+    return b'{"input": %b, "runs": %d, "seed": %d}\n' % (written, runs, seed)
+
+
 def _plain(value: Any) -> object:
     """The JSON value of an object that `json` cannot write. Raises `TypeError`."""
     frames = frames_of(value)
@@ -218,30 +292,21 @@ class Seeds(Draws):
             drawn = rng.integers(0, SEED_LIMIT, (2, runs), np.uint64)
         self._seeds: list[list[int]] = drawn.tolist()
 
-    def of_side(self, side: int, batch: int) -> Sequence[Any]:
+    def of_side(self, side: int, batch: int) -> list[int]:
         """The seeds of one side; both sides share seeds at one run a request, since then they draw in one order."""
         return self._seeds[side if batch > 1 else 0]
 
 
-class CommandMechanism(PythonMechanism):
-    """A mechanism of a `Command`, many requests at a time; parameters as in `PythonMechanism`."""
+class CommandMechanism(OutsideMechanism):
+    """A mechanism of a `Command`."""
 
-    in_process = False
-    timed_seconds = 0.01  # an exchange takes half a millisecond, which many runs share
-    shares = False  # the process gets a copy of the input
     converts = False  # a list and an array have the same JSON
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, Command)
-        self._function = signature.function
+        self._given_batch = signature.function.batch
         self._batch = 1  # runs in one request, in the last runs
-        self._busy: set[Child] = set()
-        self._releases = 0
-
-    @override
-    def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_busy": set()}
 
     @override
     def measure(self, pair: Pair) -> None:
@@ -271,55 +336,27 @@ class CommandMechanism(PythonMechanism):
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Seeds(rng if self.reproducible else None, runs)
 
-    def _input(self, data: Data) -> bytes:
-        return self._function.write_input(self.conversion.source(data)())
-
     @override
-    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         inputs = [self._input(side.data) for side in sides]
-        # A kilobyte is sent once for two runs.
-        self._batch = self._function.batch or 1 + max(map(len, inputs)) // 1024
+        self._batch = self._given_batch or 1 + max(map(len, inputs)) // 1024  # a kilobyte is sent once for two runs
         seeds = [side.draws.of_side(k, self._batch) for k, side in enumerate(sides) if isinstance(side.draws, Seeds)]
         requests = list(self._requests(order, len(sides)))
-        lines = [self._function.request(inputs[k], seeds[k][runs]) for k, runs in requests]
+        lines = [request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]) for k, runs in requests]
         made = [(k, run) for k, runs in requests for run in range(runs.start, runs.stop)]
-        outputs: list[list[Any]] = [[] for _ in sides]
-        single = SINGLE_TYPES if self._outcome is None else ()
-        for (k, run), answer in zip(made, self._ask(b"".join(lines), made, start), strict=True):
-            try:
-                outcome = self._function.outcome_of(answer)
-            except ReportedError as error:
-                if self.errors != "outcome":
-                    raise raised_error(self.name, error, start + run, sides[k].data) from error
-                outcome = error.outcome
-            outputs[k].append(outcome if type(outcome) in single else self._copy_output(outcome, start + run, row))
-        return outputs
-
-    def _ask(self, request: bytes, made: Sequence[tuple[int, int]], start: int) -> list[Any]:
-        """The answer for each run in `made`, a side and a number; see `Child.ask`."""
-        releases = self._releases
         try:
-            with self._function.child() as child:
-                self._busy.add(child)
-                try:
-                    if self._releases != releases:  # `release` was called while the process started
-                        raise MechanismTimeout("the time was over before they began")
-                    return child.ask(request, len(made), self._function.max_time * self._batch)
-                finally:
-                    self._busy.discard(child)
-        except (MechanismCrashed, MechanismTimeout) as error:
-            advice = f": {self._function.advice}" if isinstance(error, MechanismTimeout) else ""
-            raise type(error)(f"{self.name} on runs from {start} on: {error}{advice}") from error
+            answers = self._ask(b"".join(lines), len(made), self._function.max_time * self._batch, start)
         except Unreadable as error:
             raise InvalidOutcome(
                 f"{self.name} wrote {error}, on run {start + made[error.number][1]}: write one line of JSON a run"
             ) from error
-
-    @override
-    def release(self) -> None:
-        self._releases += 1
-        for child in tuple(self._busy):
-            child.end()
+        outputs: list[list[object]] = [[] for _ in sides]
+        for (k, run), answer in zip(made, answers, strict=True):
+            reported = _error(answer)
+            if reported is not None and self.errors != "outcome":
+                raise raised_error(self.name, ReportedError(reported), start + run, sides[k].data)
+            outputs[k].append(answer if reported is None else ExceptionOutcome(reported))
+        return outputs
 
 
 Command.kind = CommandMechanism

@@ -1,4 +1,4 @@
-"""Functions that the interpreter of another environment runs: commands whose program is the file `server.py`."""
+"""Functions that the interpreter of another environment runs; it runs the file `server.py`."""
 
 import inspect
 import json
@@ -14,10 +14,12 @@ from typing_extensions import override
 from dpwitness.checks import brief, kind, seconds
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout, UnknownTarget
 from dpwitness.mechanisms.child import Child, Unreadable
-from dpwitness.mechanisms.command import Command, CommandMechanism, ReportedError, Seeds
+from dpwitness.mechanisms.command import OutsideFunction, OutsideMechanism
 from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome
-from dpwitness.mechanisms.python import Attributes, Outcome
+from dpwitness.mechanisms.failures import raised_error
+from dpwitness.mechanisms.mechanism import Order
+from dpwitness.mechanisms.outcomes import ExceptionOutcome
+from dpwitness.mechanisms.python import Attributes, Outcome, Side
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Signature
 from dpwitness.neighbours import Data
 from dpwitness.values import Unreadable as UnreadableValue
@@ -25,42 +27,33 @@ from dpwitness.values import value_from_json, value_to_json
 
 #: The default of `max_time` in seconds; long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
-#: The runs of a request, which share the time of an exchange.
-REQUEST_RUNS: Final = 32
-#: The types of values that two interpreters can exchange, for messages.
+#: The types of values that two interpreters can exchange, for messages; tables of Polars are sent but not returned.
 SENDABLE_TYPES: Final = (
     "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
 )
 
 
-class RemoteException(ReportedError):
+class RemoteException(Exception):
     """An exception of the function in the other interpreter, with its class name, and its traceback as a note."""
 
-    @property
-    @override
-    def outcome(self) -> ExceptionOutcome:
-        return ExceptionOutcome(type(self).__name__)
+    run = side = 0  # in the request
 
 
-class RemoteFunction(Command):
+class RemoteFunction(OutsideFunction):
     """A function of another interpreter, made by `remote`."""
 
     advice = "give remote(…, max_time=…) more"
 
     def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
-        argv = (python, str(Path(__file__).with_name("server.py")))
-        super().__init__(argv, seeded=True, batch=REQUEST_RUNS, max_time=max_time)
+        super().__init__(max_time)
         self.python, self.place = python, place
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
         child, self.__signature__ = self._load()
         self._idle.append(child)
-        names = self.__signature__.parameters
-        self._generator = next((key for key in names if key in GENERATOR_NAMES), None)
-        self._data = next((key for key in names if key not in RESERVED_NAMES), "")
 
     @override
-    def start(self) -> Child:
+    def _start(self) -> Child:
         return self._load()[0]
 
     def _load(self) -> tuple[Child, inspect.Signature]:
@@ -68,82 +61,83 @@ class RemoteFunction(Command):
 
         Raises `InvalidParameter`, `UnknownTarget` and `MechanismTimeout`.
         """
-        child, answer = super().start(), None
+        try:
+            child = Child([self.python, str(Path(__file__).with_name("server.py"))], cwd=self.folder)
+        except OSError as error:
+            raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
+        answer: Any = None
         try:
             (answer,) = child.ask(_line(load=[self.place, self.__name__]), 1, self.max_time)
-            found: Any = answer
-            return child, inspect.Signature([_parameter(*one) for one in found["parameters"]])
+            return child, inspect.Signature([_parameter(*one) for one in answer["parameters"]])
         except MechanismTimeout as error:
             raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
         except (MechanismCrashed, Unreadable, TypeError, ValueError, LookupError) as error:
             child.end()
             match answer:
-                case {"raised": [str(kind), str(text), str()]}:
+                case {"raised": [*_, str(kind), str(text), str()]}:
                     where = f"{self.place}:{self.__name__} cannot be loaded by {self.python}"
                     raise UnknownTarget(f"{where}: {kind}: {text}") from error
             why = error if answer is None else f"it answered {brief(answer)}"
             raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {why}") from error
 
     @override
+    def write_input(self, data: Data) -> bytes:
+        """Write an input in the JSON of `dpwitness.values`."""
+        return json.dumps(value_to_json(data)).encode()
+
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run once; a given generator seeds the generator of the other interpreter."""
-        parameters = self.__signature__.bind(*args, **kwargs).arguments
-        if self._data not in parameters:
+        bound = self.__signature__.bind(*args, **kwargs).arguments
+        generator = next((key for key in bound if key in GENERATOR_NAMES), None)
+        data = next((key for key in bound if key not in RESERVED_NAMES), None)
+        if data is None:
             raise InvalidParameter(f"{self.__name__} takes no data, which is the first parameter besides the generator")
-        rng: Any = parameters.pop(self._generator or "", None) or np.random.default_rng()
-        written = self.write_input(parameters.pop(self._data), parameters)
-        return self.run_once(written, Words(rng, 1).of_side(0, 1)[0])
+        parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
+        words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
+        request = _line(
+            inputs=[self.write_input(bound[data]).decode()], parameters=json.dumps(value_to_json(parameters)),
+            data=data, generator=generator, order="0", words=[words.hex], attributes=(), errors=False,
+            seed_globals=False,
+        )  # fmt: skip
+        with self.child() as child:
+            (answer,) = child.ask(request, 1, self.max_time)
+        return self.outcomes(answer, 1, 1)[0][0]
 
-    @override
-    def write_input(
-        self, data: Data, parameters: dict[str, object] | None = None, attributes: Sequence[str] = ()
-    ) -> bytes:
-        """Write an input and parameters in the JSON of `dpwitness.values`, with the attributes to read of an output."""
-        return json.dumps(
-            {
-                "input": json.dumps(value_to_json(data)), "parameters": json.dumps(value_to_json(parameters or {})),
-                "data": self._data, "generator": self._generator, "attributes": attributes,
-            }
-        ).encode()  # fmt: skip
-
-    @override
-    def request(self, written: bytes, seeds: Sequence[Any]) -> bytes:
-        """A request with 256 random bits for each run, as in `Draws`."""
-        return b'%b, "seeds": %b}\n' % (written[:-1], json.dumps(seeds).encode())
-
-    @override
-    def outcome_of(self, answer: Any) -> Any:
-        """The outcome in an answer.
+    def outcomes(self, answer: Any, sides: int, runs: int) -> list[list[object]]:
+        """Return the outcomes in an answer, side by side and run by run.
 
         Raises `RemoteException` or `SystemExit` if the function raised, `InvalidParameter` and `InvalidOutcome` for
         values that cannot be sent, and `MechanismCrashed` for an answer of unknown form.
         """
-        match answer:
-            case {"outcome": value}:
-                if type(value) in SINGLE_TYPES:
-                    return value
-                try:
-                    return value_from_json(value)
-                except (TypeError, OverflowError, LookupError, ValueError):
-                    pass
-            case {"raised": [str(kind), str(text), str(trace)]}:
-                raised: RemoteException = type(kind, (RemoteException,), {})(text)
-                raised.add_note(trace)
-                raise raised
-            case {"exit": int() | str() | None as code}:
-                raise SystemExit(code)
-            case {"unsendable": str(what)}:
-                raise InvalidParameter(
-                    f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
-                    f"interpreter: give {SENDABLE_TYPES} of them"
-                )
-            case {"invalid": [str(text), str(what)]}:
-                raise InvalidOutcome(
-                    f"{self.__name__} returned {' '.join(text.split())}, and {what} cannot be sent from another "
-                    f"interpreter: return {SENDABLE_TYPES} of them, or name attributes, as outcome='coef_,intercept_'"
-                )
-            case {"attribute": str(text)}:
-                raise InvalidOutcome(f"outcome= names attributes of what {self.__name__} returns: {text}")
+        try:
+            match answer:
+                case {"outcomes": list(found), "raises": list(raises)} if _shaped(found, sides, runs):
+                    outputs: list[list[object]] = value_from_json(found)  # type: ignore[assignment]  # as `_shaped` saw
+                    for side, run, name in raises:
+                        outputs[side][run] = ExceptionOutcome(str(name))
+                    return outputs
+                case {"raised": [int(run), int(side), str(kind), str(text), str(trace)]} if side in range(sides):
+                    raised_there: RemoteException = type(kind, (RemoteException,), {"run": run, "side": side})(text)
+                    raised_there.add_note(trace)
+                    raise raised_there
+                case {"exit": int() | str() | None as code}:
+                    raise SystemExit(code)
+                case {"unsendable": str(what)}:
+                    raise InvalidParameter(
+                        f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
+                        f"interpreter: give {SENDABLE_TYPES} of them"
+                    )
+                case {"outcome": [str(shown), str(what)]}:
+                    raise InvalidOutcome(
+                        f"{self.__name__} returned {' '.join(shown.split())}, and {what} cannot be sent from another "
+                        f"interpreter: return {SENDABLE_TYPES} of them, or name attributes, as "
+                        "outcome='coef_,intercept_'"
+                    )
+                case {"attribute": [str(names), str(text)]}:
+                    raise InvalidOutcome(f"outcome={names!r}: {text}")
+        except (TypeError, OverflowError, LookupError, ValueError) as error:
+            if isinstance(error, InvalidOutcome | InvalidParameter):
+                raise
         raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which dpwitness cannot read")
 
 
@@ -171,8 +165,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", imported by that interpreter.
     max_time
-        Seconds that the import may take, and each further outcome; after that the process is killed. A `max_time` of
-        the check ends a run that hangs, too.
+        Seconds that the import may take, and a run on average; runs that are requested together share their time.
+        After that the process is killed. A `max_time` of the check ends a run that hangs, too.
 
     Raises
     ------
@@ -192,6 +186,10 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     return RemoteFunction(program, place, name, seconds("max_time", max_time))
 
 
+def _shaped(found: list[object], sides: int, runs: int) -> bool:
+    return len(found) == sides and all(isinstance(own, list) and len(own) == runs for own in found)
+
+
 def _line(**request: object) -> bytes:
     return json.dumps(request).encode() + b"\n"
 
@@ -201,22 +199,15 @@ def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter
     return inspect.Parameter(name, inspect._ParameterKind[kind], default=value)
 
 
-class Words(Seeds):
-    """Seeds for the other interpreter: 256 random bits for each run, in hexadecimal digits."""
+class Words(Draws):
+    """Seeds for the other interpreter: 256 random bits for each run or for the first one alone, as in `Draws`."""
 
     def __init__(self, rng: np.random.Generator, runs: int) -> None:
-        self._hex = [bits.tobytes().hex() for bits in rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8")]
-
-    @override
-    def of_side(self, side: int, batch: int) -> Sequence[Any]:
-        """The seeds of one side; both sides share seeds, since each run has its own."""
-        return self._hex
+        self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()
 
 
-class RemoteMechanism(CommandMechanism):
+class RemoteMechanism(OutsideMechanism):
     """A mechanism of a `RemoteFunction`; the other interpreter reads the attributes of an output, and sends these."""
-
-    converts = True
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
@@ -225,16 +216,31 @@ class RemoteMechanism(CommandMechanism):
         if isinstance(self._outcome, Attributes):
             self._summarise = None  # attributes are read in the other interpreter
         # A default that cannot be sent stays in the other interpreter.
-        values = signature.parameters.items()
-        self._sent = {name: value for name, value in values if type(value) is not UnreadableValue}
+        sent = {name: value for name, value in signature.parameters.items() if type(value) is not UnreadableValue}
+        self._parameters = json.dumps(value_to_json(sent))
 
     @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
-        return Words(rng, runs)
+        return Words(rng, runs if shared or self.draws_globally else 1)
 
     @override
-    def _input(self, data: Data) -> bytes:
-        return self._remote.write_input(self.conversion.source(data)(), self._sent, self._attributes)
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        request = _line(
+            inputs=[self._input(side.data).decode() for side in sides], parameters=self._parameters,
+            data=self.signature.data, generator=self.signature.generator, order="".join(map(str, order.tolist())),
+            words=[side.draws.hex for side in sides if isinstance(side.draws, Words)],
+            attributes=self._attributes, errors=self.errors == "outcome", seed_globals=self.draws_globally,
+        )  # fmt: skip
+        runs = len(order)
+        try:
+            (answer,) = self._ask(request, 1, self._remote.max_time * runs * len(sides), start)
+            return self._remote.outcomes(answer, len(sides), runs)
+        except RemoteException as error:
+            raise raised_error(self.name, error, start + error.run, sides[error.side].data) from error
+        except Unreadable as error:
+            raise MechanismCrashed(
+                f"{self.name} on runs from {start} on: {self._remote.python} wrote {error}"
+            ) from error
 
 
 RemoteFunction.kind = RemoteMechanism

@@ -1,6 +1,6 @@
 """The program by which another interpreter runs a function for dpwitness; `remote` starts it.
 
-It runs under Python 3.8 without dpwitness, and imports NumPy and pandas only for values of their types.
+It runs under Python 3.8 without dpwitness, and imports NumPy, pandas and Polars only for values of their types.
 Requests and answers are lines of JSON on the standard input and output; values in them are written as
 `dpwitness.values` writes them.
 """
@@ -8,6 +8,7 @@ Requests and answers are lines of JSON on the standard input and output; values 
 from __future__ import annotations
 
 import base64
+import decimal
 import functools
 import importlib
 import importlib.util
@@ -17,20 +18,20 @@ import math
 import operator
 import os
 import pickle
+import queue
 import random
-import select
 import signal
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Iterator  # noqa: UP035  # Python 3.8
+from typing import Any, Callable  # noqa: UP035  # Python 3.8
 
 #: Sequences besides lists, by their name in JSON.
 SEQUENCES_BY_NAME: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def serve(answer: Callable[[Any], Any]) -> None:
-    """Answer each line of the standard input by a line, or by each value of a generator; ends when its input ends.
+    """Answer each line of the standard input by one line; the process ends when its input ends.
 
     Text that `answer` prints goes to standard error; an exception that it raises becomes an answer.
     """
@@ -38,31 +39,23 @@ def serve(answer: Callable[[Any], Any]) -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    threading.Thread(target=end_with_input, args=(requests.fileno(),), daemon=True).start()
-    for request in requests:
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in requests:
+            waiting.put(line)
+        if os.getpgrp() == os.getpid():  # the processes that were started here end too
+            os.killpg(0, signal.SIGKILL)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
         try:
-            answered = answer(json.loads(request))
-            lines = [json.dumps(one) for one in (answered if inspect.isgenerator(answered) else (answered,))]
+            written = json.dumps(answer(json.loads(waiting.get())))
         except BaseException as error:
-            lines = [json.dumps({"raised": described(error)})]
-        answers.write("".join(line + "\n" for line in lines).encode())
+            written = json.dumps({"raised": [0, 0, type(error).__name__, str(error), traceback.format_exc()]})
+        answers.write(written.encode() + b"\n")
         answers.flush()
-    end_with_input(requests.fileno())
-
-
-def end_with_input(file: int) -> None:
-    """End this process, and the processes that were started here, once the other end of a pipe is closed."""
-    ended = select.poll()
-    ended.register(file, 0)  # a hang-up is always told
-    ended.poll()
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(0)
-
-
-def described(error: BaseException) -> list[str]:
-    """The class, the text and the traceback of an exception."""
-    return [type(error).__qualname__, str(error), traceback.format_exc()]
 
 
 class Unsendable(Exception):
@@ -138,7 +131,9 @@ def of_json(value: Any) -> Any:
     for name, kind in SEQUENCES_BY_NAME.items():
         if name in value:
             return kind(map(of_json, value[name]))
-    raise Unsendable(value.get("object", "a table of another library than pandas"))
+    if str(value.get("table")).startswith("polars"):
+        return _polars(value)
+    raise Unsendable(value.get("object", "a table of Arrow"))
 
 
 def _array(value: dict[str, Any]) -> Any:
@@ -160,9 +155,8 @@ def _frame(value: dict[str, Any]) -> Any:
     index = _index(value["index"])
     columns = [_column(None, dtype, entries, index) for _, dtype, entries in value["dataframe"]]
     frame = pd.DataFrame(dict(enumerate(columns)), index=index)
-    frame.columns = (
-        _index(value["columns"]) if "columns" in value else [of_json(name) for name, _, _ in value["dataframe"]]
-    )
+    names = [of_json(name) for name, _, _ in value["dataframe"]]
+    frame.columns = _index(value["columns"]) if "columns" in value else pd.Index(names)
     return frame
 
 
@@ -172,17 +166,48 @@ def _index(value: dict[str, Any]) -> Any:
     name = of_json(value["name"])
     if "range" in value:
         return pd.RangeIndex(*value["range"], name=name)
-    return pd.Index(_column(None, value["dtype"], value["labels"], None), name=name)
+    labels = _column(None, value["dtype"], value["labels"], None)
+    return pd.Index(labels, dtype=labels.dtype, name=name)
 
 
 def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
-    """A column of the type `dtype`; never of a type that the entries decide: neighbours must not differ in types."""
+    """A column of the type `dtype`, or of the nearest type of this pandas; never of a type that the entries decide.
+
+    Neighbours must not differ in the types of their columns.
+    """
     import pandas as pd
 
-    if isinstance(dtype, dict) or dtype.startswith(("datetime64", "timedelta64")):
-        raise Unsendable("a column of categories, dates or times")
-    known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
-    return pd.Series([of_json(entry) for entry in entries], index=index, dtype=known, name=of_json(name))
+    if isinstance(dtype, dict):
+        categories = _column(None, dtype["dtype"], dtype["categories"], None)
+        known = pd.Index(categories, dtype=categories.dtype)
+        values = pd.Categorical.from_codes(entries, known, dtype["ordered"])
+    elif dtype.startswith(("datetime64", "timedelta64")):
+        unit, _, zone = dtype[dtype.index("[") + 1 : -1].partition(", ")
+        counts = pd.array(entries, "Int64").to_numpy("int64", na_value=-(2**63))
+        # Old versions of pandas convert all units to nanoseconds.
+        values = pd.Series(counts.view(("M8[" if dtype.startswith("d") else "m8[") + unit + "]"))
+        values = values.dt.tz_localize("UTC").dt.tz_convert(zone).array if zone else values.array
+    else:
+        known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
+        values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
+    return pd.Series(values, index=index, dtype=values.dtype, name=of_json(name))
+
+
+def _polars(value: dict[str, Any]) -> Any:
+    """A table of Polars; dates and times are sent as whole numbers of their unit."""
+    import polars as pl
+
+    columns = {}  # by name, since Polars would rename a column with the name ""
+    for name, kind, entries in value["columns"]:
+        ((named, settings),) = kind.items() if isinstance(kind, dict) else [(kind, [])]
+        dtype = getattr(pl, named)(*settings)
+        if named in ("Date", "Datetime", "Duration", "Time"):
+            columns[name] = pl.Series(entries, dtype=pl.Int64).cast(dtype)
+        else:
+            read = decimal.Decimal if named == "Decimal" else of_json
+            columns[name] = pl.Series([None if entry is None else read(entry) for entry in entries], dtype=dtype)
+    frame = pl.DataFrame(columns)
+    return frame.lazy() if value["table"] == "polars-lazy" else frame
 
 
 @functools.lru_cache(8)
@@ -195,9 +220,8 @@ def source(written: str) -> Callable[[], Any]:
     return lambda: pickle.loads(held)
 
 
-@functools.lru_cache(8)
-def positional_names(function: Any, data: str) -> list[str]:
-    """The names of the leading parameters that are passed by position, as in `signature.declared_by`.
+def positional_count(function: Any, data: str) -> int:
+    """The number of leading parameters that are passed by position, as in `signature.declared_by`.
 
     A wrapper (`functools.wraps`) with `*args` may read parameters up to the input by position; without `**kwargs` it
     reads all of them so.
@@ -206,8 +230,8 @@ def positional_names(function: Any, data: str) -> list[str]:
     places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
     if flags & inspect.CO_VARARGS:
-        return places[: places.index(data) + 1] if flags & inspect.CO_VARKEYWORDS and data in places else places
-    return [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+        return places.index(data) + 1 if flags & inspect.CO_VARKEYWORDS and data in places else len(places)
+    return sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
 class Service:
@@ -215,9 +239,12 @@ class Service:
 
     function: Any = None
 
-    def answer(self, request: dict[str, Any]) -> Any:
-        """The answer to a request to import the function, or the answers to a request to run it."""
-        return self.load(*request["load"]) if "load" in request else self.run(request)
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request to import the function, or to run it."""
+        try:
+            return self.load(*request["load"]) if "load" in request else self.run(request)
+        except Unsendable as error:
+            return {"unsendable": str(error)}
 
     def load(self, place: str, name: str) -> dict[str, Any]:
         """Import the function `name` of a file or a module, and return its parameters."""
@@ -234,57 +261,68 @@ class Service:
         self.function = operator.attrgetter(name)(module)
         return {"parameters": [_described(one) for one in inspect.signature(self.function).parameters.values()]}
 
-    def run(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Run the function once for each of the request's `seeds`, 32 random bytes; yield an answer for each run."""
-        try:
-            parameters, data = source(request["parameters"]), source(request["input"])
-        except Unsendable as error:
-            yield from [{"unsendable": str(error)}] * len(request["seeds"])
-            return
-        names, attributes = positional_names(self.function, request["data"]), request["attributes"]
-        release = operator.attrgetter(*attributes) if attributes else None
-        rng = None
-        for seed in request["seeds"]:
-            arguments = parameters()
-            arguments[request["data"]] = data()
-            if request["generator"] is not None:
-                arguments[request["generator"]] = rng = begun(rng, bytes.fromhex(seed))
-            first = []
-            for name in names:
-                if name not in arguments:  # the parameter keeps its default, which cannot be sent
-                    break
-                first.append(arguments.pop(name))
-            yield self.outcome(first, arguments, release)
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run the function on each input, once for each character of `order`, and return the outcomes by input.
 
-    def outcome(self, first: list[Any], arguments: dict[str, Any], release: Any) -> dict[str, Any]:
-        """The answer of one run: its outcome, by `release` of the output if it is given, or the error."""
-        try:
-            output = self.function(*first, **arguments)
-        except SystemExit as error:
-            return {"exit": error.code if isinstance(error.code, (int, str, type(None))) else repr(error.code)}
-        except BaseException as error:
-            return {"raised": described(error)}
-        try:
-            return {"outcome": to_json(output if release is None else release(output))}
-        except AttributeError as error:
-            return {"attribute": str(error)}
-        except (Unsendable, ValueError, RecursionError) as error:
-            return {"invalid": [repr(output)[:80], str(error)]}
+        "1" in `order`: the second input comes first. `words`: for each input 32 random bytes for each run, or for the
+        first run alone, with whose generator the other runs go on.
+        """
+        inputs, parameters = [source(written) for written in request["inputs"]], source(request["parameters"])
+        words = [bytes.fromhex(own) for own in request["words"]]
+        summary = operator.attrgetter(*request["attributes"]) if request["attributes"] else None
+        count, data, generator = positional_count(self.function, request["data"]), request["data"], request["generator"]
+        names = list(inspect.signature(self.function).parameters)[:count]
+        rngs: list[Any] = [None for _ in inputs]
+        outcomes: list[list[Any]] = [[] for _ in inputs]
+        raises = []
+        for swapped in request["order"]:
+            for side in (1, 0) if swapped == "1" else range(len(inputs)):
+                run = len(outcomes[side])
+                arguments = {**parameters(), data: inputs[side]()}
+                own = words[side][32 * run : 32 * run + 32]
+                if own and (generator is not None or request["seed_globals"]):
+                    rngs[side] = _begin_generator(rngs[side], own, request["seed_globals"])
+                if generator is not None:
+                    arguments[generator] = rngs[side]
+                try:
+                    first = []
+                    for name in names:
+                        if name not in arguments:  # the parameter keeps its default, which cannot be sent
+                            break
+                        first.append(arguments.pop(name))
+                    outcome = self.function(*first, **arguments)
+                except SystemExit as error:
+                    return {"exit": error.code if isinstance(error.code, (int, str, type(None))) else repr(error.code)}
+                except BaseException as error:
+                    if not request["errors"]:
+                        return {"raised": [run, side, type(error).__qualname__, str(error), traceback.format_exc()]}
+                    raises.append([side, run, type(error).__qualname__])
+                    outcomes[side].append(None)
+                    continue
+                try:
+                    outcomes[side].append(to_json(outcome if summary is None else summary(outcome)))
+                except AttributeError as error:
+                    return {"attribute": [",".join(request["attributes"]), str(error)]}
+                except (Unsendable, ValueError, RecursionError) as error:
+                    return {"outcome": [repr(outcome)[:80], str(error)]}
+        return {"outcomes": outcomes, "raises": raises}
 
 
-def begun(rng: Any, words: bytes) -> Any:
-    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy.
+def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
+    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+    if seed_globals:
+        random.seed(words)
+        if "numpy" in sys.modules:
+            import numpy as np
 
-    `rng`: the generator of the run before; None for a new generator, whose children made by `spawn` follow from the
-    bytes.
-    """
+            np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # the function may draw from it
     try:
         import numpy as np
         from numpy.random import SFC64, Generator
     except ImportError:
         return random.Random(words)
     if rng is None:
-        rng = Generator(SFC64(int.from_bytes(words, "little")))
+        rng = Generator(SFC64(int.from_bytes(words, "little")))  # seeded by the words, for children made by `spawn`
     state = {"state": np.frombuffer(words, "<u8").astype("u8")}
     rng.bit_generator.state = {"bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0}
     return rng

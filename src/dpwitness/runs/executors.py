@@ -363,7 +363,7 @@ class Cluster(Pool):
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
             losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
             published = self._client.submit(bytes, content, pure=False)
-            self._losses[published.key] = losses
+            self._losses[str(published.key)] = losses
             return published
 
     @override

@@ -137,7 +137,7 @@ class Answers:
     @property
     def number(self) -> int:
         """The number of partitions."""
-        return self.answers.shape[1]
+        return int(self.answers.shape[1])
 
     @property
     def mean(self) -> float:
