@@ -136,8 +136,9 @@ def test_the_parameter_of_a_simulated_system(folder):
 
 
 def test_the_parameter_of_ones_own_system(folder):
-    found = by_calls(folder, "table_builder", "counts", "--recover perturbation")
-    assert (found["recovered"], found["right"], found["sums"]) == ([2], None, 200)  # wrong with probability 7e-16
+    found = by_calls(folder, "table_builder", "counts", "--recover perturbation --sums 2000")
+    assert (found["recovered"], found["right"]) == ([2], None)
+    assert 500 < found["sums"] < 2000  # as many as the sets of a few values give
     assert found["larger_excluded"] == pytest.approx(1 - (1 - 20 / 7**3) ** found["sums"])
     assert 0.5 < found["probability"][0] <= 1
     few = by_calls(folder, "table_builder", "counts", "--recover perturbation --budget 20")

@@ -15,6 +15,22 @@ from dpwitness.laws import discrete_gaussian
 
 LAPLACE = stats.laplace()
 GRID = np.arange(-60, 61)
+#: The number of samples of a fault that a pass names: at least 17 must be refuted, as 3 % would be with a power of .5.
+SAMPLED_SEEDS = 24
+
+
+DETECTABLE = module.Hypothesis.detectable
+
+
+@pytest.fixture(autouse=True)
+def no_power(monkeypatch):
+    """The power of a pass takes half a second to estimate."""
+    monkeypatch.setattr(module.Hypothesis, "detectable", lambda *_: math.inf)
+
+
+@pytest.fixture
+def power(no_power, monkeypatch):
+    monkeypatch.setattr(module.Hypothesis, "detectable", DETECTABLE)
 
 
 def from_table(law):
@@ -44,7 +60,7 @@ def test_an_e_value_has_the_mean_1_under_the_law(memory):
     for sequence in product(range(3), repeat=7):
         one = module.Partition(np.arange(3), p, str, 0.25, memory)
         one.add(np.array(sequence))
-        mean += p[list(sequence)].prod() * math.exp(one.log_e_value(1000))
+        mean += p[list(sequence)].prod() * math.exp(one.log_e_value(one.counts, 1000))
     assert mean == pytest.approx(0.25, rel=1e-9)  # the weight
 
 
@@ -126,6 +142,7 @@ def test_a_wrong_sampler_is_refuted_and_the_sentence_says_where(name):
     assert found.draws <= draws
     assert re.search(finding, found.finding), found.finding
     assert found.p_value <= found.alpha == 1e-6
+    assert found.detectable_scale == found.detectable_shift == math.inf
 
 
 #: Samplers that round draws to a grid, whose values have probabilities up to 2⁻³⁶ and repeat a few times in 10⁶ draws,
@@ -150,6 +167,37 @@ def test_draws_of_single_precision_in_doubles_are_refuted():
     )
     assert found.refuted
     assert "repeat" in found.finding
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("law", "sampler"),
+    [
+        (stats.laplace(scale=3), lambda rng, size, scale, shift: shift + rng.laplace(0, 3 * scale, size)),
+        (stats.expon(), lambda rng, size, scale, shift: shift + rng.exponential(scale, size)),
+        # The integer k is the interval from k − ½ to k + ½: a shift is rounded at random.
+        (stats.poisson(50), lambda rng, size, scale, shift: np.floor(rng.poisson(50, size) + rng.random(size) + shift)),
+    ],
+)  # fmt: skip
+def test_a_pass_would_have_caught_what_it_says(law, sampler, monkeypatch):
+    with monkeypatch.context() as only:
+        only.setattr(module.Hypothesis, "detectable", DETECTABLE)
+        passed = dpw.follows(lambda rng, size: sampler(rng, size, 1, 0), law, draws=20_000, seed=3)
+    assert not passed.refuted
+    scale, shift = passed.detectable_scale, passed.detectable_shift
+    faults = [(1, shift), (1, -shift)] + [(1 + scale, 0), (1 / (1 + scale), 0)] * hasattr(law, "pdf")
+    for by, to in faults:
+        caught = [
+            dpw.follows(lambda rng, size, by=by, to=to: sampler(rng, size, by, to), law, draws=20_000, seed=s).refuted
+            for s in range(SAMPLED_SEEDS)
+        ]
+        assert sum(caught) >= stats.binom.ppf(1e-4, SAMPLED_SEEDS, 0.95)
+    by, to = (1 + scale / 2, 0) if hasattr(law, "pdf") else (1, shift / 2)  # a fault half as large is caught less often
+    less = sum(
+        dpw.follows(lambda rng, size: sampler(rng, size, by, to), law, draws=20_000, seed=s).refuted
+        for s in range(SAMPLED_SEEDS)
+    )
+    assert less < stats.binom.ppf(1e-4, SAMPLED_SEEDS, 0.95)
 
 
 def test_the_time_ends_the_draws():
@@ -208,6 +256,7 @@ def test_what_a_sampler_raises_is_passed_on():
         dpw.follows(lambda: 1 / 0, LAPLACE)
 
 
+@pytest.mark.usefixtures("power")
 def test_a_result_has_no_truth_value_and_says_what_it_is():
     passed = dpw.follows(*HONEST["laplace"], draws=1000, seed=1)
     refuted = dpw.follows(*BROKEN["scale"][:2], draws=100_000, seed=1)
@@ -219,6 +268,7 @@ def test_a_result_has_no_truth_value_and_says_what_it_is():
         assert repr(found).startswith(f"<GoodnessOfFit: {head}")
         assert all(len(line) <= 72 for line in found.report().splitlines()[1:])
     assert refuted.finding in repr(refuted)
+    assert f"{100 * passed.detectable_scale:.0f} %" in passed.report()
 
 
 @pytest.mark.parametrize("scale", [0.03, 0.4, 1.0, 7.5, 1000.0])

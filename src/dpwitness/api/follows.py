@@ -12,8 +12,10 @@ draws after each cell, and so finds dependence on the draw before.
 import inspect
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +32,11 @@ from dpwitness.results.goodness_of_fit import GoodnessOfFit
 PROBABILITY_ERROR: Final = 2.0**-36
 #: BATCH_GROWTH is the ratio of the numbers of draws at two looks: late looks cost a refutation at most a quarter more.
 BATCH_GROWTH: Final = 1.25
+#: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
+SIMULATED_SAMPLES: Final = 200
+#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of .95: at that power the probability of so
+#: many refuted samples is .03.
+REFUTED_SAMPLES: Final = 196
 #: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
 
@@ -59,16 +66,19 @@ class Partition:
         cells = cells[:-1] * len(self.p) + cells[1:] if self.memory else cells
         self.counts += np.bincount(cells, minlength=self.counts.size).reshape(self.counts.shape)
 
-    def log_e_value(self, draws: int) -> float:
-        """The logarithm (nats) of the weight times the e-value of the counts; c is at most `draws`."""
+    def log_e_value(self, counts: Any, draws: int) -> Any:
+        """The logarithm (nats) of the weight times the e-value of counts, shape (…, rows, cells); c is at most `draws`.
+
+        Counts of several samples have leading axes, which the result keeps.
+        """
         from scipy.special import gammaln
 
         c = 4.0 ** np.arange(1, max(math.ceil(math.log(draws, 4)), 2))[:, None, None]
-        n, a = self.counts.astype(np.float64), c * self.p
+        n, a = np.asarray(counts, np.float64)[..., None, :, :], c * self.p
         of_row, all_a = n.sum(axis=-1), a.sum(axis=-1)
         logs = (gammaln(n + a) - gammaln(a) - n * np.log(self.p)).sum(axis=-1)
         logs += gammaln(all_a) - gammaln(of_row + all_a)
-        return float(np.logaddexp.reduce(logs.sum(axis=-1))) + math.log(self.weight / len(c))
+        return np.logaddexp.reduce(logs.sum(axis=-1), axis=-1) + math.log(self.weight / len(c))
 
     def finding(self) -> str:
         """The sentence on the cell whose share of draws has the largest divergence from its probability."""
@@ -105,20 +115,20 @@ class Hypothesis:
         if not np.isfinite(points).all() or (self.discrete and np.any(points % 1)):
             raise InvalidParameter(f"law={law_text(law)} must have finite quantiles, whole ones if it is discrete")
         self.half, self.median = 0.5 * self.discrete, float(law.ppf(0.5))  # integers k are (k − ½, k + ½]
-        series = [(equal, False), (tails, False), (equal[:3], True)]
+        families = [(equal, False), (tails, False), (equal[:3], True)]
         if self.discrete:
             low, high = np.clip(self.median + np.array([-0.5, 0.5]) * MOST_INTEGERS, *self.ends)
             self.near = np.arange(low, high + 1)
             pmf = law.pmf(self.near)
             likely = self.near[np.argsort(-pmf, kind="stable")[:16]]
-            series.append(([np.union1d(likely - 1, likely)], False))
-        self.edges = np.unique(np.concatenate([cuts for partitions, _ in series for cuts in partitions])) + self.half
+            families.append(([np.union1d(likely - 1, likely)], False))
+        self.edges = np.unique(np.concatenate([cuts for family, _ in families for cuts in family])) + self.half
         p = np.diff(self.cdf(self.edges), prepend=0.0, append=1.0) + PROBABILITY_ERROR
         if not self.discrete:  # rounding may move a draw over an edge, into the cell on either side
             p += np.append(self.atom(self.edges), 0.0) + np.insert(self.atom(self.edges), 0, 0.0)
         self.by_interval = [
             Partition(np.cumsum([0, *np.isin(self.edges, cuts + self.half)]), p, self._text, 1 / k, memory)
-            for partitions, memory in series for k, cuts in enumerate(partitions, 1)
+            for family, memory in families for k, cuts in enumerate(family, 1)
         ]  # fmt: skip
         self.by_bits: list[Partition] = []
         if self.discrete:
@@ -183,7 +193,7 @@ class Hypothesis:
         # multiplies the wealth by m, and each draw by exp(−(m − 1)·b_t): the factor has expectation at most 1.
         m = 8.0 ** np.arange(1, 11)
         of_ties = np.logaddexp.reduce(self.ties * np.log(m) - (m - 1) * self.expected_ties)
-        of_cells = [one.log_e_value(self.draws) for one in self.partitions]
+        of_cells = [float(one.log_e_value(one.counts, self.draws)) for one in self.partitions]
         return [*of_cells, float(of_ties) + math.log(self.tie_weight / len(m))]
 
     @property
@@ -206,6 +216,32 @@ class Hypothesis:
         most = f"at most {self.expected_ties:.2g} are expected"
         return f"{self.ties:,} of {self.count:,} draws repeat an earlier value; {most}"
 
+    def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
+        """The smallest size of a fault that the same number of draws refutes with probability at least .95.
+
+        Infinite if no size up to 2 is refuted. `moved(points, size)`: the points from which a fault, whose size is
+        positive or negative, moves draws to the given points.
+        """
+        marginal = [one for one in self.by_interval if not one.memory]
+        sums = [one.cells[:, None] == np.arange(len(one.p)) for one in marginal]
+        ends = self.ends[0] - self.half, self.ends[1] + self.half
+
+        def refuted(size: float) -> bool:
+            low, high = (float(self.cdf(moved(end, size))) if math.isfinite(end) else float(end > 0) for end in ends)
+            p = np.diff(self.cdf(moved(self.edges, size)), prepend=low, append=high)
+            p = np.append(p, 1 - high + low).clip(0)  # the last cell lies outside the support
+            drawn = rng.multinomial(self.count, p / p.sum(), SIMULATED_SAMPLES)
+            found = [
+                one.log_e_value((drawn[:, :-1] @ in_cell)[:, None, :], self.draws)
+                for one, in_cell in zip(marginal, sums, strict=True)
+            ]
+            by_cells = np.logaddexp.reduce(found) >= -math.log(alpha)
+            return int(np.sum(by_cells | (drawn[:, -1] > 0))) >= REFUTED_SAMPLES
+
+        sizes = (2.0 ** (np.arange(-160, 9) / 8)).tolist()
+        first = bisect_left(sizes, True, key=lambda size: refuted(size) and refuted(-size))
+        return float(sizes[first]) if first < len(sizes) else math.inf
+
 
 def law_text(law: Any) -> str:
     """The name and the parameters of a law of scipy.stats, as in "laplace(scale=2)"."""
@@ -215,11 +251,12 @@ def law_text(law: Any) -> str:
     return f"{name}({', '.join(values)})" if values else name
 
 
-def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Floats]:
-    """A function that returns draws of a sampler from a generator, a number of draws, and a time of `time.monotonic`.
+def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Any]:
+    """A function that returns an array of draws of a sampler, whatever parameters the sampler has.
 
-    A sampler of single draws returns fewer draws, at least one, if the time is over. Raises `InvalidParameter` for a
-    parameter that needs a value; the function raises `InvalidOutcome` for draws that are not numbers.
+    It takes a generator, a number of draws and a time of `time.monotonic` (s); a sampler of single draws returns fewer
+    draws, at least one, if the time is over. Raises `InvalidParameter` for a parameter that needs a value; the function
+    raises `InvalidOutcome` for draws that are not numbers.
     """
     try:
         declared = dict(inspect.signature(sampler).parameters)
@@ -229,11 +266,9 @@ def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Floats]
         raise InvalidParameter(f"sampler={brief(sampler)} must be a function that returns draws") from error
     generators, sizes = GENERATOR_NAMES & set(declared), SIZE_NAMES & set(declared)
     variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    for name, one in declared.items():
-        if one.default is one.empty and one.kind not in variable and name not in generators | sizes:
-            raise InvalidParameter(
-                f"sampler: {name!r} needs a value: give lambda rng, size: sampler(…) with all values"
-            )
+    needed = {name for name, one in declared.items() if one.default is one.empty and one.kind not in variable}
+    for name in needed - generators - sizes:
+        raise InvalidParameter(f"sampler: {name!r} needs a value: give lambda rng, size: sampler(…) with all values")
 
     def draw(rng: np.random.Generator, n: int, deadline: float) -> Any:
         given = dict.fromkeys(generators, rng) | dict.fromkeys(sizes, n)
@@ -242,7 +277,9 @@ def drawing(sampler: Any) -> Callable[[np.random.Generator, int, float], Floats]
             values.append(sampler(**given))
         try:
             x = np.asarray(values)
-        except ValueError:  # lists of several lengths
+            if x.dtype.kind == "O" and all(isinstance(one, Real) for one in x.flat):
+                x = x.astype(np.float64)
+        except (ValueError, TypeError, OverflowError):
             x = np.empty(0, "O")
         if x.dtype.kind not in "biuf" or x.shape != (n if sizes else len(values),):
             wanted = f"an array of {n} numbers for size={n}" if sizes else "one number"
@@ -285,14 +322,14 @@ def follows(
     seed
         The seed of the generator that the sampler gets (default: a new seed).
     max_time
-        The time limit of the draws in seconds, or a text such as "2m".
+        The time limit of the draws in seconds, or a text such as "2m"; the power of a pass is estimated after it.
 
     Raises `InvalidParameter` for other arguments, and `InvalidOutcome` for draws that are not numbers. Exceptions of
     the sampler are passed on.
     """
     began, draws, max_time = time.monotonic(), whole("draws", draws, 16, 1 << 40), seconds("max_time", max_time)
     seed, alpha = seed_or_new(seed), probability("alpha", alpha)
-    own = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+    own, simulated = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2))
     draw, needed, deadline = drawing(sampler), -math.log(alpha), began + max_time
     x = draw(own, 16, deadline)
     tested = Hypothesis(law, draws, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
@@ -303,7 +340,16 @@ def follows(
         n = min(math.ceil(tested.count * (BATCH_GROWTH - 1)), draws - tested.count, in_time)
         tested.add(draw(own, max(n, 1), deadline).astype(np.float64))
         log_e = max(log_e, tested.log_e_value)
+    scale = shift = math.inf
+    if log_e < needed:
+        centre = tested.ends[0] - tested.half if math.isfinite(tested.ends[0]) else tested.median
+        unit = max(float(np.subtract(*law.ppf([0.75, 0.25]))), 2 * tested.half)
+        scale = tested.detectable(
+            lambda x, size: centre + (x - centre) * (1 - size if size < 0 else 1 / (1 + size)), alpha, simulated
+        )
+        shift = unit * tested.detectable(lambda x, size: x - size * unit, alpha, simulated)
     return GoodnessOfFit(
         law=law_text(law), alpha=alpha, log_e_value=log_e, draws=tested.count,
-        finding=tested.finding() if log_e >= needed else "", seed=seed, seconds=time.monotonic() - began,
+        finding=tested.finding() if log_e >= needed else "",
+        detectable_scale=scale, detectable_shift=shift, seed=seed, seconds=time.monotonic() - began,
     )  # fmt: skip

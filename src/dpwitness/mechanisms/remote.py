@@ -123,6 +123,7 @@ class RemoteFunction(OutsideFunction):
                 case {"exit": int() | str() | None as code}:
                     raise SystemExit(code)
                 case {"unsendable": str(what)}:
+                    what = " ".join(what.split())
                     raise InvalidParameter(
                         f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
                         f"interpreter: give {SENDABLE_TYPES} of them"

@@ -182,7 +182,7 @@ class Queries(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs around magnitudes from 0.01 to 100 scales and special numbers, then with single moves."""
+        """Pairs around magnitudes from 0.01 to 100 scales and special numbers, then with single moves or one lead."""
         n, centre = self.length, self._resolved(centre)
         # Answers that move together behave unlike answers that move against each other.
         known = [name for name, _ in self.moves(n)]
@@ -191,9 +191,15 @@ class Queries(NumberList):
         around = [centre, centre - self.sensitivity, *(centre + offset for offset in offsets)]
         for value in map(float, dict.fromkeys([*around, *offsets, *SPECIAL_NUMBERS])):
             yield from self._moved(np.full(n, value), f"{value:g}", two if value >= centre else two[:1])
-        for place in _places(n) if n > 1 else ():
+        if n == 1:
+            return
+        for place in _places(n):
             single = (np.arange(n) == place) * self.sensitivity
             yield _moved(np.full(n, centre), single, f"answer {place + 1} up around {centre:g}")
+        for lead in [sign * size * scale for size in (1.0, 10.0, 100.0) for sign in (1, -1)]:
+            ahead = centre + lead * (np.arange(n) == 0)
+            yield from self._moved(ahead, f"{centre:g}, the first {lead:+g}", [two[0], "first up"])
+            yield from self._moved(centre + lead * np.arange(n), f"{centre:g} in steps of {lead:g}", two[:1])
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
@@ -277,14 +283,19 @@ class Histogram(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with one person more in a cell; all cells are empty, or hold a noise scale or a special count."""
+        """Pairs with one person more in a cell; all cells are empty, or some hold a noise scale or a special count."""
         magnitudes = [round(size * scale) for size in NOISE_MAGNITUDES if size >= 1]
         counts = dict.fromkeys([1, *magnitudes, *(v for v in SPECIAL_NUMBERS if v > 0)])
-        empty = np.zeros(self.length, np.int64)
-        bases = [*((empty, place) for place in _places(self.length)), *((empty + count, 0) for count in counts)]
-        for base, cell in bases:
+        empty, first = np.zeros(self.length, np.int64), np.arange(self.length) == 0
+        bases = [(empty, place, "all empty") for place in _places(self.length)]
+        for count in counts:
+            bases.append((empty + count, 0, f"all {count}"))
+            if self.length > 1:
+                bases += [(first * count, cell, f"the first {count}") for cell in (0, self.length - 1)]
+                bases.append((~first * count, 0, f"all but it {count}"))
+        for base, cell, rest in bases:
             more = (np.arange(self.length) == cell).astype(np.int64)
-            yield _moved(base, more, f"one more in cell {cell + 1}, all {base[0]}")
+            yield _moved(base, more, f"one more in cell {cell + 1}, {rest}")
 
     @override
     def read(self, data: Data) -> Data:

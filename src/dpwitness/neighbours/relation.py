@@ -6,7 +6,7 @@ of any relation by its own `contains`: a pair that the relation does not contain
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
@@ -26,6 +26,8 @@ from dpwitness.neighbours.pair import Pair, holds
 
 #: The largest number of candidates that the default `contains` compares with a pair: a relation may give any number.
 MOST_COMPARED_CANDIDATES: Final = 10_000
+
+T = TypeVar("T")
 
 
 class Relation(ABC):
@@ -132,10 +134,21 @@ def _naming_errors(relation: Relation, method: str) -> Iterator[None]:
         raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {class_and_text(error)}") from error
 
 
+def _check_all(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
+    """The results of a relation's method. Raises `InvalidNeighbours` for a result of another class than `wanted`."""
+    for one in given:
+        if not isinstance(one, wanted):
+            raise InvalidNeighbours(
+                f"neighbours={brief(relation)}: its {method} gave {brief(one)}, which must be a "
+                f"dpwitness.neighbours.{wanted.__name__}"
+            )
+        yield one
+
+
 def _pairs_of(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
-    """The pairs of a relation's method. Raises `InvalidNeighbours` if the method raises."""
+    """The pairs of a relation's method. Raises `InvalidNeighbours` if the method raises, or gives other objects."""
     with _naming_errors(relation, method):
-        yield from getattr(relation, method)(*given, **settings)
+        yield from _check_all(relation, method, Pair, getattr(relation, method)(*given, **settings))
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
@@ -175,9 +188,9 @@ def taken(relation: Relation, data: object) -> Data:
 
 
 def alternatives(relation: Relation) -> tuple[Relation, ...]:
-    """The `alternatives` of a relation. Raises `InvalidNeighbours` if the relation raises."""
+    """The `alternatives` of a relation. Raises `InvalidNeighbours` if they are not relations."""
     with _naming_errors(relation, "alternatives"):
-        return tuple(relation.alternatives())
+        return tuple(_check_all(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
 
 
 def adjacent_candidates(
@@ -271,7 +284,13 @@ def relation_from_json(value: Any) -> Relation:
         raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
     if kind not in _READERS:
         raise UnknownKind.of("relation", kind, _READERS)
-    return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
+    relation: object = _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
+    if not isinstance(relation, Relation):
+        raise InvalidNeighbours(
+            f"the reader of relations of kind {kind!r} gave {brief(relation)}, which must be a "
+            "dpwitness.neighbours.Relation"
+        )
+    return relation
 
 
 def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
@@ -318,9 +337,12 @@ class Pairs(JsonFields, Relation):
 
     def __post_init__(self) -> None:
         check_kind("noun", self.noun, str, "a text", InvalidNeighbours)
-        object.__setattr__(self, "given", tuple(items("given", self.given, InvalidNeighbours)))
-        if not all(isinstance(pair, Pair) for pair in self.given):
-            raise InvalidNeighbours(f"given={brief(self.given)} must hold pairs: give pairs((D, D′), …)")
+        given = items("given", self.given, InvalidNeighbours)
+        if not all(isinstance(pair, Pair) for pair in given):
+            raise InvalidNeighbours(
+                f"given={brief(given)} must hold pairs as pairs(…) makes them: give pairs((D, D′), …)"
+            )
+        object.__setattr__(self, "given", tuple(given))
         object.__setattr__(self, "_keys", frozenset(pair.key for pair in self.given))
 
     def __str__(self) -> str:
@@ -392,6 +414,12 @@ def _checked_pair(given: Data, hint: str) -> Pair:
 def as_relation(given: Relation | Sequence[Data]) -> Relation:
     """A given relation, or a list of pairs as a relation. Raises `InvalidNeighbours` for any other object."""
     if isinstance(given, Relation):
+        with _naming_errors(given, "adjacency"):
+            name: object = given.adjacency
+        if name is not None and not isinstance(name, str):
+            raise InvalidNeighbours(
+                f"neighbours={brief(given)}: its adjacency is {brief(name)}, which must be a text or None"
+            )
         return given
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)
