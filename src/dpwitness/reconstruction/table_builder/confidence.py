@@ -90,7 +90,7 @@ class _Fit:
             part = design[rows].astype(np.float64)
             square += part.T @ part
             product += part.T @ answers[rows]
-        inverse: Floats = np.linalg.pinv(square, rcond=1e-9, hermitian=True)
+        inverse = np.asarray(np.linalg.pinv(square, rcond=1e-9, hermitian=True), np.float64)
         solution = inverse @ product
         identified = np.asarray(np.abs(np.diag(inverse @ square) - 1) < 1e-6)
         return cls(
