@@ -394,7 +394,7 @@ class Ledger:
 
 
 @pytest.mark.campaign
-def test_a_file_that_cannot_hold_its_inputs_is_not_replayed(tmp_path):
+def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
     def counted(rng, ledger):
         return ledger.entries + rng.laplace(0, 0.3)
 
@@ -405,12 +405,13 @@ def test_a_file_that_cannot_hold_its_inputs_is_not_replayed(tmp_path):
     assert again.to_json() == verdict.witness.to_json()
     loaded = verdict_from_json(json.loads(json.dumps(verdict.to_json())))
     assert all("Ledger of 1" in shown for shown in (str(again), loaded.to_html()))
-    for neighbours in (None, given):
+    for neighbours in (None, [(Ledger(2), Ledger(0))]):
         with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
             dpw.replay(again, counted, neighbours=neighbours)
     with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
         dpw.shrink(loaded, counted)
-    assert dpw.replay(verdict.witness, counted, seed=3, runs=5_000).refuted  # not read from a file
+    for neighbours in (given, [(Ledger(0), Ledger(1))]):  # which of them was D is known
+        assert dpw.replay(again, counted, neighbours=neighbours, seed=3, runs=5_000).refuted
 
 
 def test_a_replay_of_too_few_runs_is_refused_as_a_check_is(violation):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
 from typing_extensions import Unpack
@@ -38,6 +38,8 @@ from dpwitness.neighbours import (
     Pairs,
     Relation,
     as_relation,
+    input_to_json,
+    proposed_pairs,
     require_adjacent,
     taken,
 )
@@ -63,6 +65,8 @@ AViolation = Annotated[Violation, Option("a violation, as `check` and `replay` r
 
 #: The largest number of shrinkings in a row after which the first witness's seed is still known not to be fresh.
 MOST_TRACED_SHRINKINGS: Final = 8
+#: The number of pairs of a relation that are searched for the inputs of a witness whose file could not hold them.
+SEARCHED_PAIRS: Final = 1_000
 
 
 @public
@@ -167,9 +171,7 @@ class _Case:
             mechanism = load(reference)
         neighbours, data = options["neighbours"], options["data"]
         relation = None if neighbours is None else as_relation(neighbours)
-        witness = _as_witness(given)
-        if witness.unreadable_inputs:
-            raise InvalidWitness(f"no file can hold the inputs {witness.pair} of the witness: check the mechanism anew")
+        witness = _with_its_inputs(_as_witness(given), relation)
         own = witness.data if relation is None else None
         relation = relation or witness.relation or Pairs((witness.pair,))
         data = own if data is None else taken(relation, data)
@@ -230,6 +232,23 @@ def _as_witness(given: AnyWitness) -> Witness:
     if not isinstance(given, Witness):
         raise InvalidWitness(f"witness={brief(given)} must be a witness, a verdict, a file, or what a file holds")
     return given
+
+
+def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
+    """The witness; if no file could hold its inputs, with the pair of a given relation whose JSON is the same.
+
+    Raises `InvalidWitness` where no pair has that JSON.
+    """
+    if not witness.unreadable_inputs:
+        return witness
+    written = [input_to_json(side) for side in witness.pair.sides]
+    for pair in () if relation is None else islice(proposed_pairs(relation), SEARCHED_PAIRS):
+        for one in (pair, pair.swapped()):
+            if [input_to_json(side) for side in one.sides] == written:
+                return replace(witness, pair=one)
+    raise InvalidWitness(
+        f"no file can hold the inputs {witness.pair} of the witness: give these inputs, as neighbours=[(D, D′)]"
+    )
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
