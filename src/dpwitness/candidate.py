@@ -14,7 +14,7 @@ from dpwitness.neighbours import Pair
 MOST_NATS: Final = 700.0
 #: The largest order of a divergence: for a larger order a file would ask for powers that no double holds.
 MOST_ORDER: Final = 1e6
-#: The least and the largest share of the wealth on an event beside cells: outside them one bet's level could be 0.
+#: The least and the largest share of the wealth on an event beside cells: at others a bet's level could be 0.
 EVENT_SHARES: Final = (1e-3, 0.999)
 
 
@@ -31,7 +31,7 @@ class CellsEstimate:
     against
         The parameter of the claim's family against which the bet is best.
     event_share
-        The share of the wealth on the event alone, 0 or within `EVENT_SHARES`: rare cells may look good by luck.
+        The share of the wealth on the event alone, 0 or within `EVENT_SHARES`: rare cells may look good by chance.
 
     Raises `ValueError` for numbers outside these ranges.
     """

@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 from dpwitness.machine import COMPILING, cache_folder, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: The lock of the thread that imports numba or makes a kernel.
+#: The lock that a thread holds while it imports numba or makes a kernel.
 _lock = threading.RLock()
 #: The compiled kernels, by their functions.
 _kernels: Final[dict[Callable[..., Any], Any]] = {}
-#: Numba, once it is imported.
+#: The module numba; None until it is imported.
 _numba: Any = None
 
 
@@ -62,7 +62,7 @@ def kept(dispatcher: Any, folder: Path) -> Any:
     from numba.core.caching import FunctionCache
 
     class KeptCode(FunctionCache):
-        """Numba's cache of one function, without errors."""
+        """A cache of one function's machine code that raises no error for a damaged file or a full disk."""
 
         def load_overload(self, signature: object, context: object) -> object:
             try:

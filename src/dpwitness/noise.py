@@ -11,7 +11,7 @@ import numpy as np
 
 def laplace(rng: np.random.Generator, scale: float) -> float:
     """One draw from Lap(scale): density exp(−|x|/scale)/(2·scale)."""
-    # Less than half the time of `Generator.laplace`.
+    # This takes less than half of the time of `Generator.laplace`.
     return scale * math.copysign(rng.standard_exponential(), rng.random() - 0.5)
 
 

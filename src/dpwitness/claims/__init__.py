@@ -47,7 +47,7 @@ def register_claim(kind: ClaimClass) -> ClaimClass:
 
 
 def claim_from_json(value: object) -> Claim:
-    """The claim that unchecked JSON describes, an (ε, δ) claim without a kind. Raises `InvalidClaim`."""
+    """The claim that unchecked JSON describes; without a kind, an (ε, δ) claim. Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
@@ -73,7 +73,7 @@ def is_claim(value: object) -> TypeGuard[Claim]:
 
 
 def require_claim(claim: Claim) -> None:
-    """Raise `InvalidClaim` if a claim lacks members of `Claim`, or a hash by its value, by which bets cache answers.
+    """Raise `InvalidClaim` if a claim lacks members of `Claim`, or a hash by its value, by which bets cache results.
 
     `dpwitness.testing.check_claim` tests the values that the members return.
     """

@@ -51,7 +51,7 @@ class Claim(Protocol):
         """G(q): the largest probability under D that the claim allows if the probability under D′ is q."""
 
     def smallest(self, p: float, parameter: float) -> float:
-        """The smallest probability under D′ that `at(parameter)` allows if that under D is p: the inverse of G."""
+        """The smallest probability under D′ that `at(parameter)` allows for probability p under D: the inverse of G."""
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """The smallest parameter of the family that allows (p, q), infinite if no parameter does. Broadcasts."""
@@ -97,7 +97,7 @@ class Claim(Protocol):
         return False
 
     def largest_order(self, probability: float) -> float | None:
-        """The order from which on events rarer than `probability` on D make up most of a divergence; None without."""
+        """The order from which on events rarer than `probability` on D make up most of a divergence, or None."""
         return None
 
     def tail(self, probability: float) -> str:

@@ -61,15 +61,15 @@ class ApproxDP(JsonFields, Claim):
         return replace(self, epsilon=parameter)
 
     def largest(self, q: float) -> float:
-        """min(1, e^ε·q + δ)."""
+        """The largest p, min(1, e^ε·q + δ)."""
         return min(1.0, self.ratio * q + self.delta)
 
     def smallest(self, p: float, parameter: float) -> float:
-        """(p − δ)·e^−ε, at least 0, for the parameter ε."""
+        """The smallest q, (p − δ)·e^−ε or 0 if this is negative, for the parameter ε."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """log((p − δ)/q), at least 0."""
+        """The smallest ε (nats) that allows (p, q) at the same δ: log((p − δ)/q), at least 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
         reached: Numbers = np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]

@@ -20,11 +20,11 @@ from dpwitness.arrays import Floats
 from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
-#: BOUNDARY_POINTS is the number of contacts of a curved boundary, which are at most 0.05 apart in log-odds of q.
+#: BOUNDARY_POINTS is the number of contacts of the boundary of a Rényi, zCDP or Gaussian claim.
 BOUNDARY_POINTS: Final = 1024
-#: LEAST_LOG_ODDS is the log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
+#: LEAST_LOG_ODDS is the log-odds of q = 10⁻¹², at or below which contacts begin: no number of runs shows rarer events.
 LEAST_LOG_ODDS: Final = -27.6
-#: LEAST_PROBABILITY replaces 0 and smaller probabilities before their logarithm is taken.
+#: LEAST_PROBABILITY replaces every smaller probability before its logarithm is taken.
 LEAST_PROBABILITY: Final = 1e-305
 
 
@@ -59,7 +59,7 @@ class Boundary:
         p, q = (np.nan_to_num(np.asarray(value, np.float64)) for value in (p, q))
         low, high = np.searchsorted(at.q, q), np.searchsorted(at.p, p)
         low, high = np.broadcast_arrays(np.clip(low, 0, last), np.clip(high, 0, last))
-        low = np.minimum(low, high)  # they are exchanged for an estimate within the region
+        low = np.minimum(low, high)  # `low` > `high` for an estimate within the region
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             p_weight, q_weight = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
             for _ in range(math.ceil(math.log2(last + 1)) if last else 0):
@@ -231,7 +231,7 @@ class PolygonClaim(CurvedClaim):
         return excess[()]
 
     def largest(self, q: float) -> float:
-        """min(1, slope·e^excess·q + intercept) over all sides."""
+        """The largest p, the minimum of 1 and slope·e^excess·q + intercept over all sides."""
         slopes, intercepts = self.sides(self.points)
         return float(min(np.min(slopes * math.exp(self.excess) * q + intercepts), 1.0))
 

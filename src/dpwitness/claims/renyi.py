@@ -108,7 +108,7 @@ def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPla
     )
 
 
-#: TINY_WEIGHT is a size below which doubles lose digits: smaller payoffs count as 0, and costs are at least this size.
+#: TINY_WEIGHT is a size above all doubles that lose digits: smaller payoffs count as 0, and it is added to costs.
 TINY_WEIGHT: Final = 1e-290
 
 
@@ -195,7 +195,7 @@ class RenyiDP(CurvedClaim):
 
     @property
     def parameter(self) -> float:
-        """ε in nats."""
+        """The claim's ε, in nats."""
         return self.epsilon
 
     def at(self, parameter: float) -> "RenyiDP":

@@ -21,10 +21,10 @@ class GaussianDP(CurvedClaim):
     """μ-Gaussian differential privacy: P[M(D) ∈ S] ≤ Φ(Φ⁻¹(P[M(D′) ∈ S]) + μ) for all neighbours and all events S.
 
     That is, telling D from D′ by an outcome is at least as hard as telling N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022,
-    Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP. μ has no unit. Refuted means that some
-    event tells D from D′ better than any test tells these two Gaussians apart. The claim is equivalent to the (ε, δ)
-    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (Corollary 1): a refutation refutes some pair (ε, δ),
-    which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
+    Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP; μ is in standard deviations. Refuted means
+    that some event tells D from D′ better than any test tells these two Gaussians apart. The claim is equivalent to the
+    (ε, δ) claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (Corollary 1): a refutation refutes some pair
+    (ε, δ), which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
     """
 
     kind: ClassVar[str] = "gaussian-dp"
@@ -50,7 +50,7 @@ class GaussianDP(CurvedClaim):
         return replace(self, mu=parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
+        """The smallest μ that allows (p, q): Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
         from scipy.special import ndtri
 
         with np.errstate(invalid="ignore"):
@@ -63,7 +63,7 @@ class GaussianDP(CurvedClaim):
         return float(ndtr(ndtri(q) + self.mu))
 
     def smallest(self, p: float, parameter: float) -> float:
-        """Φ(Φ⁻¹(p) − μ), for the parameter μ."""
+        """The smallest q, Φ(Φ⁻¹(p) − μ), for the parameter μ."""
         from scipy.special import ndtr, ndtri
 
         return float(ndtr(ndtri(p) - parameter))

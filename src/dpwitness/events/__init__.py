@@ -1,4 +1,4 @@
-"""Events (sets of outcomes), one kind a file, and the encoding of outcomes as rows of numbers."""
+"""Events (sets of outcomes) of several kinds, and the encoding of outcomes as rows of numbers."""
 
 from dpwitness.events.counting import cells_of, members_of
 from dpwitness.events.event import (

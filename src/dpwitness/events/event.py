@@ -143,7 +143,7 @@ MOST_COLUMNS: Final = 1 << 14
 NO_NUMBER: Final = "no number"
 #: LISTED_ITEMS is the number of entries, outcomes or values after which a text cuts a list, to stay on one line.
 LISTED_ITEMS: Final = 8
-#: ORDINALS has the words for the first places; a later place is written as a number.
+#: ORDINALS has the words for the first ten places; a later place is written as a number.
 ORDINALS: Final = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
 )  # fmt: skip

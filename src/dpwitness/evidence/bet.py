@@ -277,7 +277,7 @@ class OnCells:
             return None
         power = 1.0 if caught(1.0) else halved(caught, 1.0, most_power, 20)[1]
         most = self.family.largest_divergence(order, claim.parameter)
-        # The divergence of a Gaussian grows as the square of the power, the part that cells show no faster.
+        # The divergence of a Gaussian grows as the square of the power, and the part that cells show grows no faster.
         reached = max(self.divergence_seen(counts), most) * power**2
         # Clipped, as root finding fails on the allowed divergence, which grows exponentially up to infinity.
         return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
@@ -343,7 +343,7 @@ Part: TypeAlias = OnEvent | OnCells
 class Bet:
     """Counts of runs, and the parts that were bet before these runs; the parts' weighted mean e-value is an e-value.
 
-    `claim` must always belong to the family that was bet against. A pass reports on the first part.
+    The `claim` of each method must belong to the family that was bet against. A pass reports on the first part.
     """
 
     counts: Counts
@@ -378,7 +378,7 @@ class Bet:
         return [(Bet(self.counts, (replace(part, weight=1.0),)), part.weight) for part in self.parts]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """A function of x that is positive if runs of a mechanism with the parameter x would refute; None if never.
+        """A function of x, positive if runs of a mechanism with the parameter x would refute; None if no runs would.
 
         The runs refute if the mean log e-value, less `margin` standard deviations, exceeds log(1/alpha). Of several
         parts the part that detects more decides, at the level alpha times its share.

@@ -20,7 +20,8 @@ from dpwitness.roots import halved
 MOST_RUNS: Final = 10**18
 #: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
-#: ABSENCE_PROBABILITY is the probability at which an event that did not happen in the runs of a replay counts as gone.
+#: ABSENCE_PROBABILITY is the largest probability of a replay without a hit, at half of the witness's rate, at which the
+#: runs of the replay are enough.
 ABSENCE_PROBABILITY: Final = 1e-6
 #: RARE_RATE is the probability on D of the rare event for which a pass states a detectable parameter: leaks in one run
 #: of a thousand are common, and a frequent event does not show them.
@@ -74,7 +75,7 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
     """The last grid point above (or below) the claim's parameter up to which points are refuted, and whether all are.
 
-    If the first point is not refuted, the claim's parameter (or 0).
+    The point is the claim's parameter (or 0) if the first grid point is not refuted.
     """
     points, against, last = bet.parameters(claim, above=above), None if above else claim, above * claim.parameter
     for point, log_e in zip(points.tolist(), bet.log_e_values(claim, points, against), strict=True):
@@ -172,7 +173,7 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
 
     If the claim allows p ≥ 1/4 at q = 0 (a large δ), the event's p lies half-way between the allowed p and 1. A curved
     claim has another half-plane for each event, and perhaps no event with p = 1/2 exceeds its default half-plane: the
-    bets are for an event that exactly meets twice the claim's parameter, or one more if that is larger.
+    bets are for an event that exactly meets twice the claim's parameter, or the parameter plus 1 if this is larger.
     """
     return detectable_parameter(_even_bet(runs, claim), claim, alpha=alpha)
 
@@ -224,7 +225,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
 
 
 def _even_bet(runs: int, claim: Claim) -> Bet:
-    """The bet on an event of half of the runs, or nearer to 1 where the claim allows a large probability beside 0."""
+    """The bet on an event with the rate 1/2 on D, or a larger rate where the claim allows p ≥ 1/4 at q = 0."""
     allowed = claim.largest(0.0)
     return _bet_at_rate(0.5 if allowed < 0.25 else (1 + allowed) / 2, runs, claim)
 

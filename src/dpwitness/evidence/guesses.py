@@ -57,7 +57,7 @@ def _tail(slopes: Floats, intercepts: Floats, correct: int, guesses: int, canari
     log_at = gammaln(guesses + 1) - gammaln(right + 1) - gammaln(wrong + 1) + xlogy(right, p) + xlog1py(wrong, -p)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.exp(np.log(above) - log_at)
-        largest_ratio = 1 / (1 - wrong * slopes / right)  # of a geometric series, where P[W ≥ v] underflows
+        largest_ratio = 1 / (1 - wrong * slopes / right)  # the sum of a geometric series, where P[W ≥ v] underflows
         more = canaries * intercepts / right * np.where(above > 0, ratio, largest_ratio) * below
     return float(np.min(np.where(intercepts > 0, np.nan_to_num(above + more, nan=1.0), above), initial=1.0))
 
@@ -126,7 +126,7 @@ def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses
     """
     from scipy.special import bdtrc
 
-    # The share of scores above a quantile has at most this standard deviation, by which it is taken as larger.
+    # The share of scores above a quantile has at most this standard deviation, by which the share is raised.
     deviation = 0.5 / math.sqrt(canaries)
 
     def caught(parameter: float) -> bool:

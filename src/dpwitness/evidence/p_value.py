@@ -10,7 +10,7 @@ from dpwitness.evidence.counts import Counts
 
 
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:
-    """p-value of the claim for a number of runs that was fixed beforehand, with independent sides.
+    """The p-value of the claim for a number of runs that was fixed beforehand, with independent sides.
 
     "exact", for claims p ≤ s·q such as ε-DP: the hits on D are thinned once by a seeded Binomial(hits, 1/s), then
     Fisher's one-sided exact test (Ding et al. 2018, section 4). "exact", for other claims: the smallest level at which
@@ -37,8 +37,8 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
 
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int, *, two_sided: bool = True) -> float:
-    """The p-value of Fisher's exact test that two shares differ (twice the smaller tail), or the first is larger."""
-    from scipy.stats import hypergeom  # 0.5 s
+    """The p-value of Fisher's exact test that two shares differ (twice the smaller tail), or the first share is larger."""
+    from scipy.stats import hypergeom  # takes 0.5 s to import
 
     if not of or not of_others:
         return 1.0
@@ -77,7 +77,7 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
 
 
 def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
-    from statsmodels.stats.proportion import (  # type: ignore[import-untyped]  # 0.6 s, and no types
+    from statsmodels.stats.proportion import (  # type: ignore[import-untyped]  # takes 0.6 s; no types
         test_proportions_2indep,
     )
 

@@ -22,9 +22,9 @@ from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import score_of, telling_entries
 
-#: The number of halvings of the range of parameters: a double has no more bits.
+#: The number of halvings of the range of parameters, which leave less than 10⁻¹² nats.
 STEPS: Final = 50
-#: The largest number of cells.
+#: The largest number of cells of a learned partition.
 MOST_CELLS: Final = 24
 #: The largest number of entries of the learning runs' outcomes in memory, both sides together: 32 MiB.
 LEARNING_NUMBERS: Final = 1 << 22
@@ -38,9 +38,10 @@ SINGLE_VALUES: Final = 256
 COARSE_BINS: Final = 32
 #: The least number of learning runs of D′ in the first cell, and of D in the last cell.
 LEAST_HITS: Final = 30
-#: The least number of paired learning runs.
+#: The least number of paired learning runs, if all outcomes are given.
 LEAST_LEARNING_RUNS: Final = 200
-#: The least ratio of the value of cells to the value of the event, which people understand better.
+#: The least ratio of the value of cells to the value of the event at which cells replace the event: people understand
+#: an event better.
 LEAST_RATIO: Final = 1.05
 #: The share of the wealth that is bet on the event beside the cells, since the growth of rare cells is overestimated.
 EVENT_SHARE: Final = 0.25
@@ -51,7 +52,10 @@ LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """The aim of a search: evidence against a claim, or a bound (`of_bound`); `log_threshold`: log(1/α)."""
+    """The aim of a search for cells: evidence against a claim or, if `of_bound`, a lower bound of the parameter.
+
+    `planned`: the number of paired confirm runs; `log_threshold`: log(1/α).
+    """
 
     claim: DivergenceClaim
     planned: int
@@ -104,14 +108,14 @@ def better_by_rows(x: Rows, y: Rows, candidate: Candidate, aim: Aim, objective: 
 def _promised(candidate: Candidate, objective: Objective) -> float:
     """The value of the candidate's event alone."""
     estimate = candidate.estimate
-    assert estimate is not None  # of a search
-    return value_of(estimate, objective, 1 << 40)  # so many runs that no error is deducted
+    assert estimate is not None  # a search gives every candidate an estimate
+    return value_of(estimate, objective, 1 << 40)  # for 2^40 runs the deducted error is negligible
 
 
 def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objective: Objective) -> Candidate:
-    """The candidate with cells and the best bet on them by a table, where its value is larger; else the candidate.
+    """The candidate with the best bet on cells by a table, if the bet has a larger value; else the candidate.
 
-    A share of the wealth stays on the best event that is a union of cells.
+    A share of the wealth stays on the event: the cells above the best cut.
     """
     promised = _promised(candidate, objective)
     bet, promise = _best(tally, aim)
@@ -145,7 +149,7 @@ def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 
 
 def _learned(x: Rows, y: Rows) -> Cells | None:
-    """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
+    """Cells of the learned score of two samples, shapes (n, any width); None if no entry tells D from D′."""
     x, y = of_one_width(x, y)
     telling = telling_entries(x, y, BIN_SHARES, single_values=SINGLE_VALUES)
     if len(telling) > 1:
@@ -164,7 +168,7 @@ def _learned(x: Rows, y: Rows) -> Cells | None:
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
-    """Cuts of sorted scores of D and D′: between all values if at most `MOST_CELLS` differ, else even between tails.
+    """Cuts of sorted scores of D and D′: between all values if at most `MOST_CELLS` differ, else evenly spaced.
 
     `LEAST_HITS` runs of D′ lie below the lowest cut, and `LEAST_HITS` runs of D above the highest cut.
     """
@@ -182,7 +186,7 @@ def _cuts(first: Floats, second: Floats) -> Floats:
 
 
 def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
-    """The bet of largest value by a table, over all orders and limits of log-ratios, and that value; None if ≤ 0."""
+    """The best bet by a table, over all orders and limits of log-ratios, and its value; None and 0.0 without a gain."""
     k = math.isqrt(len(tally.cells))
     table = np.array(tally.cells, np.float64).reshape(k, k)
     joint, n = table.ravel() / tally.runs, tally.runs
@@ -205,7 +209,10 @@ def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
 
 
 def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: Aim) -> tuple[float, float]:
-    """The value of a hyperplane by a table of n runs, its mean one standard error lower, and its parameter."""
+    """The value of a hyperplane by a table of n runs, and the parameter to bet against.
+
+    The mean payoff is taken as one standard error lower.
+    """
     claim = aim.claim
     scale = 0.0 if aim.of_bound else claim.largest_divergence(order, claim.parameter)
     plane = Hyperplane(order=order, log_ratios=logs, scale=scale)

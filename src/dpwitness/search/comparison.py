@@ -21,7 +21,7 @@ from dpwitness.search.cuts import COMPARISON_STANDARD_ERRORS, CutCells, OutcomeC
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
-#: The number of standard errors by which values are lowered: the largest of 24 noisy values is partly noise.
+#: The number of standard errors by which values are lowered: the largest of many noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
 #: The largest number of runs of a cheap entry for each run of an entry of the mean cost.
 MOST_CHEAP_RUNS: Final = 64.0
@@ -46,16 +46,17 @@ class Entry:
         return cls(pair, RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0))
 
 
-#: The part of the runs of a comparison, 1 in 2, that all entries share evenly before the best entries get the others.
+#: The part of the runs of a comparison, 1 in 2, that all pairs share evenly before the best entries get the other runs.
 EVEN_PART: Final = 2
 #: The number of slices of the runs of a comparison; each slice goes to one pair.
 SLICES: Final = 16
-#: The growth of the runs of an entry with cuts after which its event is chosen anew; until then the runs since the last
-#: choice, which did not choose the event, value it.
+#: The factor by which the runs of an entry with cuts grow before its event is chosen anew; until then the runs since
+#: the last choice, which did not choose the event, value the event.
 RENEWING_GROWTH: Final = 2.0
 #: The expected gain of replacing the best entry by its rival, as a share of the value, below which counting stops.
 LEAST_GAIN: Final = 0.005
-#: The largest standard error of the best entry, as a share of its value: with fewer runs it may be best by chance.
+#: The largest standard error of the best entry, as a share of its value, at which counting stops: with fewer runs the
+#: entry may be best by chance.
 LARGEST_ERROR: Final = 0.05
 
 
@@ -64,17 +65,17 @@ class _Comparison:
     """The entries with their latest estimates, their counts, and the runs spent."""
 
     runner: Runner
-    objectives: Sequence[Objective]  # of each entry
+    objectives: Sequence[Objective]  # the objective of each entry
     latest: list[Entry]
     tallies: list[Tally]
     role: Role
-    prices: list[float]  # of a run of each entry, in runs of the first pair
+    prices: list[float]  # the price of a run of each entry, in runs of the first pair
     spent: int = 0
-    turns: Counter[int] = field(default_factory=Counter)  # slices counted so far, by the first entry of a slice
-    since: dict[int, Tally] = field(default_factory=dict)  # counts of an entry with cuts since its event was chosen
+    turns: Counter[int] = field(default_factory=Counter)  # the slices counted so far, by the first entry of a slice
+    since: dict[int, Tally] = field(default_factory=dict)  # an entry's counts since its event was chosen from cuts
 
     def runs_of(self, number: int, n: int, among: Sequence[int]) -> int:
-        """The runs of an entry that take an even share of the time of n runs of each entry in `among`."""
+        """The number of runs of an entry that take an even share of the time of n runs of each entry in `among`."""
         mean = sum(self.prices[one] for one in among) / len(among)
         return max(int(n * min(mean / self.prices[number], MOST_CHEAP_RUNS)), 8)
 
@@ -92,7 +93,7 @@ class _Comparison:
         """Value an entry by its counts in more runs, of D first."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
-        if cuts := entry.cuts:  # earlier runs chose its event, and later runs value it
+        if cuts := entry.cuts:  # earlier runs chose the entry's event, and later runs value the event
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
             # Fewer runs than a set of outcomes was learned from would choose another set by chance.
@@ -135,11 +136,11 @@ def compare(
 ) -> tuple[list[Entry], int]:
     """Count entries until the best is known or no longer matters; return them, best first, and the runs spent.
 
-    About `budget` runs at most, or until the deadline. The events of one pair are counted in the same runs: all pairs
-    get an even part, and then each slice goes to the pair of the best entry so far or of its strongest rival, whichever
-    has the larger error (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). The best entry has the largest value less
-    its errors, as a rare event may show much by chance; of entries with nearly that value it is the simplest. Its
-    strongest rival is the entry with the largest expected gain.
+    Counting takes about `budget` runs at most, and ends at the deadline. The events of one pair are counted in the same
+    runs: all pairs get an even part, and then each slice goes to the pair of the best entry so far or of its strongest
+    rival, whichever has the larger error (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). The best entry has the
+    largest value less its errors, as a rare event may show much by chance; of entries with nearly this value the best
+    entry is the simplest. The strongest rival is the entry with the largest expected gain.
 
     `role`: the role of streams that chose no entry. `costs`: the costs of runs where entries compete for seconds, each
     for an even share of the time of `budget` runs; None where they compete for runs.

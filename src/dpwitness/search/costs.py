@@ -61,7 +61,7 @@ class Costs:
     timing: bool = True
     _first: Pair | None = None
     _classes: dict[int, float] = field(default_factory=dict)  # the cost in each size class
-    _seconds: float | None = None  # of a run of the first pair, timed once another class comes
+    _seconds: float | None = None  # the seconds of a run of the first pair, timed once another class comes
     _spent: float = 0.0  # seconds spent on timing
 
     def of(self, pair: Pair) -> float:
@@ -86,7 +86,7 @@ class Costs:
         if math.isinf(seconds):
             return UNFINISHED_RUN_COST
         first = self._seconds
-        if not first or not seconds or math.isinf(first):  # nothing was measured
+        if not first or not seconds or math.isinf(first):  # no time was measured
             return 1.0
         return 2.0 ** int(math.log2(seconds / first))  # `int` rounds towards 0, a cost of 1
 
@@ -102,7 +102,7 @@ class Costs:
         def seconds() -> tuple[float]:
             try:
                 return (self.runner.mechanism.timed(pair)[0],)
-            except MechanismError:  # the search raises it when it runs the pair
+            except MechanismError:  # the search raises the error when it runs the pair
                 return (0.0,)
 
         # On a thread, which can be left behind at the deadline.

@@ -30,7 +30,7 @@ COMPARISON_STANDARD_ERRORS: Final = 2.0
 TAIL_CUTS: Final = 6
 #: The number of outcomes at either end of the order by likelihood ratio that have a cell each.
 SINGLE_OUTCOMES: Final = 24
-#: The number of cells for the outcomes between the two ends.
+#: The number of cells for the outcomes between both ends of the order.
 OUTCOME_GROUPS: Final = 16
 
 
@@ -38,7 +38,7 @@ OUTCOME_GROUPS: Final = 16
 class CutCells(Partition):
     """The cells between rising edges of a statistic, and one more for outcomes without a value; see `ranges`.
 
-    It is never written to a file. `event`: one of the ranges of the statistic.
+    The partition is never written to a file. `event`: one of the ranges of the statistic.
     """
 
     event: Event
@@ -112,15 +112,16 @@ class CutCells(Partition):
     def estimate(self, event: Event, tally: Tally) -> Estimate:
         """The rates of one of the ranges, by a table."""
         statistic = statistic_of(event)
-        assert statistic is not None  # made by `best`
+        assert statistic is not None  # every range has a statistic
         return tally.estimate_of(replace(self, statistic=statistic).inside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeCells(Partition):
-    """The cells of single outcomes or groups of outcomes, and one more for all others; it is never written to a file.
+    """The cells of single outcomes or groups of outcomes, and one more for all other outcomes.
 
-    `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some of the cells.
+    The partition is never written to a file. `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some
+    of the cells.
     """
 
     event: Event
@@ -145,7 +146,7 @@ class OutcomeCells(Partition):
 
     @override
     def cell_of(self, rows: Rows) -> Integers:
-        numbers = np.append(self.numbers, self.cells - 1)  # where an outcome is none of them, its place is −1
+        numbers = np.append(self.numbers, self.cells - 1)  # the place of any other outcome is −1
         return numbers[self.outcomes.places(rows)]
 
     @override

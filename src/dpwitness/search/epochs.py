@@ -15,9 +15,10 @@ wealth, less a charge for its runs or its time, is largest.
 `search.pairs` draws 10⁵ runs and more, keeps none of them as evidence, and looks at each once or twice. Here every run
 is evidence, as it should be where a run takes milliseconds. But portfolios are computed anew before every epoch, in a
 time in which compiled code makes 10⁴ runs. Against ε = 0.7 `search.pairs` refutes `isvt3` in 0.8 CPU seconds, `isvt4`
-in 0.9 to 1.1 and `noisy_max_laplace_value` in 2.3. This search takes 12 to 17 for the first and more than 40 for the
-second; if its epochs begin with 2¹⁴ runs and double, it takes 1.4, 3.4 to 3.8 and 1.2 (two seeds). Both have the same
-pairs, variations, and proposals of attacks (`search.pairs.proposed`) and learners (`learners.propose`).
+in 0.9 to 1.1 and `noisy_max_laplace_value` in 2.3. This search takes 12 to 17 CPU seconds for `isvt3` and more than
+40 for `isvt4`; if its epochs begin with 2¹⁴ runs and double, it takes 1.4, 3.4 to 3.8 and 1.2 CPU seconds for the three
+mechanisms (two seeds). Both searches have the same pairs, variations, and proposals of attacks
+(`search.pairs.proposed`) and learners (`learners.propose`).
 """
 
 import math
@@ -115,7 +116,7 @@ class Ranges(Sequence[Event]):
     """All intervals between the cuts of columns, and their outsides; each event is made when it is asked for."""
 
     def __init__(self, cuts: dict[int, Floats]) -> None:
-        """`cuts`: the rising cuts of each column; all columns have equal priors."""
+        """Build the ranges of all columns, which have equal priors; `cuts`: the rising cuts of each column."""
         self._cuts = cuts
         wide = len(cuts) > COLUMNS_WITH_ALL_RANGES
         found = [(column, _kept_ranges(places, wide=wide)) for column, places in cuts.items()]
@@ -132,7 +133,7 @@ class Ranges(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        """The event of a number from 0."""
+        """The event with a number from 0, or the events of a slice of numbers."""
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
@@ -191,7 +192,7 @@ IMAGINED_RUNS_IF_GRADED: Final = 8.0
 IMAGINED_RUNS_IF_SINGLE: Final = 0.25
 #: The prior of the ranges beside other groups: most violations show in a range.
 RANGES_PRIOR: Final = 0.75
-#: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
+#: The distance in log wealth (nats) from the best event beyond which an event is left out of a portfolio.
 LEFT_OUT_NATS: Final = 20.0
 #: The largest number of events of a portfolio.
 MOST_EVENTS: Final = 64
@@ -199,7 +200,7 @@ MOST_EVENTS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portfolio:
-    """Events, whether D′ plays D in each, and the stakes on them, in the order of the events.
+    """Events, whether D and D′ are exchanged for each event, and the stakes on the events in the same order.
 
     `promise`: the log wealth (nats) that bets on all events would have reached in the runs that chose them.
     """
@@ -314,12 +315,13 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: The divisor of a pair's runs so far that gives the runs of its next epoch: on average half an epoch is made in vain.
+#: The divisor of a pair's runs so far that gives the runs of its next epoch: on average half of the last epoch is not
+#: needed.
 EPOCH_DIVISOR: Final = 16
-#: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
+#: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; 0.01 to 0.03 work too.
 CHARGE: Final = 0.02
-#: CHARGE_DIVISOR divides the growth of the best pair, which gives the largest charge of a run: a larger charge would
-#: drop all slowly growing pairs.
+#: CHARGE_DIVISOR is the divisor of the best pair's growth (nats a run) that gives the largest charge of a run: a larger
+#: charge would drop all slowly growing pairs.
 CHARGE_DIVISOR: Final = 4
 #: The least seconds of a paired run for which a pair is charged by time: the timing of short runs must not decide.
 CHARGED_SECONDS: Final = 0.1
@@ -330,7 +332,7 @@ CHARGED_RATIO: Final = 8.0
 LEARNING_RUNS: Final = 32
 #: The least number of runs of a pair from which learners propose thoroughly.
 THOROUGH_RUNS: Final = 512
-#: The growth of the runs of a pair after which events are learned, and columns cut, anew.
+#: The factor by which the runs of a pair grow before events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
 #: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
@@ -363,12 +365,12 @@ class PairWealth:
     epochs: tuple[list[Epoch], list[Epoch]] = field(default_factory=lambda: ([], []))
     log_wealth: Floats = field(default_factory=lambda: np.zeros(2))
     portfolios: list[Portfolio] = field(default_factory=list)
-    numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
-    seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
+    numbers: dict[Event, int] = field(default_factory=dict)  # the places in `seen` of the last epoch's events
+    seen: CountsTable = NO_COUNTS  # each event's counts since portfolios hold it without a break
     coming: list[Portfolio] = field(default_factory=list)  # the portfolios of the next epoch
-    chosen: list[tuple[Event, int]] = field(default_factory=list)  # the best event whenever the runs had doubled
-    cost: float = 1.0  # of a run, in runs of the first pair; see `search.costs`
-    seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
+    chosen: list[tuple[Event, int]] = field(default_factory=list)  # the best event, and the runs, at each doubling
+    cost: float = 1.0  # the cost of a run, in runs of the first pair; see `search.costs`
+    seconds_per_run: float = math.inf  # the seconds of a paired run in the fastest epoch
     renewed_at: int = 0
     compared: int = 0  # the number of events, added up over all times that they were learned
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
@@ -376,7 +378,7 @@ class PairWealth:
 
     @property
     def runs(self) -> int:
-        """The paired runs so far."""
+        """The number of paired runs so far."""
         return len(self.x)
 
     @property
@@ -386,7 +388,7 @@ class PairWealth:
 
     @property
     def full(self) -> bool:
-        """Whether memory has no room for outcomes of more runs."""
+        """Whether the outcomes so far have at least `PAIR_NUMBERS` entries."""
         return self.x.size + self.y.size >= PAIR_NUMBERS
 
     @property
@@ -396,7 +398,7 @@ class PairWealth:
 
     @property
     def promise(self) -> float:
-        """The log wealth of the portfolios that the runs chose, had they been bet on in these runs; at least 0."""
+        """The largest log wealth (nats, at least 0) that the next portfolios would have reached in the runs so far."""
         return max((0.0, *(chosen.promise for chosen in self.coming)))
 
     def charged(self, fastest: float) -> float:
@@ -404,7 +406,7 @@ class PairWealth:
 
         A pair much slower than the fastest pair (`fastest` seconds a run) is charged by time, in runs of that pair.
         """
-        # Code may be compiled, or processes started, in the first epoch, so that the fastest of two is needed.
+        # Code may be compiled, or processes started, in the first epoch, so that the fastest of two epochs is needed.
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
         by_seconds = seconds >= max(CHARGED_SECONDS, CHARGED_RATIO * fastest)
         return self.runs * (seconds / fastest if by_seconds else self.cost)
@@ -452,7 +454,7 @@ class PairWealth:
         if renewed:
             cuts = cuts_of(self.x, self.y)
             some = self.x[:SINGLE_OUTCOMES]
-            texts = [c for c in cuts if any(map(label, some[:, c].tolist()))]  # which have no order
+            texts = [c for c in cuts if any(map(label, some[:, c].tolist()))]  # texts have no order
             self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts})
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
@@ -487,10 +489,10 @@ class PairWealth:
         return group_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        """The event with the largest stake, or, if betting has won nothing, the best learned event; else None.
+        """The candidate of the largest stake or, if betting has won no wealth, of the best learned event; else None.
 
-        `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to
-        `ordinary`; so does an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
+        `planned`: the number of runs that will test the candidate. `ordinary` replaces an event that holds all runs so
+        far, or no run, and an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
@@ -510,7 +512,7 @@ class PairWealth:
         return least <= hits <= 2 * self.runs - least
 
     def ordinary(self) -> Candidate | None:
-        """The event of one entry whose share of the runs is nearest to 1/2; None where all outcomes are equal."""
+        """The candidate of an event of one entry whose share of the runs is nearest to 1/2; None for equal outcomes."""
         if not self.runs:
             return None
         events = [event for column in range(self.x.shape[1]) for event in _halves(self.x, self.y, column)]
@@ -524,7 +526,7 @@ class PairWealth:
         return Candidate(pair=self.pair, event=events[k], estimate=estimate)
 
     def _staked(self) -> Candidate | None:
-        """The event with the largest stake."""
+        """The candidate of the event with the largest stake in the wealthier portfolio; None without events."""
         chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else EMPTY_PORTFOLIO
         if not chosen.events:
             return None

@@ -55,13 +55,13 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The part of the search runs, 1 in 20, that prove the stop value.
+#: The part of the number of search runs, 1 in 20, in which an event of the stop value is proved.
 PROOF_PART: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
-    """Nats of evidence a run against a claim; for an event without evidence, its shortfall of detection (negative).
+    """The nats of evidence a run against a claim; for an event without evidence, its shortfall of detection (negative).
 
     The shortfall is the excess log(p / G(q)) of the privacy loss, less the smallest excess that `planned` runs detect
     at level α (`evidence.detectable_parameter`). An event that always happens would detect the smallest excess but
@@ -87,7 +87,7 @@ class GrowthAt(Objective):
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
-        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # one, or one an event
+        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # a number, or k numbers
         joint = p * q if both is None else both
         lower = np.maximum(p - standard_errors * np.sqrt(_square(p, q, joint, s, runs) / runs), 0.0)
         q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′, since a hit may be missing by chance
@@ -215,15 +215,15 @@ class ParameterAt(_LowerBound):
         return np.where(shown > 0, shown, np.minimum(lower - upper, 0.0))
 
 
-#: Test values of ε at which a profile compares pairs and learns events.
+#: Test values of ε (nats) at which a profile compares pairs and learns events.
 TEST_EPSILONS: Final = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaAt(_LowerBound):
-    """The lower bound of δ to expect at some ε from `planned` runs at level α (normal approximation).
+    """The lower bounds of δ to expect at each ε (nats) from `planned` runs at level α (normal approximation).
 
-    For several ε it is the sum of the positive bounds, each times e^(ε/2), as δ falls in ε; else the largest bound.
+    The value is the sum of the positive bounds, each times e^(ε/2), as δ falls in ε; else the largest bound.
     """
 
     epsilons: tuple[float, ...]

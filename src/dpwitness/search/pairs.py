@@ -36,14 +36,14 @@ from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurable
 from dpwitness.targets import target_of
 
-#: The number of paired search runs against a claim of ε ≥ 0.7.
+#: The number of paired search runs against a claim whose parameter is at least 0.7.
 SEARCH_RUNS: Final = 600_000
 #: The least number of paired search runs of a slow mechanism.
 LEAST_SEARCH_RUNS: Final = 64
 
 
 def usual_runs(claim: Claim) -> int:
-    """Paired search runs for a claim: a violation by a given share of ε needs more runs the smaller ε is."""
+    """The usual number of paired search runs: a violation by a given share of ε needs more runs the smaller ε is."""
     return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
 
 
@@ -64,7 +64,7 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 32 MiB.
 PAIR_NUMBERS: Final = 1 << 22
-#: The number of paired runs drawn at a time where outcomes are counted and not kept.
+#: The largest number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_BLOCK_RUNS: Final = 1 << 17
 #: The part of the search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all other pairs.
 LEADING_PART: Final = 8
@@ -74,7 +74,7 @@ PROMISING_PAIRS: Final = 4
 UNUSUAL_PAIRS: Final = 2
 #: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
 SCREENING_PART: Final = 4
-#: The number of screening runs of an unusual pair where runs are not nearly free.
+#: The largest number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32
 #: The least number of screening runs of an unusual pair: fewer show no contrast, so fewer pairs are screened.
 LEAST_SCREENING_RUNS: Final = 12
@@ -87,7 +87,8 @@ LEAST_SCREENED_PAIRS: Final = 12
 #: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
 #: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
 LOOKS: Final = {64: 1 << 10, 8: 1 << 13}
-#: The parts and the least runs for code whose runs take longer than learning an event from them.
+#: The parts of the first round, and the least runs of a pair for each look, of code whose runs take longer than
+#: learning an event from these runs.
 LOOKS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 #: The number of fresh runs, for each run that chose an event, that check whether the event ends the search.
 CHECK_FACTOR: Final = 4
@@ -168,7 +169,7 @@ class Search:
 
     @property
     def thorough(self) -> bool:
-        """Whether no value ends the search early, and runs are cheap."""
+        """Whether no value ends the search early, and several threads may run the mechanism."""
         return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
 
     def priced(self, pair: Pair) -> Objective:
@@ -176,9 +177,10 @@ class Search:
         return self.objective if self.costs is None else self.costs.priced(self.objective, pair)
 
     def halve(self, searched: list[SearchedPair], budget: int, keep: int) -> list[SearchedPair]:
-        """Successive halving: few runs for all pairs, twice the runs for the better half; all rounds have one total.
+        """Halve the pairs round by round: few runs of all pairs, then twice the runs of each pair of the better half.
 
-        Returns at most `keep` pairs, best first. Raises `MechanismTimeout` where no run was done in time.
+        All rounds have equal totals of runs. Returns at most `keep` pairs, best first. Raises `MechanismTimeout` if no
+        run was done in time.
         """
         rounds = max((len(searched) - 1) // keep, 0).bit_length() + 1
         for turn in range(rounds):
@@ -421,7 +423,7 @@ def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pai
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
     """The result of `share` more runs of a pair, fewer if memory is full, with the best event if pairs are `ranked`."""
-    width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
+    width = max(one.seen.width, runner.mechanism.cost.width)  # the width of the outcomes, not of the input
     n = max(min(share, PAIR_NUMBERS // (2 * width) - one.seen.runs), 0)
     seen, drawn = one.seen, 0
     if n:
@@ -477,7 +479,7 @@ def _contrast_of_entry(x: Rows, y: Rows) -> float:
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
     """Raise `InvalidOutcome` for a mechanism that returned nothing but NaN, or one outcome in all runs.
 
-    Nothing is raised when the search ended `late`, as few runs may be the same by chance, nor without any run.
+    No error is raised if the search ended `late`, as few runs may be the same by chance, or without any run.
     """
 
     def parts() -> Iterator[Rows]:
@@ -507,8 +509,8 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
 #: The ratio of planned confirm runs to search runs from which on an event is compared with all ranges of its statistic.
 RANGE_RATIO: Final = 20
-#: The part of the confirm runs that fit in the time, 1 in 4, that comparing the candidates of a check takes at most: an
-#: event of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
+#: The part of the confirm runs that fit in the time, 1 in 4, by which the candidates of a check are compared: an event
+#: of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
 COMPARISON_PART: Final = 4
 
 

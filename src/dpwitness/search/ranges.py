@@ -207,7 +207,7 @@ def _without_repetitions(values: Floats) -> Floats:
 
 def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     """The quantiles of a column of many values, rising."""
-    # With the least value, which may be an atom that no share meets.
+    # The least value is a cut too: it may be an atom that no share meets.
     spots = [column.values[:1] for column in columns]
     for values, cumulative in columns:
         spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])

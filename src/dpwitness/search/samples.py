@@ -1,6 +1,7 @@
 """Samples of search runs: events are learned from one half of the runs and compared on the other half.
 
-Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; others as rows.
+Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; other outcomes
+are kept as rows.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,8 @@ T = TypeVar("T")
 
 #: The largest number of different outcomes of a table.
 MOST_OUTCOMES = 1 << 16
-#: The least ratio of runs to different outcomes at which outcomes count as repeating.
+#: The least ratio of an input's training runs (half of its runs) to different outcomes at which outcomes count as
+#: repeating.
 RUNS_PER_OUTCOME = 4
 #: The largest number of different outcomes for which sets of whole outcomes replace scans and statistics.
 OUTCOMES_WITHOUT_SCANS = 64
@@ -35,7 +37,8 @@ FIRST_BLOCK_ROWS = 1 << 10
 class OutcomeCounter:
     """A numbering of different outcomes by first appearance.
 
-    Two outcomes share a hash with probability 2^−64: search tolerates it, evidence uses no numbers of outcomes.
+    Two outcomes share a hash with probability 2^−64: the search tolerates shared hashes, and evidence uses no numbers
+    of outcomes.
     """
 
     def __init__(self, width: int, runs: int) -> None:
@@ -44,7 +47,7 @@ class OutcomeCounter:
         self.most = min(max(runs // (2 * RUNS_PER_OUTCOME), 64), MOST_OUTCOMES)
         self._hashes, self._numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # the hashes rise
         self._parts: list[Rows] = [np.empty((0, width))]
-        #: The number of runs among which outcomes may count as repeating, set once they did not.
+        #: The number of runs from which on outcomes may count as repeating, set once outcomes did not repeat.
         self.worth_counting_from = 0
         self._rows, self._full = 0, False
 
@@ -169,7 +172,7 @@ class Sample(ABC):
         """The shares of the test runs in which the outcome of D, the outcome of D′, and both lie in the event."""
 
     def once(self, compute: Callable[..., T], *settings: Hashable) -> T:
-        """The value of `compute(self, *settings)`, kept from the first call for all later objectives."""
+        """The value of `compute(self, *settings)`, kept from the first call for later calls with these settings."""
         key = (compute, *settings)
         if key not in self._computed:
             self._computed[key] = compute(self, *settings)
@@ -348,8 +351,8 @@ def sample_of(x: Rows, y: Rows) -> Sample:
 class SeenOutcomes:
     """The outcomes of D and of D′ so far, run by run; immutable.
 
-    Repeating outcomes are kept as one number a run, others in column-major order. Each is done once, when outcomes
-    come: doing it anew for each sample makes checks of wide outcomes a quarter slower.
+    Repeating outcomes are kept as one number a run, other outcomes in column-major order. Outcomes are numbered or
+    reordered once, when they come: repeating this for each sample makes checks of wide outcomes a quarter slower.
     """
 
     def __init__(self) -> None:
@@ -386,7 +389,10 @@ class SeenOutcomes:
         return more
 
     def _number(self, outcomes: Rows, numbers: Sequence[tuple[Integers, Integers]], sides: tuple[Rows, Rows]) -> bool:
-        """Number the outcomes of more runs, where they repeat; `outcomes`, `numbers`: of the runs before."""
+        """Number the outcomes of more runs, and return whether outcomes repeat.
+
+        `outcomes`, `numbers`: the different outcomes, and the number of each run's outcome, in the runs before.
+        """
         counter = OutcomeCounter(self.width, self.runs)
         counter.codes(widen(outcomes, self.width))
         a = counter.codes(sides[0])

@@ -36,7 +36,7 @@ LEADING_RATIO: Final = 1.5
 SENSITIVITY_SHARE: Final = 0.05
 #: MOST_MEASURED_PAIRS is the largest number of measured pairs.
 MOST_MEASURED_PAIRS: Final = 1 << 10
-#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise; an entry without noise has
+#: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise; an entry that shifts without noise has
 #: this sensitivity.
 LARGEST_SHIFT: Final = 1e3
 #: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal, the order of rounding errors.
@@ -90,7 +90,7 @@ def measured_sensitivities(pairs: Sequence[Pair], runner: Runner, seconds: float
         try:
             x, y = rows(pair, SENSITIVITY_RUNS)
             return sensitivity_per_scale(x, y, reference)
-        except DPWitnessError:  # the search raises it where it makes runs of the pair
+        except DPWitnessError:  # the search raises the error when it runs the pair
             return np.nan
 
     deadline = Deadline(time.monotonic() + seconds)
