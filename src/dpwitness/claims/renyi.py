@@ -108,7 +108,7 @@ def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPla
     )
 
 
-#: TINY_WEIGHT is a size above all doubles that lose digits: smaller payoffs count as 0, and it is added to costs.
+#: TINY_WEIGHT is a size above all doubles that lose digits, and is added to costs; smaller payoffs count as 0.
 TINY_WEIGHT: Final = 1e-290
 
 

@@ -93,8 +93,8 @@ class Event(Counted, Protocol):
     def complexity(self) -> tuple[int, int]:
         """The length of the set's description as a pair, level and size; smaller is simpler.
 
-        The level is 0 for one outcome or one interval, 1 for several intervals, 2 for a list of outcomes, 3 for a
-        set that only a formula describes. The size is the number of entries, bounds, sides, outcomes or terms.
+        The level is 0 for one outcome or one interval, 1 for several intervals or a feature, 2 for a list of outcomes,
+        3 for a set that only a formula describes. The size is the number of entries, bounds, sides, outcomes or terms.
         """
 
     def simpler(self) -> Sequence["Event"]:

@@ -52,8 +52,8 @@ class Kind:
     entries: int | None
     #: The function from entries of shape (n, number of entries) and the feature's number to values of shape (n,).
     compute: Callable[[Rows, float], Floats]
-    #: The meaning of the number: "" for a kind without one, "value" of an entry, "positive", "power" of two, or
-    #: "place" from 1.
+    #: The meaning of the number: "" for a kind without one, "value" of an entry, "positive", "power" for a
+    #: number of bits, or "place" from 1.
     number: str = ""
     #: Whether the values are whole numbers.
     whole: bool = False

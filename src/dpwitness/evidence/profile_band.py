@@ -134,7 +134,7 @@ class ProfileBand:
             # Between two slopes of the grid, δ(s) is at least δ at the larger and s·a at least s·a at the smaller.
             deltas = self._at_any_slope(grid, swapped)
             falling = np.append(np.maximum.accumulate(deltas[::-1])[::-1][1:], 0.0)
-            first = np.maximum.accumulate(deltas[::-1])[-1]  # for slopes below the grid
+            first = np.maximum.accumulate(deltas[::-1])[-1]  # the band at slopes below the grid
             least = np.min(falling + grid * rates[..., None], axis=-1)
             found = np.maximum(found, np.minimum(least, first))
         return np.minimum(found, 1.0)[()]
@@ -202,7 +202,10 @@ def expected_cells(estimate: Estimate, runs: int) -> Floats:
 
 
 def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
-    """The difference p − s·q and the expected distance of its lower bound, shape (k,) each; `expected` has (k, 4)."""
+    """The differences p − s·q and the expected distances of their lower bounds, shape (k,) each.
+
+    `expected`: the expected counts of the four cells, shape (k, 4).
+    """
     values = _payoffs(slopes)[0]
     runs = expected.sum(axis=1)
     means = (expected * values).sum(axis=1) / runs

@@ -52,8 +52,8 @@ def entries_of(pair: Pair) -> int:
 class Costs:
     """The costs of paired runs of the pairs of one search.
 
-    `affordable`: the number of paired confirm runs of the first pair that fit in the time. `timing`: whether pairs are
-    timed; else all pairs cost the same.
+    `affordable`: the number of paired confirm runs of the first pair that fit in half of the time. `timing`: whether
+    pairs are timed; else all pairs cost the same.
     """
 
     runner: Runner

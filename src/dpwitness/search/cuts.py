@@ -82,7 +82,7 @@ class CutCells(Partition):
         overestimated. A range with two ends must be clearly better than the best half-line.
         """
         k, n, between = self.cells - 1, tally.runs, self.statistic.between
-        assert between is not None  # by `cuts_around`
+        assert between is not None  # `cuts_around` cuts ranges only
         first, last, outside = all_ranges(k)
         first, last = first[~outside], last[~outside]
         p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last))
@@ -98,7 +98,7 @@ class CutCells(Partition):
     def half_lines(self) -> list[Event]:
         """The half-lines: below each edge, then from each edge on."""
         between = self.statistic.between
-        assert between is not None  # by `cuts_around`
+        assert between is not None  # `cuts_around` cuts ranges only
         edges = self.edges.tolist()
         return [*(between(-np.inf, edge) for edge in edges), *(between(edge, np.inf) for edge in edges)]
 

@@ -64,10 +64,11 @@ class GrowthAt(Objective):
     """The nats of evidence a run against a claim; for an event without evidence, its shortfall of detection (negative).
 
     The shortfall is the excess log(p / G(q)) of the privacy loss, less the smallest excess that `planned` runs detect
-    at level α (`evidence.detectable_parameter`). An event that always happens would detect the smallest excess but
-    shows a loss of 0; a rare event may seem to show ε but detects only a large excess. Both rank below an event that
-    shows nearly ε and would detect a small excess. Where the claim allows any rate under D, an event cannot show a
-    violation, and its value is lower by log G(q), with G continued above 1.
+    at level α (`evidence.detectable_parameter`); against a curved claim of a positive parameter, the lower bound to
+    expect (`ParameterAt`) less the parameter. An event that always happens would detect the smallest excess but shows a
+    loss of 0; a rare event may seem to show ε but detects only a large excess. Both rank below an event that shows
+    nearly ε and would detect a small excess. Where the claim allows any rate under D, an event cannot show a violation,
+    and its value is lower by log G(q), with G continued above 1.
 
     `cost`: the cost of a run, by which the nats are divided.
     """

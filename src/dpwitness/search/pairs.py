@@ -286,7 +286,7 @@ class Search:
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         spread &= runner.mechanism.layout is None  # a layout grows with the outcomes, in the order of the pairs
         drawing = runner.alone() if spread else runner
-        shares = [self._share(one.pair, share) for one in searched]  # before threads start, as it may time runs
+        shares = [self._share(one.pair, share) for one in searched]  # before threads start, as runs may be timed
         tasks = [partial(_grown, self, drawing, one, own, ranked) for one, own in zip(searched, shares, strict=True)]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
@@ -378,7 +378,7 @@ def search(
         leading = state.leading([*searched, *others])
         if leading is not None and leading.certain:
             return state.promising([leading]), state.spent
-        if leading is not None and all(one is not leading for one in searched):  # an unusual pair
+        if leading is not None and all(one is not leading for one in searched):  # an unusual pair leads
             searched, others = [leading, *searched], [one for one in others if one is not leading]
         searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
     if len(searched) > 1:

@@ -22,9 +22,9 @@ from dpwitness.search.samples import Sample, informative_bins, score_of, shrunke
 BINS: Final = 32
 #: The number of bins of a weak entry: below and above its median on D.
 WEAK_BINS: Final = 2
-#: Training runs of each input that weak entries are learned from.
+#: The largest number of training runs of each input from which weak entries are learned.
 WEAK_RUNS: Final = 1 << 15
-#: The least number of values on D of a weak entry.
+#: The number of values on D that a weak entry must exceed.
 LEAST_VALUES: Final = 64
 #: The least separation of the sides by a score of weak entries, in standard errors, in runs that did not choose it.
 LEAST_SEPARATION: Final = 2.0
@@ -35,7 +35,7 @@ Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `Sco
 class AdditiveScores(Learner):
     """The best thresholds of one or two additive scores: without the weak entries, and with them.
 
-    Nothing is proposed where outcomes repeat, or in a quick look.
+    No threshold is proposed where outcomes repeat, or in a quick look.
     """
 
     @override

@@ -27,8 +27,8 @@ class RatedEvent:
 
     event: Event
     swapped: bool  # whether D and D′ are exchanged
-    estimate: Estimate  # on runs that the event was not learned from
-    value: float  # by the objective, lowered by one standard error
+    estimate: Estimate  # the rates in runs from which the event was not learned
+    value: float  # the value by the objective, lowered by one standard error
     lower_value: float = -np.inf  # the value lowered by three standard errors
 
     @property
@@ -51,8 +51,8 @@ class Learner(Protocol):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterable[Proposal]:
         """The most promising events of this form in the training runs of a sample, for either direction.
 
-        At most a handful: each is compared with the proposals of all other learners on the test runs. `thorough`:
-        whether it is the final choice; else it is one of many quick looks at a pair and must cost little.
+        A learner proposes a few events: each is compared with the proposals of all other learners on the test runs.
+        `thorough`: whether the choice is final; else the call is one of many quick looks and must cost little.
         """
 
 

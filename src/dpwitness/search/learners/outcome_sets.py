@@ -16,7 +16,7 @@ PROPOSED_SINGLE_OUTCOMES = 3
 
 
 class OutcomeSets(Learner):
-    """Single outcomes, and the outcomes of largest likelihood ratio; nothing where outcomes do not repeat."""
+    """Single outcomes, and the outcomes of largest likelihood ratio; no proposal where outcomes do not repeat."""
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
@@ -28,7 +28,7 @@ class OutcomeSets(Learner):
 def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bool]]:
     """The best sets of outcomes for either direction, and whether D and D′ are exchanged; the smallest first."""
     sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
-    return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large sets, unswapped ones first
+    return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large sets, unswapped sets first
 
 
 def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:

@@ -1,9 +1,9 @@
 """Scans for sets in which the runs of one input gather: repeated values, intervals with two ends, and grids.
 
 A set may be rare: it stands out by the improbability of its counts, given the number N of sets that were tried. N is
-about n/w for intervals of w of n runs, and the number of repeated values for each such value. The best of N sets stands
-out by √(2 log N) standard errors by chance alone, so the value of each set is lowered by as many (scan statistics with
-a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+about n/w for intervals of w of n runs, and the number of repeated values for a repeated value. The best of N sets
+stands out by √(2 log N) standard errors by chance alone, by which the value of each set is lowered (scan statistics
+with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
 Entries are scanned on all training runs; residues are searched for repeated values on some of these runs, as continuous
 numbers never repeat.
@@ -48,7 +48,7 @@ STARTS_PER_LENGTH: Final = 2
 NEAR_ENDS: Final = 32
 #: The number of values of each input, in all columns together, that are searched for repeated residues.
 SEARCHED_RESIDUES: Final = 1 << 16
-#: The least number of runs of an input that are searched for repeated values.
+#: The least number of runs of an input that are searched for repeated residues.
 LEAST_SEARCHED_RUNS: Final = 1 << 11
 #: The largest number of runs of an input that are searched for repeated residues.
 MOST_SEARCHED_RUNS: Final = 1 << 15
@@ -65,7 +65,7 @@ LEAST_STANDARD_ERRORS: Final = 2.5
 
 
 class Scans(Learner):
-    """The sets that stand out most for the number of sets tried, where they are better than every half-line.
+    """The sets that stand out most for the number of sets tried, if they are better than the best range of every entry.
 
     A quick look proposes repeated values only.
     """
@@ -111,17 +111,17 @@ class Scanned:
 
 
 def _error_of_chance(tried: int) -> float:
-    """The standard errors by which the best of `tried` sets stands out by chance."""
+    """The number of standard errors by which the best of `tried` sets stands out by chance."""
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
 def _clear(hits: Floats | Integers, others: Floats | Integers) -> Floats:
-    """The standard errors by which sets stand out, if D and D′ were alike."""
+    """The difference of the runs of D and of D′ in each set, in the standard errors of equal rates."""
     return np.asarray((hits - others) / np.sqrt(hits + others + 1))
 
 
 def _clearest(hits: Integers, others: Integers) -> list[int]:
-    """The few sets that stand out most, in either direction."""
+    """The places of the `KEPT_SETS` sets that stand out most, in either direction."""
     clear = _clear(hits, others)
     order = np.argsort(clear, kind="stable")
     return list(dict.fromkeys([*order[::-1][:KEPT_SETS].tolist(), *order[:KEPT_SETS].tolist()]))
@@ -131,7 +131,7 @@ def _scanned(sample: Sample, thorough: bool) -> Scanned:
     """The sets that stand out in a sample."""
     columns = list(zip(*sample.columns(), strict=True))
     repeated = [[_repeated(side) for side in both] for both in columns]
-    # Where each outcome is one repeated number, `OutcomeSets` takes them all.
+    # Where each outcome is one repeated number, `OutcomeSets` proposes the best numbers.
     parts: list[Rated] = (
         [_atoms(columns, repeated, sample.training_runs)] if sample.width > 1 or not sample.repeats else []
     )
@@ -232,7 +232,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
 
 
 def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Integers]:
-    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each."""
+    """Ends of intervals (−∞, the numbers of a column at every `step` runs, +∞), and the number of runs below each."""
     values, runs = column
     if _of_runs(column):
         places = np.arange(0, len(values), step)
@@ -310,7 +310,7 @@ class _Clearest:
     tried: int = 0
 
     def add(self, hits: Integers, others: Integers, event: Callable[[int], Event]) -> None:
-        """Add the clear sets among k sets, by their runs of D and of D′; `event` makes the set of a number."""
+        """Add the sets that stand out among k sets, by their runs of D and of D′; `event` makes the set of a number."""
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):

@@ -1,7 +1,7 @@
 """The choice of an event from outcomes of both inputs: all learners propose, and the best proposal wins.
 
 Events are learned from the training runs of a sample and compared on its test runs; of the events within 5 % of the
-best value the simplest wins. Neither is evidence.
+best value the simplest wins. Neither half of the sample is evidence.
 """
 
 from collections.abc import Sequence

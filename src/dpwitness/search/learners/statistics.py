@@ -23,10 +23,10 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.ranges import COARSE_SHARES, SHARES, Scan, best_of, scan_of
 from dpwitness.search.samples import Sample, Table
 
-#: Statistics that show much the same: the best one of a family is looked at in more runs.
+#: A family of statistics that show nearly the same difference; the best statistic of a family is compared in more runs.
 Family = Sequence[Feature]
-#: Families of statistics worth trying, of outcomes and how often each came under D and D′, of shapes (k, width) and
-#: (2, k), and the columns with the most promising one first.
+#: A function that gives families of statistics from outcomes and their counts under D and D′, of shapes (k, width) and
+#: (2, k), and from the columns, the most promising column first.
 Families = Callable[[Rows, Integers, list[int]], Sequence[Family]]
 
 #: The largest number of training runs of each input that statistics are screened on.
@@ -35,7 +35,8 @@ STATISTIC_SCREENING_RUNS: Final = 1024
 STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
 #: The number of training runs of each input for the comparison of the best statistics of all families.
 LEARNING_RUNS: Final = 1 << 14
-#: The least number of training runs for which statistics are compared: fewer runs cannot choose among hundreds.
+#: The least number of training runs for which statistics are compared: fewer runs cannot choose among hundreds of
+#: statistics.
 LEAST_RUNS: Final = 16
 #: The least number of training runs for which a quick look compares families.
 THOROUGH_RUNS: Final = 1 << 15
@@ -179,11 +180,11 @@ DIGIT_COLUMNS: Final = 4
 COUNTED_VALUES: Final = 3
 #: The least share of a counted value among all entries.
 COUNTED_SHARE: Final = 1 / 64
-#: Quantiles of all entries, or of all rises, above which entries or rises are counted.
+#: Shares of all entries, or of all rises, below each value above which entries or rises are counted.
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 #: The number of order statistics between the extremes.
 ORDER_STATISTICS: Final = 4
-#: Moduli of residues, to which people round.
+#: Moduli of residues: people round to their multiples.
 MODULI: Final = (1.0, 10.0, 100.0)
 #: Moduli of residues of whole numbers.
 WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
@@ -197,7 +198,7 @@ SPACINGS: Final = 4
 MULTIPLE_TOLERANCE: Final = 0.01
 #: The difference of two values, as a share of the largest value, that may be rounding.
 ROUNDING: Final = 2.0**-46
-#: The least spacing, in differences that may be rounding.
+#: The least spacing, as a multiple of the difference that may be rounding.
 LEAST_SPACING: Final = 2.0**12
 
 
@@ -264,7 +265,7 @@ def quick_features(rows: Rows) -> tuple[Floats, Callable[[int], Feature]]:
 
 
 def _of_entry(values: Floats, times: Integers, column: int) -> Iterator[Feature]:
-    """Presence and digits of one entry."""
+    """The features of the presence and of the digits of one entry."""
     absent = np.isnan(values)
     if absent.any() and not absent.all():
         yield Feature(name="present", columns=(column,))
@@ -302,7 +303,7 @@ def _spacing(steps: Floats, least: float) -> float:
         # Euclid's algorithm multiplies rounding errors and would not reach 0.
         while smaller > MULTIPLE_TOLERANCE * larger:
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
-        # By the largest step so far, whose relative rounding error is the smallest.
+        # The spacing follows from the largest step so far, whose relative rounding error is the smallest.
         spacing = step / round(step / larger)
         if spacing < least:
             return 0.0
@@ -330,7 +331,7 @@ def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, i
 
 
 def _of_all(rows: Rows) -> list[Family]:
-    """Statistics of all entries together."""
+    """The families of statistics of all entries together."""
     last = (rows.shape[1] - 1,)
     plain = numbers(rows)
     with np.errstate(invalid="ignore"):  # ∞ − ∞
