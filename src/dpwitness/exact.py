@@ -59,7 +59,7 @@ def pattern_probability(
     tail = np.linspace(0, length, int(np.ceil(length / step)) + 1)
     grid = np.concatenate([kinks[0] - tail[:0:-1], *edges, kinks[-1] + tail])
     total = 0.0
-    # In parts of 4,096 panels, since a narrow query noise needs many panels.
+    # The panels are summed in parts of 4,096, since a narrow query noise needs many panels.
     for part in np.array_split(np.arange(len(grid) - 1), max(len(grid) // 4096, 1)):
         half = (grid[part + 1] - grid[part]) / 2
         z = grid[part][:, None] + half[:, None] * (NODES + 1)

@@ -43,6 +43,6 @@ def discrete_gaussian(rng: np.random.Generator, scale: float) -> int:
     while True:
         k = geometric(rng, width)
         off = abs(k) - scale**2 / width
-        # Accepted with probability exp(−off²/(2·scale²)), as an exponential number exceeds x with probability exp(−x).
+        # k has acceptance probability exp(−off²/(2·scale²)): an exponential number exceeds x with probability exp(−x).
         if off**2 <= 2 * scale**2 * rng.standard_exponential():
             return k

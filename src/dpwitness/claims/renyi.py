@@ -316,7 +316,7 @@ class ZCDP(CurvedClaim):
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are logarithms of α − 1, log(p/q) and −log((1−p)/(1−q))."""
         at = log_odds_below(self.rho)
-        # For each q of `Q_NODES` the binding order at the gap where D_α/α is ρ.
+        # The entries of `orders` are the binding orders for each q of `Q_NODES`, at the gap where D_α/α is ρ.
         rho = np.log(max(self.rho, 1e-12))
         orders = [np.interp(rho, row, order) for order, row in zip(*_surface(), strict=True)]
         order = 1 + np.exp(np.interp(at, Q_NODES, orders))

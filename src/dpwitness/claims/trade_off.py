@@ -72,7 +72,7 @@ class GaussianDP(CurvedClaim):
         """Points Φ(z), Φ(z + μ); the hints are z."""
         from scipy.special import ndtr
 
-        # Equally spaced in z, from the far tail of D to the far tail of D′.
+        # The points are equally spaced in z, from the far tail of D to the far tail of D′.
         z = np.linspace(-7.0 - self.mu, 7.0, BOUNDARY_POINTS)
         return Contacts(ndtr(z), ndtr(z + self.mu), z[None])
 
@@ -135,7 +135,7 @@ class TradeOff(PolygonClaim):
         """The slope and the intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
         a, f = np.array(points).T
         slopes = -np.diff(f) / np.diff(a)
-        # The maximum over all corners: between corners 10⁻¹³ apart a slope is wrong by 10⁻³, which a long line adds up.
+        # The intercept is the maximum over all corners: a slope between corners 10⁻¹³ apart is wrong by 10⁻³.
         intercepts = np.array([np.max(1 - f - slope * a) for slope in slopes])
         return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
@@ -231,7 +231,7 @@ def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats
     width, height = np.diff(x)[1:-1], np.diff(y)[1:-1]
     before, behind = slopes[:-2], slopes[2:]
     bend = behind - before
-    # From the left end along `before`, to the right end along `behind`.
+    # The lines run from the left end along `before` and to the right end along `behind`.
     meets = np.divide(behind * width - height, bend, out=np.zeros_like(bend), where=bend > 0)
     across = np.clip(meets, 0.0, width)
     return x[1:-2] + across, np.minimum(y[1:-2] + before * across, y[2:-1] - behind * (width - across))

@@ -14,7 +14,7 @@ from dpwitness.events.intervals import Interval, Outside
 
 def rows_equal(rows: Rows, member: Rows) -> Booleans:
     """Whether each row equals `member`, a row of the same width; shape (n,)."""
-    # Column by column, on the rows that are equal so far: most rows differ from a member early.
+    # Columns are compared one by one, on the rows that are equal so far: most rows differ from a member early.
     equal: Any = slice(None)
     hits = np.zeros(len(rows), np.bool_)
     for column, value in zip(rows.T, member.tolist(), strict=True):
@@ -86,6 +86,6 @@ def members_of(events: Sequence[Event], rows: Rows) -> Booleans:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
         absent = np.full((len(rows), 1), np.nan)  # stands for every entry behind the end of its row
         values = np.hstack([rows, absent]).T[np.minimum(columns[:, 0], rows.shape[1])]
-        # As in `Interval.contains`: half-open, but +inf belongs to intervals up to +inf. NaN compares false.
+        # As in `Interval.contains`, intervals are half-open, but hold +inf if they end there. NaN compares false.
         members[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside
     return members

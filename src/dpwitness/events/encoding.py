@@ -101,7 +101,7 @@ def _whole(value: int) -> list[float]:
         return [float(value)]
     if -(2**63) <= value < 2**64:
         return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
-    # Beyond 64 bits: the nearest float, and a hash of all digits.
+    # An integer beyond 64 bits has two entries: the nearest float, and a hash of all digits.
     nearest = float(value) if value.bit_length() < 1024 else math.inf if value > 0 else -math.inf
     return [nearest, symbol("whole number", hex(value))]  # decimal digits are limited to 4,300 by Python
 

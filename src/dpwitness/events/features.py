@@ -85,7 +85,7 @@ def _difference(entries: Rows, number: float) -> Floats:
 
 
 def _order(entries: Rows, number: float) -> Floats:
-    # Compared as entries, not as numbers: texts and other values can be equal too.
+    # Entries are compared, not their numbers: texts and other values can be equal too.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))

@@ -77,7 +77,8 @@ class Interval(Event):
         if self.coordinate >= rows.shape[1]:
             return np.zeros(len(rows), np.bool_)
         column = rows[:, self.coordinate]
-        # Half-open: an atom on a shared edge must count once. NaN compares false, so absent entries are outside.
+        # Intervals are half-open: an atom on a shared edge must count once. NaN compares false, so absent entries lie
+        # outside.
         if self.high == np.inf:
             return column >= self.low
         if self.low == -np.inf:

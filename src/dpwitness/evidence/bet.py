@@ -279,7 +279,7 @@ class OnCells:
         most = self.family.largest_divergence(order, claim.parameter)
         # The divergence of a Gaussian grows as the square of the power, and the part that cells show grows no faster.
         reached = max(self.divergence_seen(counts), most) * power**2
-        # Clipped, as root finding fails on the allowed divergence, which grows exponentially up to infinity.
+        # The difference is clipped: root finding fails on the allowed divergence, which grows up to infinity.
         return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
 
     def share_shown(self, counts: Counts, claim: Claim) -> float:
@@ -363,7 +363,7 @@ class Bet:
         If the half-plane of `against` has at least the slope and the intercept of every x, the bets are made against
         `against`: they are admissible against x, and no run pays less against x than it does against `against`.
         """
-        # In 20 pieces: a lower bound reads the e-values up to the first failure only.
+        # The e-values come in 20 pieces: a lower bound reads the e-values up to the first failure only.
         for piece in np.array_split(parameters, min(20, len(parameters)) or 1):
             logs = [part.log_wealths(self.counts, claim, piece, against) + math.log(part.weight) for part in self.parts]
             yield from np.logaddexp.reduce(logs, axis=0).tolist()

@@ -213,7 +213,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
 
     def has_power(log_p: float) -> bool:
         p = math.exp(log_p)
-        # Bisection, as more hits never pay less.
+        # Bisection finds the fewest hits, as more hits never pay less.
         hits = bisect_left(range(runs + 1), True, key=lambda hits: refutes(hits, p))
         return hits <= runs and float(betainc(hits, runs - hits + 1, p)) >= POWER  # P[Bin(runs, p) ≥ hits]
 

@@ -96,7 +96,7 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
     bet = np.minimum(_best_without_intercept(cells, 1 / np.maximum(slope, 1.0)), high)
     if not np.any(intercept):
         return bet
-    # The root of the falling derivative by Newton's method in a shrinking bracket, for thousands of events at once,
+    # Newton's method in a shrinking bracket finds the roots of the falling derivatives of thousands of events at once,
     # unlike scipy's bracketing solvers.
     low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, 0.0)
     bet = np.maximum(bet, low)

@@ -156,7 +156,7 @@ class Wealth:
         """The rising grid of the lower bound, above the claim's own parameter or below it."""
         if above:
             return COARSE_PARAMETERS[claim.parameter < COARSE_PARAMETERS]
-        # Every fifth point below a curved claim, as all are tried and each takes a tenth of a second.
+        # Below a curved claim the grid has every fifth point, as all points are tried, in a tenth of a second each.
         return COARSE_PARAMETERS[claim.parameter > COARSE_PARAMETERS][:: 5 if claim.curved else 1]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:

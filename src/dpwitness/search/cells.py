@@ -84,7 +84,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         (tally,) = runner.tallies(candidate.pair, [event], left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
-    # The event was the best of many, so it is overestimated: its rates come from fresh runs if any of these hit it.
+    # The event was the best of many, so it is overestimated: its rates come from fresh runs if any fresh run hits it.
     seen = tally_of_rows(candidate.event, x, y)
     fresh = candidate.seen(seen) if seen.hits else candidate
     found = _chosen(fresh, event, tally, aim, objective)

@@ -101,7 +101,7 @@ class _Comparison:
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
                 if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
-                    # Until more runs are counted, it has the value of the event before, which other runs chose.
+                    # Until more runs are counted, the entry has the value of the event before, which other runs chose.
                     if since.runs == total.runs:  # the first choice in this comparison
                         found = valued(found, estimate, total.runs, objective)
                     found = replace(found, event=event, estimate=estimate)

@@ -105,7 +105,7 @@ class Costs:
             except MechanismError:  # the search raises the error when it runs the pair
                 return (0.0,)
 
-        # On a thread, which can be left behind at the deadline.
+        # The call runs on a thread, which can be abandoned at the deadline.
         (found,) = Threads(1).ordered([seconds], self.runner.deadline)
         self._spent += time.monotonic() - began
         return math.inf if found is None else found[0]

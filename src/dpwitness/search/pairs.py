@@ -56,7 +56,7 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     cost = problem.mechanism.cost
     if cost.compiled:
         return usual
-    # Rounded to a power of ten, so that a small change of speed does not change the search.
+    # The number is rounded to a power of ten, so that a small change of speed does not change the search.
     share = 4 if cost.batched else 8  # plain Python slows down most when the machine is busy
     fits = 10 ** math.floor(math.log10(max(runner.max_time / share / (2 * max(cost.seconds_per_run, 1e-9)), 1)))
     return int(min(usual, max(fits, LEAST_SEARCH_RUNS)))

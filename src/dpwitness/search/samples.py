@@ -81,7 +81,7 @@ class OutcomeCounter:
             order = np.argsort(first)
             different, first = different[order], new[first[order]]
             if self.distinct + len(first) > self.most:
-                # Birthday problem: r repeats in m rows suggest m²/2r equally likely outcomes; half of that is assumed.
+                # Birthday problem: r repeats in m rows suggest m²/2r equally likely outcomes; half as many are assumed.
                 runs = self._rows + int(first[self.most - self.distinct]) + 1
                 self._full = True
                 self.worth_counting_from = RUNS_PER_OUTCOME * runs**2 // (2 * max(runs - self.most, 1))

@@ -59,7 +59,7 @@ def sensitivity_per_scale(x: Rows, y: Rows, reference: Rows) -> float:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         steps, sides = np.abs(np.diff(reference, axis=0)), np.abs([x[0] - x[1], y[0] - y[1]])
         own, larger = sides.min(axis=0), sides.max(axis=0)
-        # From the same seeds the noise is that of the reference times a factor, which two runs give exactly.
+        # From the same seeds the noise is the reference's noise times a factor, which two runs give exactly.
         noise = np.where(steps[0] > 0, own * steps.mean(axis=0) / steps[0], steps.mean(axis=0))
         noise = np.where(np.isfinite(noise), noise, own)
         shift = np.abs(x - y).min(axis=0)

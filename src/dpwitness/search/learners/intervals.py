@@ -23,7 +23,7 @@ class Intervals(Learner):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         ranked = best_intervals(sample, objective, thorough=thorough)[:PROPOSED_COLUMNS]
         if thorough:
-            # The best of some hundred intervals is overestimated, so the best by values three errors lower comes too.
+            # The best of many intervals is overestimated, so the best by values three errors lower is proposed too.
             tried = [item.interval for item in ranked]
             lower = best_intervals(sample, objective, thorough=thorough, standard_errors=3.0)[:PROPOSED_COLUMNS]
             ranked = ranked + [item for item in lower if item.interval not in tried]

@@ -40,7 +40,7 @@ LEARNING_RUNS: Final = 1 << 14
 LEAST_RUNS: Final = 16
 #: The least number of training runs for which a quick look compares families.
 THOROUGH_RUNS: Final = 1 << 15
-#: The number of training runs of each input of a quick look at one statistic.
+#: The number of training runs of each input from which a quick look chooses one statistic.
 QUICK_RUNS: Final = 96
 #: The least number of standard errors by which a quick look's statistic separates the inputs better than every entry.
 LEAST_SEPARATION: Final = 2.5
