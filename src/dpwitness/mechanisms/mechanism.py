@@ -316,7 +316,7 @@ class Mechanism(ABC):
         """The columns; None if they are plain, so that a coordinate is the position of a value."""
         return None if self.columns is None or self.columns.plain else self.columns
 
-    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # without columns, none are set
+    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # some mechanisms have no columns
         """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:

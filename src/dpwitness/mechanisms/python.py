@@ -476,7 +476,7 @@ class VectorisedMechanism(PythonMechanism):
 
     @override
     def turns(self, order: Order) -> Turns:
-        # One call makes all runs of a side, the other call those of the other side.
+        # One call makes all runs of one side, another call all runs of the other side.
         runs = len(order)
         first = self.run_count - 2 * runs + np.arange(runs)
         second = first + runs

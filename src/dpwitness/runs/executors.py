@@ -331,7 +331,7 @@ class Cluster(Pool):
                     raise
                 raise ClusterLost(f"the cluster {name} has no workers: start some with `dask worker`") from error
             workers = sum(client.nthreads().values())  # type: ignore[no-untyped-call]  # Dask has few types
-            executor = client.get_executor(**{**(settings or {}), "pure": False})  # type: ignore[no-untyped-call]  # as above
+            executor = client.get_executor(**{**(settings or {}), "pure": False})  # type: ignore[no-untyped-call]  # Dask has few types
         super().__init__(executor, max(workers, 1))
 
     @contextmanager
@@ -361,7 +361,7 @@ class Cluster(Pool):
         """The bytes as the result of a Dask task: each worker fetches it once, and Dask makes a lost result again."""
         with warnings.catch_warnings(), self._require_answer():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
-            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # Dask has few types
             published = self._client.submit(bytes, content, pure=False)
             self._losses[str(published.key)] = losses
             return published
@@ -369,7 +369,7 @@ class Cluster(Pool):
     @override
     def repeated(self, content: Any) -> bool:
         with self._require_answer():
-            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # Dask has few types
             return losses > self._losses[content.key]
 
     @override

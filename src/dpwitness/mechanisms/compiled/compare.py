@@ -159,7 +159,7 @@ def _difference_one_by_one(
             if runs.coupled:  # both sides begin from one state; else the second side draws behind the first
                 own.bit_generator.state = state
             try:
-                with np.errstate(all="ignore"):  # as above
+                with np.errstate(all="ignore"):  # wrapped integers raise no error in compiled code either
                     sides[side] = plain.outcomes(runs.pair.sides[side], own, 1, start=runs.start + run)
             except MechanismError as error:
                 return _text(compiled.name, runs, run, side, _shown(rows[side, 0]), str(error))
