@@ -41,7 +41,7 @@ T = TypeVar("T")
 #: The counts of each event so far.
 Totals = tuple[Counts, ...]
 
-#: Errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
+#: The errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
 VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
 #: The text, at the end of a note, that a result came before its runs were tested for independence.
 UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
