@@ -91,7 +91,7 @@ Bits: TypeAlias = bool | Literal["strict"]
 Evidence: TypeAlias = Literal["fresh", "kept"]
 #: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
-#: The mechanism, which all functions take without a name.
+#: The mechanism, an argument that public functions take without a name.
 AnyMechanism: TypeAlias = Annotated[
     "Callable[..., Any] | Mechanism | str | None",
     Option(
@@ -136,7 +136,7 @@ Reference: TypeAlias = Annotated[str | None, Option("the name of the mechanism i
 
 
 class MechanismOptions(TypedDict, total=False):
-    """The parameters of a mechanism's making, inputs, outcome, and time."""
+    """The parameters for a mechanism's making, inputs, outcomes and exceptions, and for its time limit."""
 
     make: Annotated[
         "Callable[[], Any] | None",
@@ -257,7 +257,7 @@ class MachineOptions(TypedDict, total=False):
 
 
 class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOptions, total=False):
-    """The parameters of `profile`, most of them also of `bound`."""
+    """The parameters of `bound` and `profile`."""
 
     alpha: Annotated[
         float,

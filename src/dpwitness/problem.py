@@ -72,11 +72,11 @@ from dpwitness.targets import target_of
 #: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
 #: rest of α needs only .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
-#: The slow module that a check of plain Python imports for its health checks. Imported later, on a busy machine it
-#: takes all of the time that the runs have.
+#: The module that a check of plain Python imports before its runs, for its health checks: its import is slow, and on a
+#: busy machine would take all of the runs' time.
 IMPORTED_BEFORE_RUNS: Final = "scipy.stats"
-#: Seconds beside `max_time` in which a mechanism is read, compiled and tried out, as first runs may import libraries.
-#: With a larger value a check could return more than 10 s after its `max_time`.
+#: The seconds, beside `max_time`, for reading, compiling and trying out a mechanism, whose first runs may import
+#: libraries. With a larger value a check could return more than 10 s after its `max_time`.
 FIRST_RUNS_SECONDS: Final = 5.0
 
 
@@ -221,7 +221,7 @@ def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HowRun:
-    """The options --outcome, --errors and --python of a command line that runs a mechanism; None: not given."""
+    """The options --outcome, --errors and --python of a command line; a field is None if its option is absent."""
 
     outcome: str | None = None
     errors: Literal["outcome"] | None = None
@@ -342,11 +342,11 @@ def prepare(
     began: float | None = None,
     deadline: Deadline | None = None,
 ) -> tuple[Problem, Runner]:
-    """Match function, parameters, relation and data; compile; set the clock.
+    """Make the problem and the runner of a statement and an effort: match parameters, compile, make the first runs.
 
-    All runs of mechanisms are prepared here. `how`: the requirements that an earlier attempt found; `began`,
-    `deadline`: the start and the deadline of an earlier attempt. Raises `BadInput` for an argument that cannot be used,
-    and `MechanismError` if the mechanism misbehaves on its first run.
+    `how`: the requirements that an earlier attempt found; `began`, `deadline`: the start and the deadline of an earlier
+    attempt. Raises `BadInput` for an argument that cannot be used, and `MechanismError` if the mechanism misbehaves on
+    its first run.
     """
     began = time.monotonic() if began is None else began
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
@@ -472,7 +472,10 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
 
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
-    """The dispatcher to the user's executor or cluster, or to processes if threads cannot share the mechanism."""
+    """The dispatcher to the user's executor or cluster, or to processes if threads cannot share the mechanism; or None.
+
+    None: threads of this process make the runs.
+    """
     workers, seed = effort.workers or 1, effort.seed or 0  # neither is None, see `Effort`
     cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
     if cluster is not None:

@@ -87,7 +87,7 @@ class Project:
 
 
 def known() -> dict[str, Option]:
-    """The settings that are defaults of options of public functions, each with an option, by name."""
+    """The options of public functions whose defaults a setting gives, by the setting's name; one option for each."""
     found: dict[str, Option] = {}
     for function in FUNCTIONS:
         for option in options_of(function).values():
@@ -102,7 +102,7 @@ def nearest(folder: Path) -> Path | None:
 
 
 def project_of(path: Path | None) -> Project:
-    """Read the settings in a pyproject.toml. Raises `InvalidData` for a damaged file, `InvalidParameter` for a key."""
+    """The project of a pyproject.toml. Raises `InvalidData` for a bad file, `InvalidParameter` for a bad setting."""
     if path is None:
         return Project()
     try:

@@ -1,1 +1,1 @@
-"""check, bound, curve, profile, replay and shrink: the only modules where search and confirm runs meet."""
+"""check, bound, curve, profile, replay and shrink: the only modules that use both search runs and confirm runs."""

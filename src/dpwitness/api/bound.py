@@ -22,7 +22,7 @@ from dpwitness.search.cells import Aim, better
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 from dpwitness.search.pairs import best_candidate, search_budget
 
-#: The largest number of search runs of a bound.
+#: The largest number of paired search runs of a bound, unless the user gives the number.
 MOST_SEARCH_RUNS: Final = 8_000_000
 
 

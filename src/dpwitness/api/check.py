@@ -47,7 +47,8 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     -------
         `Violation` with a witness if the claim is refuted; else `NotRefuted` with the detectable parameter.
         If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an equal
-        share of alpha. The result is then a `Violation` if any is refuted, and `others` holds the other verdicts.
+        share of alpha. The result is then a `Violation` if the claim is refuted under one adjacency, and `others` holds
+        the other verdicts.
 
     Raises `BadInput` for arguments that cannot be used, and `MechanismError` if the mechanism misbehaves. One
     `MechanismError` is `DependentRuns`: the runs are not independent, so their counts are no evidence.
@@ -78,6 +79,7 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
     return with_notes(verdict, *_own_delta(problem)) if isinstance(verdict, Violation) else verdict
 
 
+#: A function that checks the claim of a problem.
 Check = Callable[[Problem, Runner, Effort], Verdict]
 
 
@@ -119,7 +121,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
-    """A note of the adjacency under which the pair is neighbouring, if the relation leaves it open."""
+    """A note of the adjacency under which the inputs of a pair are neighbours, if the relation leaves it open."""
     each = alternatives(problem.relation)
     own = [str(one)[:200] for one in each if adjacent(one, pair, problem.data)] if len(each) > 1 else []
     if not own:

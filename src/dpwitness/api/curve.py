@@ -131,6 +131,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     )
 
 
+#: Notes for people, each a sentence.
 Notes = tuple[str, ...]
 
 
@@ -293,7 +294,7 @@ def most_runs(epsilon: float) -> int:
 
 
 def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
-    """Confirm runs of a curve after which 80 % of ε, or of a smaller shown ε, is `PLANNED_STANDARD_ERRORS` away.
+    """The number of confirm runs after which 80 % of ε, or of a smaller shown ε, is `PLANNED_STANDARD_ERRORS` away.
 
     The D side is thinned by e^ε, as in the test. `runs`: the runs of the estimate, which is lowered by one standard
     error.

@@ -45,7 +45,7 @@ from dpwitness.search.pairs import (
 )
 from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurable
 
-#: Seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
+#: The seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
 EXPENSIVE_RUN_SECONDS: Final = 50e-6
 #: The largest number of pairs of a check in epochs.
 MOST_PAIRS: Final = 32
@@ -53,7 +53,7 @@ MOST_PAIRS: Final = 32
 MOST_PAIRS_IF_SLOW: Final = 12
 #: The largest number of pairs of a very slow mechanism.
 MOST_PAIRS_IF_VERY_SLOW: Final = 4
-#: Seconds of a run above which a mechanism is very slow.
+#: The seconds of a run above which a mechanism is very slow.
 VERY_SLOW_SECONDS: Final = 0.5
 #: The least mean number of runs of a leading pair before the other pairs join: a mechanism of ε = 2.5 is refuted at
 #: ε = 1 in about 200 runs.
@@ -70,15 +70,17 @@ VARIATION_PLACES: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
 UNUSUAL_PLACES: Final = 1
-#: The part of the runs that fit in the time, 1 in 8, for unusual pairs if the other pairs have won nothing.
+#: The number by which the runs that fit in the time are divided, for the runs of unusual pairs if the other pairs have
+#: won nothing.
 UNUSUAL_PART: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
-#: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
+#: The log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WON_NATS: Final = 1.0
-#: The part, 1 in 4, of the runs that show the detectable parameter asked for; the search gets this part.
+#: The number by which the runs that show the detectable parameter asked for are divided, for the search runs.
 SEARCH_PART: Final = 4
-#: The least number of runs, all of one outcome, that show a constant mechanism: 300 miss an outcome of 1 % at 5 %.
+#: The least number of runs, all of one outcome, that show a constant mechanism: 1,000 runs miss an outcome of
+#: probability 1 % with probability 4·10⁻⁵.
 CONSTANT_RUNS: Final = 1_000
 #: The share of the time that is left after the test of last bits, which takes a few per cent.
 SHARE_AFTER_BITS_TEST: Final = 0.36
@@ -267,7 +269,7 @@ class Epochs:
 
     @property
     def _least_of_epoch(self) -> int:
-        """The least number of runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning.
+        """The least number of runs of an epoch: 2 for a slow mechanism, else runs that take as long as learning.
 
         The number is 1 where the user asks for no search runs, and so wants to save runs and not time.
         """
@@ -285,7 +287,7 @@ class Epochs:
 
     @property
     def _leading_ended(self) -> bool:
-        """Whether the leading pairs had `LEADING_RUNS` and `LEADING_EPOCHS` each, and have not won `WON_NATS`."""
+        """Whether leading pairs had `LEADING_RUNS` and `LEADING_EPOCHS` on average, and have not won `WON_NATS`."""
         epochs = sum(len(course.epochs[0]) for course in self.courses)
         done = min(self.runs / LEADING_RUNS, epochs / LEADING_EPOCHS) >= len(self.courses)
         return done and self._log_wealth() <= WON_NATS

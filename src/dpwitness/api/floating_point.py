@@ -173,7 +173,7 @@ def _confirmed(
     runs: int,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """Fresh runs of a candidate. Raises `KeyboardInterrupt` where they are interrupted."""
+    """The counts of a candidate in fresh runs. Raises `KeyboardInterrupt` where the runs are interrupted."""
     done = confirm_events(runner, candidate.pair, (candidate.event,), runs, coupled=candidate.coupled, look=look)
     if done.ended == "interrupted":
         raise KeyboardInterrupt

@@ -30,7 +30,7 @@ from dpwitness.results.goodness_of_fit import GoodnessOfFit
 #: PROBABILITY_ERROR is added to each cell's probability, so that the level holds for cdfs in double precision. It is
 #: also the largest probability of one value for which a repeated draw counts: a grid of 2^−40 scales is allowed.
 PROBABILITY_ERROR: Final = 2.0**-36
-#: BATCH_GROWTH is the ratio of the numbers of draws at two looks: late looks cost a refutation at most a quarter more.
+#: BATCH_GROWTH is the ratio of the numbers of draws at two looks: a refutation takes at most a quarter more draws.
 BATCH_GROWTH: Final = 1.25
 #: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
 SIMULATED_SAMPLES: Final = 200

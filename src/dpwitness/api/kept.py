@@ -48,8 +48,8 @@ def check_after_kept(
     """The violation by the kept evidence, else the verdict of `check` at half of α; and notes for people.
 
     The file is written after the runs for kept evidence, so that nothing later decides whether they count, and after a
-    pass. The evidence begins anew with another claim, relation or data, and evidence that refutes its versions also
-    with a further version.
+    pass. The evidence begins anew with another claim, relation or data; evidence that refutes its versions also begins
+    anew with a further version.
     """
     effort, version = replace(effort, alpha=effort.alpha / 2), _version_of(problem.mechanism)
     neighbours, threshold = neighbours_digest(problem.relation, problem.data), math.log(1 / effort.alpha)
@@ -84,7 +84,7 @@ def check_after_kept(
 def _session(
     problem: Problem, runner: Runner, effort: Effort, path: Path, kept: KeptEvidence, version: str
 ) -> tuple[Verdict | None, KeptEvidence]:
-    """Count the kept event in fresh runs, and write the file; return a verdict or None, and the evidence with them.
+    """Count the kept event in fresh runs, and write the file; return a verdict or None, and all evidence so far.
 
     The verdict is a violation, by all sessions together or by this session's counts alone, or the pass of a session
     that was interrupted; None lets the check follow.

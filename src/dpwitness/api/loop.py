@@ -38,9 +38,10 @@ from dpwitness.runs import Role, Runner, generator, order
 from dpwitness.values import shown
 
 T = TypeVar("T")
+#: The counts of each event so far.
 Totals = tuple[Counts, ...]
 
-#: Errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
+#: The errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
 VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
 #: The text, at the end of a note, that a result came before its runs were tested for independence.
 UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
@@ -51,10 +52,10 @@ MOST_POINTS: Final = 64
 def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
-    """Make a problem ready and work on it; `how`: the requirements of a witness on rows.
+    """The result of `work` on the prepared problem of a statement; `how`: the requirements of a witness on rows.
 
-    Where compiled code gives other outcomes than Python, it warns `CompiledDiffers` and repeats the work in plain
-    Python, in the time that is left.
+    Where compiled code gives other outcomes than Python, the warning `CompiledDiffers` is given, and the work is
+    repeated in plain Python, in the time that is left.
     """
     refuse_inside()
     how, began, deadline, disagreed = how or Requirements(), time.monotonic(), None, False
@@ -99,8 +100,8 @@ class Confirmation:
     ) -> "Confirmation":
         """Do the health checks of a refutation (`against` the mechanism), or of a pass.
 
-        `largest`: whether the refutation is also the strongest that was found. `compared`: the events in whose runs
-        compiled code is compared with Python; None: all events.
+        `largest`: whether runs without these events are compared with Python too, since the result is the largest bound
+        found. `compared`: the events in whose runs compiled code is compared with Python; None: all events.
 
         Raises `DependentRuns` if the runs are not independent, `CompiledDisagrees` if compiled code gave other outcomes
         than Python, and, for a pass, the error of a failed run, since nothing was proved before it.
@@ -190,7 +191,7 @@ def confirm_events(
     coupled: bool = True,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """Fresh runs of a fixed pair and fixed events, until `look` gives a reason to stop, or runs or time are over.
+    """The counts of fixed events in fresh runs of a fixed pair; `look`, the runs or the time end the runs.
 
     `look` gets the counts so far and returns the reason to stop, empty to go on, and a note for the progress. Ctrl-C, a
     lost cluster and a failed run end the runs: the counts before are evidence, which is valid after any number of runs.

@@ -22,7 +22,7 @@ from dpwitness.runs import Role, Runner
 
 #: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
-#: The largest number of most frequent values that a figure shows; more numbers are drawn as a histogram.
+#: The largest number of most frequent values that a figure shows; more different numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
 LEFT_OUT_SHARE: Final = 0.005

@@ -37,9 +37,9 @@ from dpwitness.search.objectives import TEST_EPSILONS, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
 from dpwitness.search.samples import Sample, sample_of
 
-#: The largest number of search runs for the pair.
+#: The largest number of paired search runs for the pair, unless the user gives the number.
 MOST_SEARCH_RUNS: Final = 4_000_000
-#: Quantiles at which a statistic is cut, evenly spaced in log-odds.
+#: The quantiles at which a statistic is cut, evenly spaced in log-odds.
 CUT_SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
 #: The largest number of statistics whose half-lines are counted.
 MOST_STATISTICS: Final = 4
@@ -50,7 +50,7 @@ EXCHANGED_CELLS: Final = (2, 1, 0, 3)
 def counted_events(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
 ) -> tuple[list[Event], Floats, int]:
-    """The learned events, or all half-lines of their statistics, the shares of the four cells of each, and the runs.
+    """The learned events, or all half-lines of their statistics; the shares of each event's four cells; and the runs.
 
     The shares, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline, in the direction
     of the pair. If no run is done in time, they come from the learned events' estimates.

@@ -54,7 +54,7 @@ from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.targets import target_of
 
-#: A witness, a result with one, its file, or the JSON value of the file.
+#: A witness, a result that has a witness, the file of a witness, or the JSON value of the file.
 AnyWitness = Annotated[
     Witness | WitnessedResult | Profile | str | os.PathLike[str] | Mapping[str, Any],
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
@@ -109,7 +109,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
 
 @public
 def shrink(violation: AViolation, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
-    """Make a witness as small as possible, confirmed on fresh runs; if none is smaller, return `violation` unchanged.
+    """Make a witness as small as possible, confirmed on fresh runs; return `violation` if no witness is smaller.
 
     Every simpler pair belongs to the relation of the witness, or to `neighbours`. If the witness has `data`, or `data`
     are given here, the inputs stay as they are and only the event is simplified. If the mechanism fails during the
@@ -153,8 +153,8 @@ def shrink(violation: AViolation, mechanism: AnyMechanism = None, **options: Unp
 class _Case:
     """A witness, and the mechanism, the relation and the data by which it is judged.
 
-    These are given, else the witness's own. If the relation is given, the witness's own data are not used, since they
-    would decide which lengths are adjacent.
+    The user gives the mechanism, the relation and the data, or else they are the witness's own. If the relation is
+    given, the witness's own data are not used, since they would decide which lengths are adjacent.
     """
 
     witness: Witness
@@ -342,7 +342,7 @@ class _Shrinker:
         return self.runs * self.steps
 
     def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
-        """The growth rate of an event in nats a run, and its rates."""
+        """The growth rate of an event in nats a run, and the estimate of the event's probabilities."""
         self.steps += 1
         estimate = self.runner.tallies(pair, [event], self.runs, Role.SHRINK, self.steps)[0].estimate
         return value_of(estimate, self.objective, self.runs), estimate

@@ -78,7 +78,7 @@ def confirm_candidate(
     notes: tuple[str, ...] = (),
     enough: Callable[[Bet, Claim, float], str] | None = None,
 ) -> Verdict:
-    """Fresh runs of a fixed candidate until the claim is refuted or the runs are over; `spent`: search runs.
+    """The verdict of fresh runs of a fixed candidate, which end once the claim is refuted; `spent`: search runs.
 
     `enough`: see `until_settled`. Raises `DependentRuns` where runs that are not independent would refute the claim.
     """

@@ -37,10 +37,10 @@ from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator
 
-#: LEAST_RUNS is the smallest number of runs, or of texts, for a finding: with probability 10⁻⁴, 128 texts drawn from
+#: LEAST_RUNS is the smallest number of runs, or of texts, for a finding: with probability 2·10⁻⁴, 128 texts drawn from
 #: 1,000 equally likely texts all differ.
 LEAST_RUNS: Final = 128
-#: TIME_SHARE is the share of a check's time that its health checks may take.
+#: TIME_SHARE is the share of a check's time that one of its health checks may take.
 TIME_SHARE: Final = 1 / 20
 #: PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
 PROPOSED_PAIRS: Final = 64

@@ -96,8 +96,8 @@ def repeats_p_value(outcomes: Integers, places: Integers) -> float:
 
     Independent runs return given outcomes in every order equally often: the next outcome is c with the share of c among
     the outcomes still to come. The alternative favours the outcome at the distance of the last repeat, counted in
-    places or in runs of this input, by a factor of 1, 10², 10⁴ or 10⁸. The bet is known before the run, so the ratio of
-    the two probabilities has expectation 1, and so has the mean over several bets.
+    places or in runs of this input, by a factor of 1 + f with f = 1, 10², 10⁴ or 10⁸. The bet is known before the run,
+    so the ratio of the two probabilities has expectation 1, and so has the mean over several bets.
 
     `outcomes`: the outcomes of one input in the order of time, as numbers from 0; `places`: the rising numbers of its
     runs among all runs.
@@ -136,7 +136,7 @@ SERIES_RUNS: Final = 1 << 15
 LEAST_SERIES_RUNS: Final = 16
 #: CALLS_SECONDS is the time in seconds of further calls on both inputs, about as long as a new process takes to start.
 CALLS_SECONDS: Final = 0.5
-#: MOST_NUMBERS is the largest number of entries in the outcomes of further calls on one input: 32 MB.
+#: MOST_NUMBERS is the largest number of entries in the outcomes of further calls on one input: 32 MiB.
 MOST_NUMBERS: Final = 1 << 22
 
 #: Shard has the counts of one shard: hits on D, hits on D′, paired runs.
@@ -277,7 +277,7 @@ class FurtherCalls:
 def further_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], *, seconds: float = CALLS_SECONDS
 ) -> list[FurtherCalls] | None:
-    """Call the mechanism again on D and on D′, from new streams, for `seconds` in all; None if it takes over 10 s."""
+    """Call the mechanism again on D and on D′, from new streams, for `seconds` in all; None if that takes over 10 s."""
 
     def both() -> list[FurtherCalls]:
         return [_make_calls(runner, data, side, events, seconds / 2) for side, data in enumerate(pair.sides)]
@@ -286,7 +286,7 @@ def further_calls(
 
 
 def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
-    """Make up to 32 calls of equally many runs, at most a shard each; plain Python makes `SERIES_RUNS` in all."""
+    """Make up to 32 calls of equally many runs, at most a shard each; in plain Python at most `SERIES_RUNS` runs."""
     mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
     room = max(min(SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)

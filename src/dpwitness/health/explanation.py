@@ -1,8 +1,8 @@
 """The line at which a refuted mechanism may leak, from runs on D and on D′ with the same seeds, draw by draw.
 
 The draws are compared in this order: settings and probabilities, number of draws and the branch that decides it,
-outputs without their noise. An explanation is for people and no evidence. A wrong explanation misleads, so it is left
-out if several lines may be the cause.
+outputs without their noise. An explanation is for people and is not evidence. A wrong explanation misleads, so there is
+no explanation if several lines may be the cause.
 """
 
 import dataclasses
@@ -33,13 +33,13 @@ from dpwitness.runs import Role, Runner, generator
 #: Sides has the values of all runs on D, and of all runs on D′.
 Sides = Sequence[Sequence[Any]]
 
-#: RECORDING_SECONDS is the time in seconds for all recorded runs, beyond a few runs' own time.
+#: RECORDING_SECONDS is the time in seconds for all recorded runs, added to three times their time without recording.
 RECORDING_SECONDS: Final = 1.0
 #: MOST_ENTRIES is the largest number of entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
 #: MOST_COMPARED_VALUES is the largest number of entries, and of numbers drawn in a run, that are compared.
 MOST_COMPARED_VALUES: Final = 512
-#: RELATIVE_ROUNDING is the relative difference up to which two numbers are equal.
+#: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal.
 RELATIVE_ROUNDING: Final = 1e-9
 #: LAPLACE_FAMILIES has the families of noise whose scale determines ε.
 LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
@@ -48,7 +48,7 @@ GAUSSIAN_FAMILIES: Final = ("Gaussian", "discrete Gaussian")
 
 
 def explain(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
-    """The line at which runs on D and D′ part; None if several lines may be it, or without a recording.
+    """The line at which runs on D and D′ part; None if several lines may be the cause, or without a recording.
 
     `function`: the user's own function. The explanation takes about a second at most, or a few runs of a slow
     mechanism. It raises only `KeyboardInterrupt` and changes no state.
@@ -224,7 +224,7 @@ class Comparison:
     # Settings and probabilities of draws.
 
     def settings(self) -> Explanation | None:
-        """The first draw with a scale, or another setting, that is constant on D and on D′ and differs between them."""
+        """The explanation by the first draw with a setting, such as a scale, constant on D and on D′ but not equal."""
         for i in range(min(len(run.draws) for side in self.sides for run in side)):
             draws = [[run.draws[i] for run in side] for side in self.sides]
             if len({(draw.name, draw.place) for side in draws for draw in side}) > 1 or (i and not self.seldom_alike):
@@ -246,7 +246,7 @@ class Comparison:
         return None
 
     def _explain_probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
-        """Probabilities of a draw's outcomes that differ more than the claim allows."""
+        """The explanation by probabilities of a draw's outcomes that differ more than the claim allows."""
         both = _constants([[draw.probabilities for draw in side] for side in draws])
         if both is None or None in both or len(both[0]) != len(both[1]):
             return None
@@ -261,7 +261,7 @@ class Comparison:
     # The number of draws.
 
     def flow(self) -> Explanation | None:
-        """A number of draws that differs between D and D′ in every run, or the branch that decides this number."""
+        """The explanation by a number of draws that differs between D and D′, or by the branch that decides it."""
         first, second = (side[0] for side in self.sides)
         ways = [[tuple((d.name, d.size, d.place) for d in run.draws) for run in side] for side in self.sides]
         if _constants(ways) is None:
@@ -287,7 +287,7 @@ class Comparison:
     # Outputs.
 
     def outputs(self) -> Explanation | None:
-        """An exact value in outputs of runs with the same draws, or noise that does not cover the difference."""
+        """The explanation by an exact value in outputs of runs with the same draws, or by noise that is too small."""
         rows = [[run.output for run in side] for side in self.sides]
         widths = _constants([[*map(len, side)] for side in rows])
         if any(run.error is not None for side in self.sides for run in side) or rows[0] == rows[1] or widths is None:
@@ -304,13 +304,13 @@ class Comparison:
         return self._explain_noise(self._fits(entries))
 
     def _entry(self, j: int) -> str:
-        """The name of an entry: a number by the text before it, as its key in a dict; others by their number from 0."""
+        """The name of an entry: the text before a number, as its key in a dict; else the entry's index, from 0."""
         output = self.sides[0][0].output
         named = j > 0 and isinstance(output[j - 1], str) and not isinstance(output[j], str)
         return f"entry {output[j - 1]!r}" if named else f"entry {j}"
 
     def _explain_constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
-        """An entry with one value in all runs on D, and a different value in all runs on D′."""
+        """The explanation by an entry with one value in all runs on D, and a different value in all runs on D′."""
         both = _constants(entries[j])
         if both is None or len({*both}) == 1:
             return None
@@ -325,7 +325,7 @@ class Comparison:
         return self._explain_exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
 
     def _explain_one_side(self, sides: Sides) -> Explanation | None:
-        """An entry with one value in all runs on one side, and distinct values in all runs on the other side."""
+        """The explanation by an entry with one value in all runs on one side, and distinct values on the other side."""
         several = [len({*values}) for values in sides]
         if sorted(several) != [1, self.pairs]:
             return None
@@ -385,7 +385,7 @@ class Comparison:
         return fits
 
     def _explain_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Noise whose scale depends on the data, that several entries share, or that is too small for the claim."""
+        """The explanation by noise whose scale depends on the data, that entries share, or that is too small."""
         alike: dict[int, Fit] = {}
         for j, fit in fits.items():
             column, scales = fit.column, [abs(factor) for factor in fit.factors]
@@ -403,7 +403,7 @@ class Comparison:
         return self._explain_small_noise({k: alike[k] for k in entry_of.values()})
 
     def _explain_reuse(self, k: int, j: int, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Two entries with the same noise, whose difference is exact."""
+        """The explanation by two entries with the same noise, whose difference is exact."""
         other, one = fits[k], fits[j]
         ratio = one.factors[0] / other.factors[0]
         on = [f"{mine - ratio * its:.4g}" for mine, its in zip(one.constants, other.constants, strict=True)]
@@ -413,7 +413,7 @@ class Comparison:
         return self._explain_at("reuse", one.column.draw.place, text, *on)
 
     def _explain_small_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Noise that does not cover the difference between the outputs; each entry of `fits` has its own draw."""
+        """The explanation by noise too small for the difference of outputs; each entry of `fits` has its own draw."""
         shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > RELATIVE_ROUNDING}
         families = {fits[j].column.family for j in shifts}
         if len(families) != 1:
@@ -486,7 +486,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
     """The line at which two runs part: anywhere, or between their first `at` draws and the next draw of each.
 
     After the line each run takes a step that the other never takes. A loop over records with more rounds on one side
-    has the same steps on both, and is no branch.
+    has the same steps on both sides, and is not a branch.
     """
     steps = []
     for run in (first, second):

@@ -19,7 +19,7 @@ from dpwitness.results.verdict import NotRefuted
 CHECK_SECONDS: Final = 1.0
 #: PASS_FACTOR is the factor on the runs of the clearest violation below which a pass that the time ended is `too_slow`.
 PASS_FACTOR: Final = 10
-#: OVERHEAD is the factor on the time of the runs that a check needs in all, with its search and its health checks.
+#: OVERHEAD is the ratio of the time of a check, with its search and its health checks, to the time of its runs.
 OVERHEAD: Final = 1.3
 #: FRESH_NOISE_ADVICE is the advice against runs that depend on each other.
 FRESH_NOISE_ADVICE: Final = (
@@ -58,7 +58,7 @@ def notes_on_counts(counts: Counts) -> tuple[str, ...]:
 
 def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
     """Return notes on a pass with little power, with a rare event, or with an event that cannot show a violation."""
-    # One piece of advice: what is too slow has low power too.
+    # One piece of advice: a pass that is too slow has low power too.
     notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)[:1]), verdict.counts
     if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of fewer than 1,000 runs is no tail
         seen = f"{counts.hits} of {counts.runs} runs on D"
@@ -108,7 +108,7 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
 
 
 def useful_runs(claim: Claim, alpha: float) -> int:
-    """The runs of a pass without a finding, in epochs too, where half of the runs are of the last bet."""
+    """The number of runs with which a pass has no finding; in epochs half of the runs are of the last bet."""
     detecting = 2 * runs_to_detect(claim, _usefully_caught(claim), alpha=alpha)
     return max(PASS_FACTOR * runs_needed(claim, alpha), detecting)
 

@@ -53,7 +53,7 @@ FORK_CONTEXT: Final[Any] = multiprocessing.get_context(
     "fork" if "fork" in multiprocessing.get_all_start_methods() else None
 )
 #: LIBRARIES are the libraries that further processes inherit as forks where the mechanism imports them, as twenty
-#: imports take up to a minute. None of them draws noise when it is imported; NumPy's generator is seeded in each fork.
+#: imports take up to a minute. Their imports draw no noise; NumPy's generator is seeded in each fork.
 LIBRARIES: Final = frozenset({"dpwitness", "numba", "pandas", "scipy", "sklearn"})
 #: _RUNNING_PROCESSES has the new processes that are answering now.
 _RUNNING_PROCESSES: Final[set[Child]] = set()

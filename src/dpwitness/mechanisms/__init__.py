@@ -1,1 +1,1 @@
-"""Mechanisms: whatever can be run becomes rows of outcomes."""
+"""Mechanisms: functions, objects, programs and queries, whose outcomes become rows of numbers."""

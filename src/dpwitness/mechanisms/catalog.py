@@ -35,7 +35,7 @@ def is_registered(name: str) -> bool:
 
 
 def _targets() -> Iterator[EntryPoint]:
-    """Each registered target, one of a name.
+    """The registered targets, one for each name.
 
     An entry point is a target, or a module whose table `TARGETS` has several targets: places `module:function` by name.
     Bundled targets come first, so a module of another package is imported only if the name looked for is not bundled.
@@ -54,7 +54,7 @@ def _table(point: EntryPoint) -> list[EntryPoint]:
     try:
         places = {} if point.attr else importlib.import_module(point.module).TARGETS
         return [EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()]
-    except (Exception, SystemExit):  # another package's code may raise any; loading the target says which
+    except (Exception, SystemExit):  # another package's code may raise any error; loading the target says which
         return []
 
 
@@ -75,7 +75,7 @@ def load_registered(name: str) -> Callable[..., object]:
         raise UnknownTarget(f"unknown target {name!r}{hint}")
     try:
         target = point.load()
-    except Exception as error:  # another package's code may raise any
+    except Exception as error:  # another package's code may raise any exception
         owner = f" of {point.dist.name}" if point.dist else ""
         raise UnknownTarget(
             f"target {name!r} ({point.value}{owner}) cannot be loaded: {class_and_text(error)}"

@@ -1,4 +1,4 @@
-"""Processes that run foreign code. They answer by lines of JSON, which are not trusted."""
+"""Processes that run foreign code; their answers, lines of JSON, are not trusted."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from dpwitness.errors import MechanismCrashed, MechanismTimeout
 
 #: The largest number of bytes of all answers to one request: a process may write without end.
 MOST_ANSWER_BYTES: Final = 1 << 28
-#: The bytes that are read or written at once: the capacity of a pipe.
+#: The largest number of bytes that are read or written at once: the capacity of a pipe.
 PIPE_BYTES: Final = 1 << 16
-#: Seconds that a process has to end after it closed its pipes.
+#: The seconds that a process has to end after it closed its pipes.
 EXIT_SECONDS: Final = 1.0
 
 
@@ -68,7 +68,7 @@ class Child:
         """Send a request, and return the values of the lines of its answer, `answers` in number.
 
         Raises `MechanismCrashed` if the process ends or writes more lines, and `Unreadable` for a line that is not
-        JSON. Kills the process and raises `MechanismTimeout` if no line comes within `seconds` of the one before, or
+        JSON. Kills the process and raises `MechanismTimeout` if no line comes within `seconds` of the line before, or
         `KeyboardInterrupt` once `stop`, which is called repeatedly, returns True.
         """
         with self._asking, selectors.DefaultSelector() as selector:

@@ -82,7 +82,7 @@ def _of_file(kind: str, path: str) -> Claim:
         raise InvalidClaim(f"{shown(path)}: {error}") from error
 
 
-#: Values of δ at which an accountant without `get_delta` gives ε; few values, as some accountants take 1 s for each.
+#: The values of δ at which an accountant without `get_delta` gives ε; few, as some accountants take 1 s for each value.
 ASKED_DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 

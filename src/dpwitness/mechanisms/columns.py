@@ -3,8 +3,8 @@
 An outcome is a tree; an *entry* is a number at a node, such as a key, a column and an index label, a field or a
 position. Columns are fixed before the runs whose rows they lay out: a row follows from the outcome alone, on both sides
 and in every process. An entry that an outcome lacks is NaN. Entries without a column are two numbers behind the
-columns: their count, and one code for all of them. Between samples `extended` gives them columns, up to a limit, since
-random keys would fill the memory; columns never move.
+columns: their count, and one code for all of them. Between samples `extended` gives these entries columns, up to a
+limit, since random keys would fill the memory; columns never move.
 """
 
 import math
@@ -19,9 +19,10 @@ from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 
 #: The largest number of columns, or twice the entries of the largest outcome if that number is larger: random keys
-#: fill the memory.
+#: would fill the memory.
 MOST_COLUMNS: Final = 512
-#: The largest number of texts, nodes of dates and new entries that a mechanism keeps: random texts fill the memory.
+#: The largest number of texts, nodes of dates and new entries that a mechanism keeps: random texts would fill the
+#: memory.
 MOST_LABELS: Final = 10_000
 #: The numbers to which flags and negative zero are equal as keys of a dict, by their codes.
 EQUAL_CODES: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}

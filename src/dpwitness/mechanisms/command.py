@@ -32,7 +32,7 @@ from dpwitness.neighbours import Data, Pair, shown
 
 #: The default of `max_time`, in seconds for each further outcome: a run may train a model.
 OUTCOME_SECONDS: Final = 30.0
-#: The limit of seeds, which are below it: integers up to it are exact in every reader of JSON.
+#: The number below which seeds lie: every reader of JSON reads integers up to 2⁵³ exactly.
 SEED_LIMIT: Final = 1 << 53
 
 
@@ -41,12 +41,12 @@ class ReportedError(Exception):
 
 
 class OutsideFunction(ABC):
-    """A function that other processes run; accepted in the place of a function.
+    """A function that other processes run, which can be checked like any function.
 
-    A copy of it, also in another process, starts processes of its own.
+    A copy of the object, also in another process, starts processes of its own.
     """
 
-    #: The class of mechanisms that run such a function.
+    #: The class of mechanisms that run a function of this class.
     kind: ClassVar[type["OutsideMechanism"]]
     #: The advice in the message about a late answer.
     advice: ClassVar[str]
@@ -157,7 +157,7 @@ class OutsideMechanism(PythonMechanism):
 
 
 class Command(OutsideFunction):
-    """A program that is run as a mechanism, made by `command`; accepted in the place of a function."""
+    """A program that is run as a mechanism; `command` makes the object, which can be checked like any function."""
 
     advice = "let it flush its output after each request, or give max_time= more"
 
@@ -213,7 +213,7 @@ def command(
     """Return a mechanism from a program of any language, which reads requests and writes outcomes.
 
     A request is a line such as ``{"input": [1, 1], "runs": 2, "seed": 7}``, and its answer a line of JSON for each run.
-    The program goes on until its standard input ends; each worker starts its own.
+    The program goes on until its standard input ends; each worker starts the program for itself.
 
     Parameters
     ----------

@@ -23,7 +23,8 @@ from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
 #: The seconds of a run above which a mechanism is slow: a hundred runs then take over 2 s, and a shard has 2 runs.
 SLOW_RUN_SECONDS: Final = 0.02
-#: The limit in seconds for one input in a shard of over two runs: a shard unfinished at the deadline is lost.
+#: The time limit in seconds of the runs on one input in a shard of over two runs: a shard unfinished at the deadline is
+#: lost.
 SHARD_SECONDS: Final = 0.131_072
 #: The seconds of a run up to which shards of many confirm runs are larger: 0.2 ms pass between two shards, which is a
 #: tenth to a third of the time of a shard.
@@ -46,7 +47,7 @@ class Cost:
 
     @property
     def slow(self) -> bool:
-        """Whether a hundred runs take too long, except as evidence."""
+        """Whether a run takes more than `SLOW_RUN_SECONDS`: then only runs that are evidence are worth their time."""
         return self.seconds_per_run > SLOW_RUN_SECONDS
 
     @property
@@ -56,7 +57,7 @@ class Cost:
 
     @property
     def shard(self) -> int:
-        """The number of paired runs with one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, to a limit.
+        """The number of paired runs with one seed: 2, or a power of 16 within `SHARD_SECONDS`, up to 16,384 or 65,536.
 
         There are few possible values, so that one seed gives the same counts though measured seconds vary a little.
         """
@@ -86,8 +87,8 @@ class InputConversion:
     lists_as_arrays: bool = False
     #: The type of the array for an empty list.
     dtype: str = "float64"
-    #: Whether all arrays get that type, since one side holds integers and the other floats: in an array of integers
-    #: noise may be cut off.
+    #: Whether all arrays get the type `dtype`, since one side holds integers and the other floats: in an array of
+    #: integers noise may be cut off.
     mixed: bool = False
 
     @classmethod
@@ -118,7 +119,7 @@ class InputConversion:
         return copier(array.astype(self.dtype) if self.mixed else array)
 
 
-#: For each paired run, 1 where D′ runs first, else 0.
+#: The order of the sides in each paired run: 1 where D′ runs first, else 0.
 Order = NDArray[np.uint8]
 #: The turns of paired runs, of shape (3, runs): the id of the process, and the numbers of the run on D and of the run
 #: on D′ among all runs of this process.
@@ -129,11 +130,11 @@ Turns = Integers
 class PairedRuns:
     """Runs on both inputs of a pair."""
 
-    #: D and D′.
+    #: The two inputs, D and D′.
     pair: Pair
-    #: The side of each run that comes first. If one call makes many runs, the first entry holds for all.
+    #: The side of each run that comes first. If one call makes many runs, the first entry holds for all runs.
     order: Order
-    #: Whether the two sides of a run share their random draws, if the mechanism can; different runs share none.
+    #: Whether the two sides of a run share their random draws, if the mechanism can; different runs share no draws.
     coupled: bool = True
     #: The number of the first run, for messages.
     start: int = 0
@@ -143,7 +144,7 @@ class PairedRuns:
 
     @classmethod
     def d_first(cls, pair: Pair, runs: int, *, coupled: bool, columns: Columns | None = None) -> "PairedRuns":
-        """Paired runs with D before D′, for runs that are no evidence."""
+        """Paired runs with D before D′, for runs that are not evidence."""
         return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, columns=columns)
 
     def __len__(self) -> int:
@@ -177,9 +178,9 @@ class Mechanism(ABC):
     copies = False
     #: Whether runs are Python code of this process, whose lines and draws can be recorded.
     in_process = False
-    #: The least seconds of a timed call; faster calls make up to 1,024 runs.
+    #: The least time of a timed call in seconds; faster calls make up to 1,024 runs.
     timed_seconds = 1e-3
-    #: Seconds spent so far on comparing inputs before and after runs.
+    #: The seconds spent so far on comparing inputs before and after runs.
     seconds_aside = 0.0
 
     def __init__(self, signature: Signature) -> None:
@@ -190,7 +191,7 @@ class Mechanism(ABC):
         self.width = 0
         #: The number of runs so far in this process, if the interpreter makes them.
         self.run_count = 0
-        #: The entries of samples that are no numbers, by coordinate: codes of exceptions, and None for other entries.
+        #: The entries of samples that are not numbers, by coordinate: codes of exceptions, and None for other entries.
         self.mixed: dict[int, set[float | None]] = {}
         #: The traits of outcomes so far; empty for machine code.
         self.traits = OutputTraits()
@@ -315,7 +316,7 @@ class Mechanism(ABC):
         """The columns; None if they are plain, so that a coordinate is the position of a value."""
         return None if self.columns is None or self.columns.plain else self.columns
 
-    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # without columns, none are set
+    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # some mechanisms have no columns
         """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:

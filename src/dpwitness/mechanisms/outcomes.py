@@ -573,7 +573,7 @@ def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[t
 
 
 @flatten.register
-def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as above
+def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
     row.mark(node, symbol("set"), "a set")
     row.length(len(value), node, "elements")
     if isinstance(row, FlatRow):

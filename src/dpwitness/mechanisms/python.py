@@ -101,8 +101,8 @@ class Side:
 Outputs = Sequence[Any] | Rows
 #: The number of items of an input whose comparison with a copy takes a tenth of the time of a shard.
 COMPARED_ITEMS: Final = 50_000
-#: The number of paired runs between two comparisons of shared inputs: comparing them takes a twentieth of their time.
-#: Two runs between two comparisons may change an input and change it back.
+#: The number of paired runs between two comparisons of shared inputs: a comparison takes a twentieth of the time of
+#: these runs. Two runs between two comparisons may change an input and change it back.
 COMPARISON_RUNS: Final = 128
 
 
@@ -359,7 +359,7 @@ class PythonMechanism(Mechanism):
     ) -> ExceptionOutcome:
         """The outcome of a run of side k that raised. Raises `MechanismRaised` if exceptions are not outcomes.
 
-        Raises an error that is no failure of the run, such as `KeyboardInterrupt`, as it is.
+        Raises an error that is not a failure of the run, such as `KeyboardInterrupt`, as it is.
         """
         if not is_failure(error):
             raise error
@@ -476,7 +476,7 @@ class VectorisedMechanism(PythonMechanism):
 
     @override
     def turns(self, order: Order) -> Turns:
-        # One call makes all runs of a side, the other call those of the other side.
+        # One call makes all runs of one side, another call all runs of the other side.
         runs = len(order)
         first = self.run_count - 2 * runs + np.arange(runs)
         second = first + runs

@@ -28,8 +28,8 @@ from dpwitness.mechanisms.memory import is_installed
 #: A place in code: a file and a line.
 Place: TypeAlias = tuple[str, int]
 
-#: Samplers by name: the family of the noise, and the names of the parameters for location and scale, or for both ends
-#: of uniform numbers; "" for parameters that a sampler lacks.
+#: The samplers by name: the family of the noise, and the names of the parameters for location and scale, or for both
+#: ends of uniform numbers; "" for parameters that a sampler lacks.
 SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "laplace": ("Laplace", "loc", "scale"),
     "normal": ("Gaussian", "loc", "scale"),

@@ -1,4 +1,4 @@
-"""Functions that the interpreter of another environment runs; it runs the file `server.py`."""
+"""Functions that the interpreter of another environment runs, by the program `server.py`."""
 
 import inspect
 import json
@@ -201,14 +201,14 @@ def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter
 
 
 class Words(Draws):
-    """Seeds for the other interpreter: 256 random bits for each run or for the first one alone, as in `Draws`."""
+    """Seeds for the other interpreter: 256 random bits for each run or for the first run alone, as in `Draws`."""
 
     def __init__(self, rng: np.random.Generator, runs: int) -> None:
         self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()
 
 
 class RemoteMechanism(OutsideMechanism):
-    """A mechanism of a `RemoteFunction`; the other interpreter reads the attributes of an output, and sends these."""
+    """A mechanism of a `RemoteFunction`; the other interpreter reads and sends the attributes of an output."""
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)

@@ -46,7 +46,7 @@ class Requirements:
     texts: Mapping[float, str] = field(default_factory=dict)
 
 
-#: The methods that run an object of a library; they do not run its class.
+#: The names of methods that run an object of a library; a class that has one of these methods is not a mechanism.
 RUN_METHODS: Final = ("add_noise", "fit", "quick_result", "randomise")
 
 
@@ -275,7 +275,7 @@ class MechanismFactory:
         return self.ready()(*values, **named)
 
     def ready(self) -> Callable[..., object]:
-        """Make a mechanism for one call."""
+        """The function of a new mechanism, for one call."""
         return called(self.make())
 
     def __getstate__(self) -> dict[str, object]:

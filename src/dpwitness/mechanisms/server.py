@@ -26,7 +26,7 @@ import threading
 import traceback
 from typing import Any, Callable  # noqa: UP035  # Python 3.8
 
-#: Sequences besides lists, by their name in JSON.
+#: The types of sequences and sets besides lists, by their name in JSON.
 SEQUENCES_BY_NAME: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -235,7 +235,7 @@ def positional_count(function: Any, data: str) -> int:
 
 
 class Service:
-    """The function that this interpreter runs on request."""
+    """A service that imports a function into this interpreter and runs it on request."""
 
     function: Any = None
 

@@ -15,19 +15,19 @@ from dpwitness.mechanisms.compiled.reach import rebuilt
 
 #: LABEL_NAMES are the usual names of the labels beside features.
 LABEL_NAMES: Final = frozenset({"y", "labels", "target"})
-#: Names of the parameter that gets the generator.
+#: The names of the parameter that gets the generator.
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
-#: The name of the generator in scikit-learn, whose functions may need a `RandomState`.
+#: The name of the generator's parameter in scikit-learn, whose functions may need a `RandomState`.
 LEGACY_NAME: Final = "random_state"
-#: Names of the parameter that gets the number of runs.
+#: The names of the parameter that gets the number of runs.
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
-#: Names of the parameter that gets ε.
+#: The names of the parameter that gets ε.
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
-#: Names of the parameter that gets δ.
+#: The names of the parameter that gets δ.
 DELTA_NAMES: Final = frozenset({"delta"})
-#: Names of the parameters that get ε or δ.
+#: The names of the parameters that get ε or δ.
 BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
-#: Names of parameters that are never the input.
+#: The names of parameters that are never the input.
 RESERVED_NAMES: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
 
 

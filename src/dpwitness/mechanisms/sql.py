@@ -53,7 +53,7 @@ def sql(
     Returns
     -------
     SqlFunction
-        An object that is accepted in the place of a function, for example by `check`.
+        An object that can be checked like any function.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def sql(
 
 
 class SqlFunction:
-    """A query of a table, made by `sql`; accepted in the place of a function. Each process makes its own connection."""
+    """A query of a table that can be checked like any function; each process makes its own connection."""
 
     def __init__(self, connect: Any, query: Any, table: str) -> None:
         self._connect, self._query, self._table = connect, query, table
@@ -240,7 +240,7 @@ def quoted(name: object) -> str:
 def rows_of(data: Data) -> tuple[tuple[str, ...] | None, list[tuple[Any, ...]]]:
     """The names of a dataset's columns, None for records without field names, and its rows.
 
-    Raises `MechanismError` for an input that is no dataset of records.
+    Raises `MechanismError` for an input that is not a dataset of records.
     """
     frames = frames_of(data)
     if frames is not None:
@@ -273,7 +273,7 @@ class SqlMechanism(PythonMechanism):
 
     @override
     def _exception(self, error: BaseException, *where: Any) -> ExceptionOutcome:
-        # A table that cannot be filled or emptied is no outcome.
+        # A table that cannot be filled or emptied is not an outcome.
         if isinstance(error, DPWitnessError):
             raise error
         return super()._exception(error, *where)

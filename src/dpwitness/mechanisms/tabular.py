@@ -21,8 +21,8 @@ def put_table(
 ) -> None:  # fmt: skip
     """Put the values of a table at the nodes of their columns and labels, row after row.
 
-    `columns`: the values of each column; `kinds`: the columns' types; `labels`: of rows, None for 0, 1, …; `more`:
-    further properties of the table.
+    `columns`: the values of each column; `kinds`: the columns' types; `labels`: the labels of rows, None for 0, 1, …;
+    `more`: further properties of the table.
     """
     row.mark(node, symbol("table"), "a DataFrame")
     row.length(rows, node, "rows")

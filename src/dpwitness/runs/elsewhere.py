@@ -42,11 +42,12 @@ from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: The seconds to start processes; they are started after as many seconds of runs here.
+#: The time in seconds that processes take to start; processes are started after runs here have taken as long.
 START_SECONDS: Final = 1.0
-#: The seconds of runs from which sending them to running processes saves time.
+#: The time in seconds that runs must take, at least, so that sending them to running processes saves time.
 SENDING_SECONDS: Final = 0.03
-#: The number of workers that may end in a row, in runs with a seed: a worker may end for lack of memory.
+#: The number of workers lost in a row that ends runs with a seed; after fewer losses, which a lack of memory may cause,
+#: the runs are made again.
 WORKER_LOSSES: Final = 3
 #: The packages of dpwitness, which every process has, so that they are sent by name.
 INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_pytest", "_dpwitness_session"})
@@ -74,7 +75,7 @@ def dumped(content: object) -> bytes:
     try:
         with _pickle_users_code():
             return written()
-    except Exception as first:  # an object of the user may raise any when it is pickled
+    except Exception as first:  # an object of the user may raise any exception when it is pickled
         try:
             return written()  # by name, if a user's module holds an object that cannot be pickled
         except Exception:
@@ -111,7 +112,7 @@ def _is_users(name: str, module: ModuleType | None) -> bool:
     return isinstance(file, str) and name.partition(".")[0] not in INSTALLED_PACKAGES and not is_installed(file)
 
 
-#: A random word, drawn when a process imports this module, which the process shares with its forks.
+#: A random word, drawn when this module is imported, that a process and its forks have in common.
 _PROCESS_WORD: Final = uuid.uuid4().hex
 
 
@@ -149,7 +150,7 @@ class SentMechanism:
         return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=process_name())
 
     def first_runs(self) -> FirstRuns:
-        """Make the first runs.
+        """Make the first runs, and return their digest or error.
 
         A mechanism that draws from its generator must have the same outcomes in every process. A mechanism that draws
         its own randomness must have different ones: two processes would repeat each other's noise.
@@ -192,7 +193,7 @@ _LOADING_LOCK: Final = threading.RLock()
 
 
 def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
-    """Make a shard of published work, in a process that loads the work if need be."""
+    """Make a shard of published work in this process, which loads the work if need be, and return the answer."""
     try:
         with _LOADING_LOCK:
             sent, first_runs, lock = _load_mechanism(mechanism, os.getpid())
@@ -318,7 +319,7 @@ class Dispatcher:
             yield result
 
     def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """The results of shards from `first` on, made in other processes, or here if none can run the mechanism."""
+        """The results of shards from `first` on, made in other processes, or here if these cannot run the mechanism."""
         content = self._publish_work(work, deadline)
         if content is not None:
             with closing(self._answers(work, content, first, deadline)) as answers:
@@ -335,7 +336,7 @@ class Dispatcher:
         yield from self._do_here(work, range(first, work.count), deadline)
 
     def _keep_here(self, reason: str) -> None:
-        """Send nothing from now on, and note the reason."""
+        """Keep all further work in this process, and note the reason."""
         where = "all cores of this machine" if self._mechanism.threads else "one core"
         with self._lock:
             self._note = self._note or f"{self._mechanism.name} ran on {where} alone: {reason}"

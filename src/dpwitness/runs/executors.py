@@ -47,7 +47,7 @@ def default_workers() -> int:
 
 
 class WorkerLost(Exception):
-    """Too many workers ended in a task, or a worker in a task that must not be repeated; the cause says how."""
+    """Too many workers ended in a row, or one ended in a task that must not be repeated; the cause says how."""
 
     def __init__(self, task: Callable[[], object]) -> None:
         super().__init__(task)
@@ -55,7 +55,7 @@ class WorkerLost(Exception):
 
 
 class Pool:
-    """The user's executor, such as one of loky or Ray, which the user ends."""
+    """The user's executor, for example of loky or Ray, which the user shuts down; other pools are derived classes."""
 
     #: Whether the workers run already, so that all work is sent to them.
     eager = True
@@ -76,7 +76,7 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """The argument of a task in the place of the bytes; a worker gets the bytes."""
+        """The argument that stands for the bytes in a task; the worker gets the bytes."""
         return content
 
     def repeated(self, content: Any) -> bool:
@@ -88,9 +88,9 @@ class Pool:
         return ClusterLost(f"the executor failed ({first_line(error)})")
 
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop sent tasks; `patience`: the seconds to wait for threads, beside which no other tasks may run.
+        """Cancel sent tasks; `patience`: the seconds to wait for threads, since no other tasks may run beside them.
 
-        With a patience of 0 the pool ends tasks that still run, and may hang, if it can.
+        With a patience of 0 the pool also ends running tasks, which may hang, if it can.
         """
         for future in futures:
             future.cancel()
@@ -208,7 +208,7 @@ class Threads(Pool):
 
 
 def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
-    """The result of a task within `seconds` without compiling; `what`: the beginning of the `MechanismTimeout`."""
+    """The result of a task that may take `seconds`, beside compiling; `what`: the beginning of the error's text."""
     for result in Threads().ordered([lambda: (task(),)], Deadline(time.monotonic() + seconds)):
         if result is not None:
             return result[0]
@@ -218,8 +218,8 @@ def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
 class Processes(Pool):
     """Processes of this machine, by loky, one for each worker; they end with this process.
 
-    They are spawned, not forked: a fork would repeat the state of every generator of this process. They are not loky's
-    reusable executor, which belongs to one thread, and which joblib may use with other settings.
+    Processes are spawned, not forked: a fork would repeat the state of every generator of this process. The pool does
+    not use loky's reusable executor, which belongs to one thread, and which joblib may use with other settings.
     """
 
     eager = False
@@ -331,7 +331,7 @@ class Cluster(Pool):
                     raise
                 raise ClusterLost(f"the cluster {name} has no workers: start some with `dask worker`") from error
             workers = sum(client.nthreads().values())  # type: ignore[no-untyped-call]  # Dask has few types
-            executor = client.get_executor(**{**(settings or {}), "pure": False})  # type: ignore[no-untyped-call]  # as above
+            executor = client.get_executor(**{**(settings or {}), "pure": False})  # type: ignore[no-untyped-call]  # Dask has few types
         super().__init__(executor, max(workers, 1))
 
     @contextmanager
@@ -361,7 +361,7 @@ class Cluster(Pool):
         """The bytes as the result of a Dask task: each worker fetches it once, and Dask makes a lost result again."""
         with warnings.catch_warnings(), self._require_answer():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent once
-            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # Dask has few types
             published = self._client.submit(bytes, content, pure=False)
             self._losses[str(published.key)] = losses
             return published
@@ -369,7 +369,7 @@ class Cluster(Pool):
     @override
     def repeated(self, content: Any) -> bool:
         with self._require_answer():
-            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # as above
+            losses: int = self._client.run_on_scheduler(_losses_of, self._prefix)  # type: ignore[no-untyped-call]  # Dask has few types
             return losses > self._losses[content.key]
 
     @override

@@ -160,7 +160,7 @@ class Runner:
         `role` and `key` name the streams; `size`: the runs of a shard, by default from the cost. If entries have no
         columns, they get columns, and the runs are made once more, with the same streams. Raises `MechanismTimeout` if
         the deadline passes first; with `partial_too` the finished shards are returned then, if there are any. Raises
-        `CompiledDisagrees` as `Agreement`.
+        `CompiledDisagrees` as `Agreement.require` does.
         """
         self.agreement.require(self.mechanism, pair)
         rows, _ = self._draw(pair, n, role, key, coupled=coupled, size=size)
@@ -172,9 +172,9 @@ class Runner:
         return self._note_kinds(rows)
 
     def _note_kinds(self, rows: Rows) -> tuple[Rows, Rows]:
-        """The rows of each side; columns with entries that are no numbers are noted, for the texts of events."""
+        """The rows of each side; columns with entries that are not numbers are noted, for the texts of events."""
         columns = self.mechanism.columns
-        if columns is not None and not columns.full:  # numbers behind the columns stand for entries without one
+        if columns is not None and not columns.full:  # numbers behind the columns stand for entries without a column
             rows = widen(rows[:, :, : len(columns.entries)], 1)
         x, y = rows
         for side in (x, y):
@@ -218,7 +218,7 @@ class Runner:
         }  # fmt: skip
 
     def _shard_size(self, pair: Pair) -> int:
-        """The number of paired runs of a shard: larger for large inputs, but at most 1/32 of `max_time`."""
+        """The number of paired runs of a shard: larger for large inputs, whose shards take up to 1/32 of `max_time`."""
         mechanism = self.mechanism
         size, most = mechanism.shard_of(pair), self.max_time / 32
         while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:

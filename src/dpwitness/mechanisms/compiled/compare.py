@@ -1,7 +1,7 @@
 """Comparison of compiled code with Python: the same seeds must give the same outcomes.
 
-Numba does not check types at run time, wraps integers and freezes globals, and its machine code comes from a cache. A
-mechanism that these change is found here.
+Numba does not check types at run time, wraps integers and freezes globals, and its machine code comes from a cache. The
+comparison finds mechanisms whose outcomes are changed by this.
 """
 
 import math
@@ -19,7 +19,7 @@ from dpwitness.events.encoding import TEXTS
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
 
-#: Seconds after which a comparison run by run makes no more runs.
+#: The seconds after which a comparison run by run makes no more runs.
 COMPARISON_SECONDS: Final = 0.25
 #: The largest relative difference of equal outcomes: compiled exponentials may round differently.
 RELATIVE_ROUNDING: Final = 1e-9
@@ -159,7 +159,7 @@ def _difference_one_by_one(
             if runs.coupled:  # both sides begin from one state; else the second side draws behind the first
                 own.bit_generator.state = state
             try:
-                with np.errstate(all="ignore"):  # as above
+                with np.errstate(all="ignore"):  # wrapped integers raise no error in compiled code either
                     sides[side] = plain.outcomes(runs.pair.sides[side], own, 1, start=runs.start + run)
             except MechanismError as error:
                 return _text(compiled.name, runs, run, side, _shown(rows[side, 0]), str(error))
@@ -191,7 +191,8 @@ def differing(rows: Rows, expected: Rows, outcomes: Rows) -> Booleans:
 
     Flags, texts, lengths and integers must be equal; reals may differ by a relative 10⁻⁹ and by less than the noise.
     The noise on a large number may change its last digits alone: the spread of outcomes with the same leading digits,
-    at least four of them, shows its size. If they do not vary, the number is a constant of this input.
+    at least four of them, shows its size. If these outcomes do not vary, the number is a constant of this input, and
+    must be equal.
     """
     unlike: Booleans = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
     exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))

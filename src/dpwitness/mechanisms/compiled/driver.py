@@ -188,7 +188,7 @@ def _own_code() -> tuple[bytes, ...]:
 
 
 def fingerprint(function: Callable[..., object], text: str) -> tuple[str, bool]:
-    """(hash of a module's source and all that a function reaches, True); if not all is known, (random hash, False)."""
+    """The hash of a module's source and all that a function reaches, and True; else a random hash, and False."""
     code = hashlib.sha256()
     for part in (*_own_code(), text, sys.version, version("numba"), version("numpy")):
         code.update(repr(part).encode())

@@ -24,14 +24,14 @@ from dpwitness.neighbours import Data, Pair, as_array
 
 #: The driver's position before the first run has begun.
 INITIAL_POSITION: Final = np.int64(2**62)
-#: A lock for runs of plain Python, which are not safe under threads, in the place of machine code.
+#: A lock for runs of plain Python, which are not safe under threads, after an error of machine code.
 _PYTHON_LOCK: Final = threading.Lock()
 
 
 class CompiledMechanism(Mechanism):
     """A plain function as machine code; several threads may run it.
 
-    `nested`: whether outcomes are sequences but no plain lists; `shape`: their common shape, which names entries; None
+    `nested`: whether outcomes are sequences but not plain lists; `shape`: their common shape, which names entries; None
     once an outcome has another shape.
     """
 
@@ -146,7 +146,7 @@ class CompiledMechanism(Mechanism):
     ) -> NoReturn:
         """Raise Python's error in the run in which machine code raised `failure`; `rng` is at the state of run 0.
 
-        Raises `CompiledDisagrees` if Python raises none: in numba x / 0 raises, NumPy's numbers give inf.
+        Raises `CompiledDisagrees` if Python raises no error: in numba x / 0 raises, NumPy's numbers give inf.
         """
         assert self.plain is not None
         if run:

@@ -30,7 +30,7 @@ INLINE_OPTIONS: Final[dict[str, object]] = {
 Path = tuple[str, ...]
 #: The functions that a walk has visited, by id, and whether the walk is still within the function.
 Seen = dict[int, bool]
-#: The mark of a variable that is not bound yet.
+#: The mark of a variable that is not bound yet, or of a missing attribute.
 UNBOUND_MARK = object()
 
 
@@ -239,6 +239,8 @@ def rebuilt(function: pytypes.FunctionType, remake: Remake, *, helpers: bool = F
 
 
 class _Rebuilder:
+    """A maker of copies of functions and their callees, one copy of each; see `rebuilt`."""
+
     def __init__(self, remake: Remake, package: str | None) -> None:
         self._remake = remake
         self._package = package  # whose plain functions are copied too
@@ -300,8 +302,9 @@ class _Rebuilder:
 def constants(function: Callable[..., object]) -> str | None:
     """A digest of the global numbers and arrays that a function and its callees use, which are compiled in.
 
-    None without any. It covers neither code nor names of modules, so it is the same in every process that loads the
-    function, unless a module draws numbers when it is imported; dpwitness's modules draw none, and are left out.
+    None without numbers and arrays. The digest covers neither code nor names of modules, so it is the same in every
+    process that loads the function, unless a module draws numbers when it is imported; dpwitness's modules draw no
+    numbers, and are left out.
     """
     values: dict[str, str] = {}
     seen: set[int] = set()

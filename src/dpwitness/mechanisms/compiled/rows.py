@@ -50,14 +50,14 @@ def present(typing_context: Any, value: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         inner = context.cast(builder, arguments[0], value, value.type)
-        # The caller releases one reference to the result: without this one the memory would be freed twice.
+        # The caller releases one reference to the result: without this reference the memory would be freed twice.
         context.nrt.incref(builder, value.type, inner)
         return inner
 
     return value.type(value), generate
 
 
-#: `encoding.nested`, compiled.
+#: The function `encoding.nested`, compiled.
 nested_length = inlined(encoding.nested)
 
 

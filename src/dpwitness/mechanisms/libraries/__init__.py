@@ -45,7 +45,7 @@ def _named(name: str, library: Library) -> Library:
 
 @cache
 def registered() -> tuple[Library, ...]:
-    """All libraries, other packages' first; a library that cannot be loaded is left out with a warning."""
+    """All libraries, those of other packages first; a library that cannot be loaded is left out with a warning."""
     others = []
     for point in sorted(entry_points(group=LIBRARY_GROUP), key=lambda point: point.name):
         try:

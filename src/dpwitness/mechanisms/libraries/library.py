@@ -13,7 +13,7 @@ from dpwitness.neighbours import Relation, pairs
 
 #: The values of ε (nats) at which an object's privacy profile δ(ε) is read.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
-#: The largest ε of a claim, in nats: e^ε overflows a double beyond it.
+#: The largest ε of a claim, in nats: above 709 nats e^ε overflows a double.
 LARGEST_EPSILON: Final = 700.0
 
 
@@ -24,7 +24,7 @@ class Library:
     `epsilon` (nats) and `delta`. No method imports the library: a user who gives an object of it has imported it.
     """
 
-    #: Whether the claims of its objects hold for a distance between inputs, given as `d_in`.
+    #: Whether the claims of the library's objects hold for a distance between inputs, given as `d_in`.
     takes_distance = False
 
     def recognises(self, thing: object) -> bool:

@@ -22,7 +22,7 @@ class Objects(Library):
     """
 
     def recognises(self, thing: object) -> bool:
-        """Whether an object has one of the methods; callable objects with `.fit`, such as networks, are not taken."""
+        """Whether an object has a method that runs it; `.fit` of a callable object, as of a network, does not count."""
         if hasattr(thing, "randomise"):
             return True
         if inspect.isclass(thing):
@@ -31,7 +31,7 @@ class Objects(Library):
         return hasattr(thing, "add_noise") or hasattr(thing, "quick_result") or fits
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return a function that calls the method."""
+        """Return a function that calls the object's method."""
         if hasattr(thing, "randomise"):
             selects = not inspect.isclass(thing) and hasattr(thing, "utility")
             return _selection(thing) if selects else lambda value: thing.randomise(number(value))
@@ -94,5 +94,5 @@ def _without_record(thing: Any) -> dict[int, object]:
     return {} if limited else {id(accountant): type(accountant)()}
 
 
-#: The library of objects with these methods.
+#: The library of objects with a method that runs them.
 LIBRARY = Objects()

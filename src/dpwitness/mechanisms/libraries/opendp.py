@@ -18,7 +18,7 @@ from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
 #: The feature of OpenDP that lets functions of the user be parts of a measurement.
 USER_FEATURE: Final = "honest-but-curious"
 #: ROUNDING_LOSS is the loss in nats below which a map gives rounding errors alone, as for datasets of one size at the
-#: symmetric distance 1, which no two of them have: such a claim would refute every correct measurement.
+#: symmetric distance 1, which no two of these datasets have: every correct measurement would violate the claim.
 ROUNDING_LOSS: Final = 1e-9
 #: The carrier type of measurements on frames of Polars.
 LAZY_CARRIER: Final = "LazyFrame"
