@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
-#: The memory address in the default text of an object, which changes by process.
+#: The pattern of the memory address in the default text of an object; the address changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: The largest number of levels of nested containers of an input: readers recurse, and the stack may hold fewer calls
 #: than the user's `sys.setrecursionlimit` allows.

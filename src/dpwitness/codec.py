@@ -116,7 +116,7 @@ def _text(name: str, value: object) -> str:
     return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
-#: The codecs of types that do not consist of other types.
+#: The codecs of types that do not consist of other types, by type; `register` adds codecs.
 _known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(lambda name, value: checks.kind(name, value, bool, "true or false", ValueError), type="boolean"),

@@ -14,7 +14,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.options import NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
-#: Parameters has the arguments and options of a command.
+#: Parameters is the type of a list of the arguments and options of a command.
 Parameters = list[click.Parameter]
 
 #: OPTION_TYPES has the types of options by name; other options are texts.

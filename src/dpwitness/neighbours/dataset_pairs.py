@@ -44,7 +44,8 @@ def distinct(changes: Iterable[Change]) -> Iterator[Change]:
 MOST_FIELD_VALUES: Final = 24
 #: The number of records that are tried at one size before the next size begins, so that all sizes come early.
 RECORDS_A_SIZE: Final = 6
-#: The number of values of a field that are combined with other fields' values, and exchanged: pairs grow as squares.
+#: The number of values of a field that are exchanged, and combined with other fields' values: the number of pairs grows
+#: with its square.
 COMBINED_VALUES: Final = 5
 
 #: The name of a record, for labels, and the record.
@@ -101,7 +102,7 @@ class Proposals:
         own = units[0]
         for turn, change in enumerate(changes, start):
             others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
-            # A unit is replaced by other records of its own, or by those of another unit.
+            # A unit's records are replaced by other records of this unit, or by records of another unit.
             other = units[turn % 2] if self.replace and len(units) > 1 else own
             free = [unit for unit in units[1:] if unit is not other]
             owners = min(len(others), len(free))
@@ -190,7 +191,7 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> Change:
-        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` names other records."""
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` describes the others."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"

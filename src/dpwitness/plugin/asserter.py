@@ -111,7 +111,10 @@ class Database:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def kept(self, assertion: int) -> KeptFile:
-        """The file of an assertion's kept evidence. Raises `InvalidParameter` without a folder, and as `load` does."""
+        """The file of an assertion's kept evidence.
+
+        Raises `InvalidParameter` without a folder, and as `KeptEvidence.load` does.
+        """
         path = self._path(assertion)
         if path is None:
             raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
@@ -127,7 +130,10 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
-        """The saved file, with its witness if the relation is the same and pair adjacent. Raises `InvalidWitness`."""
+        """The saved file, without its witness if the relation differs or the pair is not adjacent.
+
+        Raises `InvalidWitness`.
+        """
         path = self._path(assertion)
         if path is None or not path.exists():
             return SavedFile()
@@ -162,7 +168,7 @@ class Database:
         return path
 
     def mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a witness's status, "refutes" or "fixed"; returns a note about a fixed mechanism.
+        """Write the status of a witness, "refutes" or "fixed"; return a note about a fixed mechanism.
 
         Raises `OSError` or `InvalidData` if the file cannot be written.
         """
@@ -374,14 +380,14 @@ class Asserter:
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
     def _mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a saved witness's status; returns a note about it, or about a file that cannot be written."""
+        """Write the status of a saved witness; return a note about a fixed mechanism, or an unwritable file."""
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
-        """Record a verdict, or the error if it has no JSON, for example if a class of the user's fails."""
+        """Record a verdict, or an error if the verdict has no JSON, for example if a class of the user's fails."""
         try:
             record = {
                 **verdict.to_json(),

@@ -1,4 +1,4 @@
-"""The display of results as a page, in a notebook and as a plot, by functions that `dpwitness` itself sets."""
+"""The display of results as a page, in a notebook and as a plot, by functions that the package `dpwitness` sets."""
 
 from typing import TYPE_CHECKING, Any, Final
 

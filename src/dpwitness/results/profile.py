@@ -94,7 +94,7 @@ class Profile(Result):
         return self.witness is not None
 
     def __bool__(self) -> bool:
-        """Raise `TypeError` where a claim was judged, as verdicts do."""
+        """True without a claim; with a claim it raises `TypeError`, since "true" could mean refuted or passed."""
         if self.claim is None:
             return True
         raise TypeError("a Profile of a claim is neither true nor false: ask profile.refuted")
