@@ -126,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     project = _project(config)
 
     def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
-        """The value of `_option`; the project's setting of that name comes before the default."""
+        """The value of `_option`; the project's setting of the same name comes before the default."""
         return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")

@@ -199,7 +199,7 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
-    """Raise `error` if a value needs more bytes than `memory`."""
+    """Raise `error` if a value needs more bytes than this process has (`memory`)."""
     available = memory()
     if needed > available:
         most = value * available // needed

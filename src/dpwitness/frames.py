@@ -466,7 +466,7 @@ class PolarsFrames(Frames):
 
 
 class LazyPolarsFrames(PolarsFrames):
-    """LazyFrames of Polars over rows in memory, which only the mechanism collects."""
+    """The LazyFrames of Polars over rows in memory; a mechanism gets its input before it is collected."""
 
     form = "polars-lazy"
     kind = "LazyFrame"

@@ -321,7 +321,7 @@ def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> 
 
 
 def _objects(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The objects that a method gives, which must be at most `MOST_OBJECTS`."""
+    """The objects that a method gives; their number must be at most `MOST_OBJECTS`."""
     given = _ask(what, ask)
     assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
     found: list[Any] = _ask(what, lambda: list(islice(given, MOST_OBJECTS + 1)))

@@ -85,7 +85,7 @@ class Proposals:
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
     def unusual(self, scale: float) -> Iterator[Change]:
-        """Changes with one special value of a field, among ordinary records or its copies."""
+        """Changes of a record with one special value, among ordinary records or copies of the record."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         return self._of_groups(in_turn((
@@ -322,7 +322,7 @@ class Proposals:
                 yield Change(rows=(*rows, *more), label=label if place is None else f"{_counted(size, alike)}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """Changes of the base in which its largest or an outermost group is removed, or moved to the other end."""
+        """Changes of the base in which its largest or an outermost group is removed, or gets the opposite values."""
         owners = self.groups.owners(base)
         counts = Counter(owners)
         tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]

@@ -340,14 +340,14 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
     return Text(max_length=max_length, missing=missing)
 
 
-#: The magnitude at which a sum of two numbers overflows, and a small number vanishes in a sum by rounding.
+#: The magnitude at which a sum of two numbers overflows, and the addition of a small number changes nothing.
 OVERFLOW_MAGNITUDE: Final = 1e308
 #: The least integer of 64 bits.
 LEAST_INT64: Final = -(2**63)
 #: The greatest integer of 64 bits.
 GREATEST_INT64: Final = 2**63 - 1
-#: Magnitudes of values to try, in scales of the noise that the claim asks for; many, as a mechanism's own scale is not
-#: known.
+#: Magnitudes of values to try, in scales of the noise that the claim asks for. The list is long, as a mechanism's own
+#: scale is not known.
 NOISE_MAGNITUDES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
 #: Numbers that code may treat as special: codes of a missing number, limits of digits and bits, and large counts.
 SPECIAL_NUMBERS: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
@@ -469,7 +469,7 @@ class Range(Domain):
 
     @override
     def simpler(self, value: float | None) -> Iterator[float]:
-        """Numbers that are shorter to write: zero, the value with fewer digits, half of it, and the ends."""
+        """Numbers that are shorter to write: zero, the value with fewer digits, half the value, and the ends."""
         if value is None or not math.isfinite(value):
             yield self.high
             return

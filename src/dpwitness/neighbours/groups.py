@@ -69,7 +69,7 @@ class Change:
         return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
 
     def without(self, places: set[int]) -> "Change":
-        """The change without the records at some places."""
+        """The change without the records at the given places."""
         return Change(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
 
 
@@ -189,7 +189,7 @@ class Groups:
 
     @property
     def contributions(self) -> tuple[int, ...]:
-        """Numbers of records of a unit to try: the bound and others, or `CONTRIBUTIONS`; empty without units."""
+        """Numbers of records of a unit to try: the bound first; `CONTRIBUTIONS` without a bound; () without units."""
         if self.place is None:
             return ()
         if self.at_most is None:

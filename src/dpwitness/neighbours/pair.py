@@ -98,7 +98,7 @@ def unlike(pair: Pair) -> str | None:
 
 
 def _schema(data: Data) -> dict[str, str]:
-    """The properties of an input besides its records, as texts by name: the type; for arrays and frames also others."""
+    """The properties of an input besides its records, as texts by name; for most objects the type alone."""
     if isinstance(data, np.ndarray):
         return {"their type": "ndarray", "the type of their arrays": str(data.dtype)}
     frames = frames_of(data)

@@ -85,7 +85,7 @@ class SavedFile:
             problem.mechanism.begin(None, by_position=False)
 
     def open_question(self, replayed: NotRefuted) -> str | None:
-        """The reason why a pass of the replay does not show that the mechanism is fixed; None if it does."""
+        """The reason why a pass of the replay does not show that the mechanism is fixed; None if the pass does."""
         assert self.witness is not None
         witness, counts = self.witness, replayed.counts
         if replayed.claim != witness.claim:
@@ -218,7 +218,7 @@ class Asserter:
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
     def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
-        """Raise `PrivacyViolation` if the claim is refuted, `HealthCheckFailed` if a pass would mean nothing."""
+        """The pass of an assertion. Raises `PrivacyViolation` if the claim is refuted, or `HealthCheckFailed`."""
         __tracebackhide__ = True
         self._count += 1
         frame = sys._getframe(1)
@@ -258,7 +258,7 @@ class Asserter:
         return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
 
     def _seed(self, role: str) -> int:
-        """The seed of a role in this assertion, from the session's seed and the test, for any order of tests."""
+        """The seed of a role in this assertion, from the session's seed and the test, not from the order of tests."""
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 

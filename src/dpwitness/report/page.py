@@ -64,9 +64,8 @@ ENVIRONMENT.filters["report"] = lambda text: Markup.escape(readable(text, REPORT
 class Entry:
     """A result on a page, or None and the `reason` for its absence; `facts`: more facts, such as the test.
 
-    `replay`: the command that counts the event again (for a pass that leaks by last bits, the event of
-    the last bits); empty if no
-    file holds the result.
+    `replay`: the command that counts the event again (for a pass that leaks by last bits, the event of the last bits);
+    empty if no file holds the result.
     """
 
     name: str

@@ -19,7 +19,7 @@ class Displayed:
         return str(self._draw("page"))
 
     def _repr_html_(self) -> str:
-        """A compact block for notebooks."""
+        """The result as a compact HTML block for notebooks."""
         return str(self._draw("block"))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

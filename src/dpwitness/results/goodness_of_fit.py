@@ -18,7 +18,7 @@ class GoodnessOfFit:
 
     law: str
     alpha: float  # the largest probability that a sampler that follows the law is refuted
-    log_e_value: float  # the largest of all looks, in nats; infinite for a value that the law cannot have
+    log_e_value: float  # the largest log e-value of all looks, in nats; infinite for a value that the law cannot have
     draws: int
     finding: str  # the sentence on the largest part of the evidence; empty if nothing is refuted
     detectable_scale: float

@@ -90,7 +90,7 @@ class Profile(Result):
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim lies outside the band."""
+        """Whether the claim is refuted: its profile lies below the band at some ε."""
         return self.witness is not None
 
     def __bool__(self) -> bool:

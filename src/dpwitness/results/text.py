@@ -117,7 +117,7 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence 1 − alpha of a bound in percent, rounded down; from alpha = 10⁻⁴ down in nines alone."""
+    """The confidence 1 − alpha of a bound in percent, rounded down; for alpha ≤ 10⁻⁴ to nines alone."""
     if alpha < 1e-12:  # too many nines to count
         return f"1 − {alpha:g}"
     with localcontext(DECIMAL_CONTEXT):
