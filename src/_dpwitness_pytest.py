@@ -35,7 +35,7 @@ RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a c
 
 #: SESSION_KEY is the key of the shared state in the configuration's stash.
 SESSION_KEY = pytest.StashKey[Session]()
-#: BEGUN_KEY is the key, in the stash of each test that α is divided over, of whether it has begun.
+#: BEGUN_KEY is the key of a flag in the stash of each test that shares α: whether the test has begun.
 BEGUN_KEY = pytest.StashKey[bool]()
 
 #: OPTIONS has the help texts of the options by name.
@@ -80,7 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _option(
     config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
 ) -> V | D:
-    """The value on the command line, else in the ini file, else the default. Raises `pytest.UsageError`."""
+    """The value of an option on the command line, else in the ini file, else `default`. Raises `pytest.UsageError`."""
     text = config.getoption(key, None)
     text = config.getini(key) or None if text is None else text
     if text is None:
@@ -120,13 +120,13 @@ def _whole_number(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the options; the seed of an xdist worker is that of its controller."""
+    """Read the options; an xdist worker has the seed of its controller."""
     config.addinivalue_line("markers", "dp(epsilon=…, neighbours=…, …): settings of assert_private")
     worker = getattr(config, "workerinput", {})
     project = _project(config)
 
     def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
-        """The value of `_option`; the project's setting of that name comes before the default."""
+        """The value of `_option`; the project's setting of the same name comes before the default."""
         return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
@@ -229,7 +229,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _collected_before(config: pytest.Config, tests: int) -> int:
-    """The number of dp tests that the same arguments collected without --lf, which collects only failed tests."""
+    """The number of dp tests that the same arguments collected before; 0 without --lf, which selects failed tests."""
     cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
     if cache is None or not tests:
         return 0
@@ -254,7 +254,7 @@ def _is_retried(item: pytest.Item) -> bool:
 
 
 def _is_configured(config: pytest.Config, name: str) -> bool:
-    """Whether an ini file or `-o` gives a number of retries; the command line's 0 overrides it."""
+    """Whether an ini file or `-o` gives a number of retries; a number on the command line overrides it."""
     try:
         value = config.getini(name)
     except ValueError:  # no loaded plugin has this setting
@@ -324,7 +324,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 class VerdictCollector:
-    """Collects the verdicts from the reports, on the controller or in the only process."""
+    """The collector of the verdicts in tests' reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -349,7 +349,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED or shared.terminated is not None
     if shared.terminated is not None:
         session.exitstatus = 128 + signal.SIGTERM
-    # A session without a test, such as --collect-only, leaves the files of an earlier one as they are.
+    # A session without a test, such as --collect-only, leaves the files of an earlier session as they are.
     if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILE_OPTIONS)):
         from dpwitness.plugin.ledger import write_files
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
-#: The memory address in the default text of an object, which changes by process.
+#: The pattern of the memory address in the default text of an object; the address changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: The largest number of levels of nested containers of an input: readers recurse, and the stack may hold fewer calls
 #: than the user's `sys.setrecursionlimit` allows.
@@ -199,7 +199,7 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
-    """Raise `error` if a value needs more bytes than `memory`."""
+    """Raise `error` if a value needs more bytes than this process has (`memory`)."""
     available = memory()
     if needed > available:
         most = value * available // needed

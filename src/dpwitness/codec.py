@@ -81,7 +81,7 @@ def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
 
 
 def whole_below(limit: int, least: int = 0) -> Codec[int]:
-    """Integers in [least, limit), where `limit` is a power of 2. Floats are rejected, 1.0 too."""
+    """The codec of integers in [least, limit), where `limit` is a power of 2. Floats are rejected, 1.0 too."""
 
     def check(name: str, value: object) -> int:
         if type(value) is not int or not least <= value < limit:
@@ -116,7 +116,7 @@ def _text(name: str, value: object) -> str:
     return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
-#: The codecs of types that do not consist of other types.
+#: The codecs of types that do not consist of other types, by type; `register` adds codecs.
 _known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(lambda name, value: checks.kind(name, value, bool, "true or false", ValueError), type="boolean"),

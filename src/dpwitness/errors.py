@@ -1,4 +1,4 @@
-"""All errors and warnings of dpwitness. Those not marked as internal can be imported from `dpwitness`.
+"""All errors and warnings of dpwitness. Classes not marked as internal can be imported from `dpwitness`.
 
     DPWitnessError
     ├── BadInput (also a ValueError)      an argument of the caller cannot be used
@@ -19,11 +19,11 @@
         ├── MechanismCrashed              it ended the process that ran it
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
-        └── CompiledDisagrees             (internal) compiled code gave other outcomes than Python, which runs again
+        └── CompiledDisagrees             (internal) compiled code gave other outcomes than Python, so Python runs
 
     UserWarning
     ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
-    ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
+    └── CompiledDiffers                   compiled, the mechanism gives other outcomes, so it runs as plain Python
 
     BaseException
     └── RunsEnded                         (internal) runs are ended from outside
@@ -107,7 +107,7 @@ class MechanismTimeout(MechanismError):
 
 
 class MechanismCrashed(MechanismError):
-    """The mechanism ended the process that ran it, or called `sys.exit`, or, in a command's process, `os._exit`."""
+    """The mechanism ended the process that ran it, as `os._exit` does, or it called `sys.exit`."""
 
 
 class DependentRuns(MechanismError):

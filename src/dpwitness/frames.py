@@ -110,7 +110,7 @@ class Frames(ABC):
         return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
 
     def infer(self, columns: Columns) -> Frame:
-        """A blank with the types that the library itself chooses. Raises as `build`, also for mixed types."""
+        """A blank with the types that the library itself chooses. Raises as `build` does, also for mixed types."""
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
     def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:
@@ -215,7 +215,7 @@ _DTYPE_TEXTS: Final = re.compile(
 
 
 class PandasFrames(Frames):
-    """DataFrames of pandas; of records only with an index that counts the rows."""
+    """The DataFrames of pandas; a dataset of records needs an index that counts the rows."""
 
     form = "dataframe"
     library = "pandas"
@@ -466,7 +466,7 @@ class PolarsFrames(Frames):
 
 
 class LazyPolarsFrames(PolarsFrames):
-    """LazyFrames of Polars over rows in memory, which only the mechanism collects."""
+    """The LazyFrames of Polars over rows in memory; a mechanism gets its input before it is collected."""
 
     form = "polars-lazy"
     kind = "LazyFrame"

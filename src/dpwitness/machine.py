@@ -29,9 +29,9 @@ def cache_folder() -> Path:
     """The folder of driver modules and machine code; it is made if it does not exist yet.
 
     Its files are executed, so a folder is used only if it is the user's own and nobody else may write to it or replace
-    it. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, and a folder of this process
-    alone, with which every process compiles anew. Warns if $DPWITNESS_CACHE_DIR is set but not used, and if only the
-    last folder is left.
+    it. Of $DPWITNESS_CACHE_DIR, the user's cache folder and a folder of this process alone, the first usable folder is
+    returned; with the last folder every process compiles anew. Warns if $DPWITNESS_CACHE_DIR is set but not used, and
+    if only the last folder is left.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
@@ -105,7 +105,8 @@ def private_folder() -> Path:
     return Path(folder)
 
 
-#: Seconds by which compilation moves a deadline at most, so that a check returns within 10 s of its `max_time`.
+#: The largest number of seconds by which compilation moves a deadline, so that a check returns within 10 s of its
+#: `max_time`.
 MOST_COMPILING_SECONDS: Final = 5.0
 
 
@@ -146,9 +147,10 @@ COMPILING: Final = Stopwatch()
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A time by `time.monotonic`, moved by the seconds of compilation since this value was made.
+    """A time by `time.monotonic` (seconds), moved by the seconds of compilation since this value was made.
 
-    Compilation is not the mechanism's time, and a second check compiles nothing.
+    The time moves by at most `MOST_COMPILING_SECONDS`. Compilation is not the mechanism's time, and a second check
+    compiles nothing.
 
     `patience`: the seconds after the deadline in which runs that have begun may still end. If bets follow, these runs
     must end: the time of a run may depend on its outcome, so counts without the long runs would be biased.

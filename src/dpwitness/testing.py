@@ -35,7 +35,8 @@ __all__ = ["check_attack", "check_claim", "check_event", "check_learner", "check
 
 F = TypeVar("F", bound=Callable[..., None])
 
-#: Probabilities at which a claim is compared with its half-planes, from 10⁻⁶ to 1 − 10⁻⁶ evenly in log-odds.
+#: The probabilities at which a claim is compared with its half-planes: 0, 1, and 57 probabilities from 10⁻⁶ to
+#: 1 − 10⁻⁶, evenly spaced in log-odds.
 RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
 #: The share of a probability that a half-plane may cut off by rounding.
 ROUNDING: Final = 1e-9
@@ -320,7 +321,7 @@ def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> 
 
 
 def _objects(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The objects that a method gives, which must be at most `MOST_OBJECTS`."""
+    """The objects that a method gives; their number must be at most `MOST_OBJECTS`."""
     given = _ask(what, ask)
     assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
     found: list[Any] = _ask(what, lambda: list(islice(given, MOST_OBJECTS + 1)))

@@ -42,7 +42,7 @@ _FLOATS_BY_NAME: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "
 _ARRAY_DTYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
-#: The sequences besides lists, by their names in files.
+#: The types of tuples and sets, by their names in files.
 _SEQUENCES_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 

@@ -67,7 +67,7 @@ class Argument(click.Argument):
 
 
 def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
-    """An option that prints a text as a result is printed, so that a failure shows, and ends the command."""
+    """An option that prints a text by `show`, which reports a failed output, and ends the command."""
 
     def show_it(context: click.Context, _: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:
@@ -89,7 +89,7 @@ class _TitledHelp(click.Command):
     """A command whose help lists the options under their titles."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """`HELP`, whose text is printed as a result is, so that a failure shows."""
+        """The option `HELP`, whose text `show` prints, which reports a failed output."""
         return HELP
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -76,7 +76,7 @@ def run_function(arguments: SimpleNamespace) -> int:
     given, named = call_of(arguments)
     if unclaimed and not carries_claim(given[0]):
         raise BadInput(needed)
-    # The limit of a curve is that of each line.
+    # The time limit of a curve is the limit of each line.
     seconds = None if name == "curve" else arguments.max_time or options_of(name)["max_time"].default
     with live(quiet=arguments.quiet, seconds=seconds) as progress:
         result = getattr(dpw, name)(*given, **named, progress=progress)

@@ -120,13 +120,13 @@ def printable(text: str) -> str:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error, without its middle if it is long, as messages quote arguments."""
+    """Print one line on standard error, without its middle if it is long, since messages quote arguments."""
     line = printable(" ".join(message.split()))
     to_stderr(f"dpwitness: {line if len(line) <= 1_000 else f'{line[:666]} … {line[-334:]}'}\n")
 
 
 def to_stderr(text: str) -> None:
-    """Write a text on standard error; if that is closed, the exit code still tells the result."""
+    """Write a text on standard error; if the stream is closed, the exit code still tells the result."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)

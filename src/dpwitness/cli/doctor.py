@@ -53,7 +53,7 @@ def diagnosis() -> dict[str, Any]:
 
 
 def _compiler() -> tuple[str, float]:
-    """The reason why numba compiles no small function, empty if it does; the seconds of its import and compilation."""
+    """The reason why numba compiles no small function, or an empty text; the seconds of import and compilation."""
     began = time.monotonic()
     try:
         import numba

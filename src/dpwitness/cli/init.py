@@ -58,7 +58,7 @@ def _function(target: str) -> tuple[Path, ast.FunctionDef]:
 
 
 def _parameters(function: ast.FunctionDef) -> tuple[str, dict[str, bool]]:
-    """The parameter that is the input, empty without an input, and whether each parameter needs a value, by name."""
+    """The name of the input parameter, empty without an input, and by name whether each parameter needs a value."""
     from dpwitness.mechanisms.signature import RESERVED_NAMES
 
     given = function.args

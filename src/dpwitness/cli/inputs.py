@@ -28,7 +28,7 @@ from dpwitness.targets import target_of
 
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Set options that were not given from the project's settings, and `settings` to their names. Raises `BadInput`."""
+    """Set missing options by the project's settings, and `settings` to the settings' names. Raises `BadInput`."""
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster is not None:
         defaults.pop("workers", None)  # a cluster has workers of its own

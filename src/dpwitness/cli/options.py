@@ -14,7 +14,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.options import NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
-#: Parameters has the arguments and options of a command.
+#: Parameters is the type of a list of the arguments and options of a command.
 Parameters = list[click.Parameter]
 
 #: OPTION_TYPES has the types of options by name; other options are texts.
@@ -46,7 +46,7 @@ def of_function(function: str) -> Parameters:
 
 
 def common(*, max_time: float, workers: str | None = None) -> Parameters:
-    """The common options of an attack; `max_time`: its default in seconds; `workers`: the help of --workers."""
+    """The common options of an attack; `max_time`: the default in seconds; `workers`: the help of --workers."""
     check = options_of("check")
     check["workers"] = replace(check["workers"], text=workers or check["workers"].text)
     check["max_time"] = replace(check["max_time"], default=max_time)

@@ -44,7 +44,8 @@ def distinct(changes: Iterable[Change]) -> Iterator[Change]:
 MOST_FIELD_VALUES: Final = 24
 #: The number of records that are tried at one size before the next size begins, so that all sizes come early.
 RECORDS_A_SIZE: Final = 6
-#: The number of values of a field that are combined with other fields' values, and exchanged: pairs grow as squares.
+#: The number of values of a field that are exchanged, and combined with other fields' values: the number of pairs grows
+#: with its square.
 COMBINED_VALUES: Final = 5
 
 #: The name of a record, for labels, and the record.
@@ -84,7 +85,7 @@ class Proposals:
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
     def unusual(self, scale: float) -> Iterator[Change]:
-        """Changes with one special value of a field, among ordinary records or its copies."""
+        """Changes of a record with one special value, among ordinary records or copies of the record."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         return self._of_groups(in_turn((
@@ -101,7 +102,7 @@ class Proposals:
         own = units[0]
         for turn, change in enumerate(changes, start):
             others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
-            # A unit is replaced by other records of its own, or by those of another unit.
+            # A unit's records are replaced by other records of this unit, or by records of another unit.
             other = units[turn % 2] if self.replace and len(units) > 1 else own
             free = [unit for unit in units[1:] if unit is not other]
             owners = min(len(others), len(free))
@@ -190,7 +191,7 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> Change:
-        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` names other records."""
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` describes the others."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"
@@ -321,7 +322,7 @@ class Proposals:
                 yield Change(rows=(*rows, *more), label=label if place is None else f"{_counted(size, alike)}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """Changes of the base in which its largest or an outermost group is removed, or moved to the other end."""
+        """Changes of the base in which its largest or an outermost group is removed, or gets the opposite values."""
         owners = self.groups.owners(base)
         counts = Counter(owners)
         tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]

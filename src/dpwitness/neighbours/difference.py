@@ -1,4 +1,4 @@
-"""The texts of a pair of inputs, one line each; the second line says how D′ differs from D."""
+"""The texts of a pair of inputs, one line each; for long inputs the second line says how D′ differs from D."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -38,7 +38,7 @@ def summary(data: Data) -> str:
 
 
 def difference(data: Data, neighbour: Data) -> str:
-    """The difference of an input from D, on one line that differs from every text of D."""
+    """The difference of `neighbour` from `data`, called D, on one line that differs from every text of D."""
     if type(data) is not type(neighbour):
         return f"{summary(neighbour)} ({type(neighbour).__name__}), where D is a {type(data).__name__}"
     (properties, entries), (others, other_entries) = _parts(data), _parts(neighbour)
@@ -110,14 +110,14 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _change(before: str, after: str) -> str:
-    """The change of a text; of long texts only the part in which they begin to differ."""
+    """The text before and after a change; long texts are cut to the part around their first difference."""
     long = max(len(before), len(after)) > SHOWN_CHARACTERS
     start = max(_common(before, after) - SHOWN_CHARACTERS // 2, 0) if long else 0
     return " → ".join(f"{'…' if start else ''}{text[start:]:.{SHOWN_CHARACTERS}}" for text in (before, after))
 
 
 def _numbered(lines: list[str], start: int, end: int) -> str:
-    """Up to three consecutive entries, with the numbers of all of them from 1."""
+    """The text of consecutive entries: the numbers of all entries, from 1, and the first three entries."""
     numbers = f"entry {end}" if end == start + 1 else f"entries {start + 1} to {end}"
     texts = [f"{line:.{SHOWN_CHARACTERS}}" for line in lines[start : min(end, start + 3)]]
     return f"{numbers}: {', '.join(texts)}{', …' if end > start + 3 else ''}"

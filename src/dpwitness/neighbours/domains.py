@@ -127,7 +127,7 @@ def _call_text(name: str, *arguments: str, **flags: bool) -> str:
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
-#: The largest number of values of a domain of which all are tried as special values.
+#: The largest number of values of a domain whose values are all tried as special values.
 SMALL_DOMAIN_VALUES: Final = 128
 #: The largest number of listed values that are ends of a domain: more ends would delay the values of other fields.
 LISTED_ENDS: Final = 24
@@ -340,13 +340,14 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
     return Text(max_length=max_length, missing=missing)
 
 
-#: The magnitude at which a sum of two numbers overflows, and a sum with a small number loses all of its digits.
+#: The magnitude at which a sum of two numbers overflows, and the addition of a small number changes nothing.
 OVERFLOW_MAGNITUDE: Final = 1e308
 #: The least integer of 64 bits.
 LEAST_INT64: Final = -(2**63)
 #: The greatest integer of 64 bits.
 GREATEST_INT64: Final = 2**63 - 1
-#: Magnitudes of values to try, in scales of the noise that the claim asks for: a mechanism's own scale is not known.
+#: Magnitudes of values to try, in scales of the noise that the claim asks for. The list is long, as a mechanism's own
+#: scale is not known.
 NOISE_MAGNITUDES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
 #: Numbers that code may treat as special: codes of a missing number, limits of digits and bits, and large counts.
 SPECIAL_NUMBERS: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
@@ -380,7 +381,7 @@ class Range(Domain):
 
     @property
     def kind(self) -> str:
-        """The function that makes the domain; in JSON the key of both ends."""
+        """The name of the function that makes the domain; in JSON the key of both ends."""
         return "integers" if self.whole else "numbers"
 
     def __str__(self) -> str:
@@ -404,7 +405,7 @@ class Range(Domain):
     def inside(self, end: float) -> float:
         """The number a hundredth of the range away from an end, and at least 1 away in a long range of integers.
 
-        Nearer to zero a sum of squares would vanish.
+        The squares of numbers much nearer to an end at zero would vanish in a sum.
         """
         step = self.high / 100 - self.low / 100
         if self.whole:
@@ -442,7 +443,7 @@ class Range(Domain):
         return round(value) if self.whole else float(value)
 
     def _between(self, value: float, other: float) -> float:
-        """The number in the middle of two; doubles are halved first, so that the sum does not overflow."""
+        """The number midway between two numbers; doubles are halved first, so that the sum does not overflow."""
         return (value + other) // 2 if self.whole else value / 2 + other / 2
 
     @override
@@ -468,7 +469,7 @@ class Range(Domain):
 
     @override
     def simpler(self, value: float | None) -> Iterator[float]:
-        """Numbers that are shorter to write: zero, the value with fewer digits, half of it, and the ends."""
+        """Numbers that are shorter to write: zero, the value with fewer digits, half the value, and the ends."""
         if value is None or not math.isfinite(value):
             yield self.high
             return
@@ -565,5 +566,5 @@ def _round_numbers(low: float, high: float) -> list[int]:
 
 
 def _length(value: float) -> tuple[int, float]:
-    """The number of a number's characters, then its magnitude."""
+    """The number of characters of a number without sign and final zeros, then its magnitude."""
     return len(f"{value:.17g}".rstrip("0").lstrip("-")), abs(value)

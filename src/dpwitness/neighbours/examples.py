@@ -27,8 +27,8 @@ from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, form_of_data
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
 
-#: The number of records drawn from a hypothesis strategy: enough to show its kinds within a second. The draws follow
-#: from the text of `collect` below, which holds the name DRAWN.
+#: The number of records drawn from a hypothesis strategy: enough to show its kinds of records within a second. Another
+#: name of this constant would change the draws, which follow from the text of `collect` below.
 DRAWN: Final = 100
 
 
@@ -38,7 +38,10 @@ def is_strategy(value: object) -> bool:
 
 
 def from_strategy(strategy: Any) -> Examples:
-    """Draws from a hypothesis strategy, the same each time, numbers sorted. Raises `InvalidNeighbours`."""
+    """The domain of records drawn from a hypothesis strategy, the same records each time; numbers are sorted.
+
+    Raises `InvalidNeighbours`.
+    """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis.errors import HypothesisException
 

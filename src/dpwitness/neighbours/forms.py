@@ -42,7 +42,7 @@ class Layout(ABC):
 
     @classmethod
     def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        """The array or list of each field's values; None for data of another form or other `fields`, or in rows."""
+        """The array or list of each field's values; None for data in rows, of another form or of other `fields`."""
         return None
 
     @classmethod
@@ -92,7 +92,7 @@ class Layout(ABC):
 
     @property
     def missing(self) -> tuple[float | None, ...]:
-        """The values that a missing number can have: NaN, None, or either, which then differ."""
+        """The values of a missing number in this form: NaN, None, or both as two different values."""
         return (math.nan,)
 
     def fitted(self, fields: Fields) -> "Layout":

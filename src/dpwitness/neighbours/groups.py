@@ -1,6 +1,6 @@
-"""Groups of records: all records of a unit, such as a person, which a field names; without units single records.
+"""Groups of records: a group is all records of a unit, such as a person, or one record if records have no units.
 
-Neighbours differ in one group. All other records keep their order.
+A field names the unit of a record. Neighbours differ in one group; all other records keep their order.
 """
 
 from collections import Counter
@@ -69,7 +69,7 @@ class Change:
         return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
 
     def without(self, places: set[int]) -> "Change":
-        """The change without the records at some places."""
+        """The change without the records at the given places."""
         return Change(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
 
 
@@ -87,9 +87,9 @@ CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The groups of datasets: the value at `place` of a flat record names its unit; a unit has `at_most` records.
+    """The groups of datasets: the value at `place` of a flat record names its unit.
 
-    Without a `place` each record is a group.
+    `at_most`: the largest number of records of a unit; None: any number. Without a `place` each record is a group.
     """
 
     fields: Fields
@@ -151,7 +151,7 @@ class Groups:
         return range(len(records)) if place is None else [key_of(record[place]) for record in records]
 
     def too_many(self, records: Sequence[Record]) -> str | None:
-        """A text on the unit with more records than the bound, for messages; None if every unit is within it."""
+        """A text on the unit with more records than the bound, for messages; None if every unit is within the bound."""
         if self.place is None or self.at_most is None or not records:
             return None
         owners = self.owners(records)
@@ -189,7 +189,7 @@ class Groups:
 
     @property
     def contributions(self) -> tuple[int, ...]:
-        """Numbers of records of a unit to try: the bound first, then 1; empty without units."""
+        """Numbers of records of a unit to try: the bound first; `CONTRIBUTIONS` without a bound; () without units."""
         if self.place is None:
             return ()
         if self.at_most is None:
@@ -209,7 +209,7 @@ class Groups:
 def _merged(
     first: Sequence[Record], second: Sequence[Record], gone: Sequence[bool], new: Sequence[bool]
 ) -> Change | None:
-    """The change from the group `gone` to the group `new`, which may be empty; None if other records differ."""
+    """The change whose group has the records marked in `gone` and in `new`; None if other records differ."""
     rows: list[tuple[Record, int]] = []
     before = FIRST_SIDE if any(new) else SECOND_SIDE  # a group of one dataset alone is added
     i = j = 0

@@ -169,7 +169,7 @@ def _immutable(value: Data) -> bool:
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
 PICKLED_CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
-#: Bytes of an array or a frame that take as long to compare as one item of a list.
+#: The number of bytes of an array or a frame that take as long to compare as one item of a list.
 BYTES_AN_ITEM: Final = 256
 
 
@@ -190,7 +190,7 @@ def _kinds_within(data: Data) -> set[type]:
         if not inner:
             return kinds
         level = inner
-    return {object}  # it may hold itself
+    return {object}  # the input may hold itself
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ class NumberList(JsonFields, Relation):
     def __post_init__(self) -> None:
         if isinstance(self.length, bool) or not (isinstance(self.length, int) and self.length >= 1):
             raise InvalidNeighbours(f"length={brief(self.length)} must be a whole number of at least 1")
-        # Some 48 inputs are in memory at a time, 8 bytes a number: those of twenty candidates, and their bases.
+        # Some 48 inputs are in memory at a time, 8 bytes a number: the inputs of twenty candidates, and their bases.
         in_memory("length", self.length, 8 * 48 * self.length, InvalidNeighbours)
         check_kind("noun", self.noun, str, "a text", InvalidNeighbours)
         flag("any_length", self.any_length, InvalidNeighbours)
@@ -87,10 +87,10 @@ class NumberList(JsonFields, Relation):
         return as_finite_numbers(data)
 
 
-#: The largest excess over the sensitivity by rounding of neighbours' answers, as a share of the sensitivity.
+#: The largest excess of an answer's move over the sensitivity that counts as rounding, as a share of the sensitivity.
 TOLERANCE: Final = 1e-9
-#: The largest excess of large answers, whose doubles lie further apart, as a share of the sensitivity; detecting the
-#: excess would need some 10¹² runs.
+#: The largest further excess that counts as rounding for large answers, whose doubles lie further apart, as a share of
+#: the sensitivity; detecting this excess would need some 10¹² runs.
 COARSE_TOLERANCE: Final = 1e-6
 
 
@@ -164,7 +164,7 @@ class Queries(NumberList):
             half = (np.arange(self.length) < self.length // 2) * self.sensitivity
             yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
         yield from self._moved(np.full(self.length, anchor), f"{anchor:g}")
-        # Far from the centre too, in case the mechanism compares with something else.
+        # Bases far from the centre, in case the mechanism compares the answers with another value.
         names = [name for name, _ in self.moves(self.length)][:2]
         for name, k in product(names, (-10, 10)):
             base = np.full(self.length, anchor + k * self._step(scale))
@@ -182,7 +182,10 @@ class Queries(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs around magnitudes from 0.01 to 100 scales and special numbers, then with single moves or one lead."""
+        """Pairs of equal answers at 0.01 to 100 noise scales and at special numbers, then pairs of other shapes.
+
+        In the last pairs one answer moves, the first answer lies apart from the others, or answers rise or fall evenly.
+        """
         n, centre = self.length, self._resolved(centre)
         # Answers that move together behave unlike answers that move against each other.
         known = [name for name, _ in self.moves(n)]
@@ -283,7 +286,7 @@ class Histogram(NumberList):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with one person more in a cell; all cells are empty, or some hold a noise scale or a special count."""
+        """Pairs with one person more in a cell; cells hold 0, 1, a multiple of the noise scale or a special number."""
         magnitudes = [round(size * scale) for size in NOISE_MAGNITUDES if size >= 1]
         counts = dict.fromkeys([1, *magnitudes, *(v for v in SPECIAL_NUMBERS if v > 0)])
         empty, first = np.zeros(self.length, np.int64), np.arange(self.length) == 0
@@ -380,7 +383,7 @@ def bits(length: int = 10, *, any_length: bool = False) -> Bits:
 
 
 def _distances(pair: Pair) -> Floats:
-    """|D_i − D′_i|, without overflow or rounding for integers."""
+    """The distances |D_i − D′_i| as floats; integers are subtracted without overflow or rounding."""
     high: Array = np.maximum(*pair.sides)
     low: Array = np.minimum(*pair.sides)
     if high.dtype.kind in "iu":
@@ -431,6 +434,6 @@ def _nearer_to_zero(pair: Pair) -> Iterator[Pair]:
 
 
 def _length(pair: Pair) -> tuple[float, int]:
-    """The sum of the magnitudes of a pair's numbers, then of their characters; a smaller length is simpler."""
+    """The sum of the magnitudes of a pair's numbers, then the number of their characters; smaller is simpler."""
     digits = sum(len(f"{value:g}") for side in pair.sides for value in side)
     return float(sum(np.abs(side.astype(np.float64)).sum() for side in pair.sides)), digits

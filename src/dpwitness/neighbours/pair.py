@@ -1,4 +1,4 @@
-"""A pair of inputs, and the properties besides records in which the two differ."""
+"""A pair of inputs, and the properties besides records in which its inputs differ."""
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def key(self) -> frozenset[bytes]:
-        """A key that pairs of the same inputs share, in either direction: 128 bits of each input."""
+        """A key that pairs of the same inputs share, in either direction: a digest of 128 bits for each input."""
         if not self._key:
             digests = (
                 blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides
@@ -87,7 +87,8 @@ def alike(pair: Pair) -> bool:
 def unlike(pair: Pair) -> str | None:
     """The first property besides records in which two arrays or frames differ; None without a difference.
 
-    A verdict may rest on that property alone. This package's relations make no pair that differs so, but a user may.
+    A verdict may rest on that property alone. The relations of this package make no pair with such a difference; a
+    user's pair may have one.
     """
     first, second = map(_schema, pair.sides)
     if set(map(len, (first, second))) == {1} or any(getattr(side, "ndim", 1) == 0 for side in pair.sides):
@@ -97,7 +98,7 @@ def unlike(pair: Pair) -> str | None:
 
 
 def _schema(data: Data) -> dict[str, str]:
-    """The properties of an input besides its records, as texts by name: its type, more of an array or a frame."""
+    """The properties of an input besides its records, as texts by name; for most objects the type alone."""
     if isinstance(data, np.ndarray):
         return {"their type": "ndarray", "the type of their arrays": str(data.dtype)}
     frames = frames_of(data)

@@ -35,11 +35,12 @@ _SIZE_CODEC: Final[Codec[Size]] = Codec(
 
 #: The field that says whose a record is: its name, or its number from 0 if fields have no names.
 Unit = str | int | None
+#: The codec of `Unit`.
 _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
 
 #: Numbers of records in the larger dataset of a candidate, the most promising number first.
 SIZES: Final = (10, 2, 100, 1000, 3)
-#: The largest number of records of a dataset, since all records are made.
+#: The largest number of records that `size` may demand of a dataset, since all records are made.
 MOST_RECORDS: Final = 1_000_000
 
 
@@ -143,7 +144,7 @@ class Records(Relation):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with outliers, special or lone values, duplicates or no records, of several sizes, kinds in turn.
+        """Pairs with outliers, special or unique values, duplicates or no records, in several sizes; kinds take turns.
 
         `data`, if given, are an input of every pair. Raises `InvalidNeighbours` for data of another form or domain.
         """
@@ -348,7 +349,7 @@ def records(
         "add-remove" (one record more or fewer), "replace-one", or None if the claim does not state an adjacency.
     size
         Number of records in a dataset: a number, (least, most), or None for any number. Candidates then have up to
-        1,000 records, and up to 100,000 if the mechanism is fast and fewer records showed nothing.
+        1,000 records, or about as many as the base, besides the records of the changed unit.
     base
         A dataset to start from: a list of records, an array, a DataFrame of pandas or of Polars, a LazyFrame, a Table
         of PyArrow, a dict of columns, (X, y).

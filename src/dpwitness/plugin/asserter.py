@@ -85,7 +85,7 @@ class SavedFile:
             problem.mechanism.begin(None, by_position=False)
 
     def open_question(self, replayed: NotRefuted) -> str | None:
-        """The reason why a pass of the replay does not show that the mechanism is fixed; None if it does."""
+        """The reason why a pass of the replay does not show that the mechanism is fixed; None if the pass does."""
         assert self.witness is not None
         witness, counts = self.witness, replayed.counts
         if replayed.claim != witness.claim:
@@ -111,7 +111,10 @@ class Database:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def kept(self, assertion: int) -> KeptFile:
-        """The file of an assertion's kept evidence. Raises `InvalidParameter` without a folder, and as `load` does."""
+        """The file of an assertion's kept evidence.
+
+        Raises `InvalidParameter` without a folder, and as `KeptEvidence.load` does.
+        """
         path = self._path(assertion)
         if path is None:
             raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
@@ -127,7 +130,10 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> SavedFile:
-        """The saved file, with its witness if the relation is the same and pair adjacent. Raises `InvalidWitness`."""
+        """The saved file, without its witness if the relation differs or the pair is not adjacent.
+
+        Raises `InvalidWitness`.
+        """
         path = self._path(assertion)
         if path is None or not path.exists():
             return SavedFile()
@@ -162,7 +168,7 @@ class Database:
         return path
 
     def mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a witness's status, "refutes" or "fixed"; returns a note about a fixed mechanism.
+        """Write the status of a witness, "refutes" or "fixed"; return a note about a fixed mechanism.
 
         Raises `OSError` or `InvalidData` if the file cannot be written.
         """
@@ -212,7 +218,7 @@ class Asserter:
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
     def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
-        """Raise `PrivacyViolation` if the claim is refuted, `HealthCheckFailed` if a pass would mean nothing."""
+        """The pass of an assertion. Raises `PrivacyViolation` if the claim is refuted, or `HealthCheckFailed`."""
         __tracebackhide__ = True
         self._count += 1
         frame = sys._getframe(1)
@@ -252,7 +258,7 @@ class Asserter:
         return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
 
     def _seed(self, role: str) -> int:
-        """The seed of a role in this assertion, from the session's seed and the test, for any order of tests."""
+        """The seed of a role in this assertion, from the session's seed and the test, not from the order of tests."""
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
@@ -374,14 +380,14 @@ class Asserter:
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
     def _mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write a saved witness's status; returns a note about it, or about a file that cannot be written."""
+        """Write the status of a saved witness; return a note about a fixed mechanism, or an unwritable file."""
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
-        """Record a verdict, or the error if it has no JSON, for example if a class of the user's fails."""
+        """Record a verdict, or an error if the verdict has no JSON, for example if a class of the user's fails."""
         try:
             record = {
                 **verdict.to_json(),

@@ -65,7 +65,7 @@ def _group_alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]
 
 
 def _range_text(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
-    """The text of a parameter's lower bounds, from the smallest to the largest; None is a missing bound."""
+    """The text of the range of a parameter's lower limits, such as "ε ≥ 1.1–1.3"; None is a missing limit."""
     found = [value for value in values if value is not None]
     if not found:
         return "nothing"

@@ -28,7 +28,7 @@ class Finding:
 
     `refuted` is None without a verdict, as for a bound or a check that failed. `bounds`: the lower bounds by parameter.
     `caught`: the parameter that a pass would have caught, and its smallest value. `by_bits`: the lower bound that the
-    last bits of a pass show, as text; empty if they refute nothing.
+    last bits of a pass show, as text; empty if last bits refute nothing.
     """
 
     mechanism: str
@@ -51,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All differences between two results, and the number of findings that are the same.
+    """All differences between two results, and the number of findings that do not differ.
 
     `interrupted`: whether the new result reports an interrupted session, whose missing tests were not run.
     """
@@ -198,7 +198,7 @@ def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Seque
 
 
 def _compare_caught(old: tuple[str, float] | None, new: tuple[str, float] | None) -> Sequence[str]:
-    """The text of the parameters that two passes would have caught, if they differ, and whether the new is better."""
+    """The text of the parameters caught by the old and the new pass, with "better" or "worse"; empty if alike."""
     if old is None or new is None or old[0] != new[0] or _is_close(old[1], new[1]):
         return []
     texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for name, least in (old, new)]

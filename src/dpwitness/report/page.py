@@ -1,4 +1,4 @@
-"""An HTML page of results without network, scripts or other files: its content, which `page.html.j2` lays out."""
+"""The content of an HTML page of results, laid out by `page.html.j2`; the page needs no network or other file."""
 
 import json
 import math
@@ -64,8 +64,8 @@ ENVIRONMENT.filters["report"] = lambda text: Markup.escape(readable(text, REPORT
 class Entry:
     """A result on a page, or None and the `reason` for its absence; `facts`: more facts, such as the test.
 
-    `replay`: the command that counts the event again (for a pass that leaks by last bits, their event); empty if no
-    file holds the result.
+    `replay`: the command that counts the event again (for a pass that leaks by last bits, the event of the last bits);
+    empty if no file holds the result.
     """
 
     name: str

@@ -161,7 +161,7 @@ def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: Booleans) -
 
 
 def _draw_columns(axes: "Axes", left: Floats, widths: Floats, heights: Floats, **look: Any) -> None:
-    """Draw columns as one artist, as many bars take long."""
+    """Draw columns as one artist, since many bars take long to draw."""
     if len(left):  # an event may lie between the drawn bins
         tops = np.column_stack([heights, np.full(len(heights), np.nan)])  # NaN leaves the space between columns empty
         axes.stairs(tops.ravel()[:-1], np.column_stack([left, left + widths]).ravel(), fill=True, **look)
@@ -183,7 +183,7 @@ def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
 
 
 def draw_evidence(axes: "Axes", verdict: Verdict) -> None:
-    """Draw the log e-value (nats) over the paired runs, or the last one alone, and the value that refutes the claim."""
+    """Draw the log e-value (nats) over the paired runs, or its last value, and the value that refutes the claim."""
     needed, course = np.log(1 / verdict.alpha), verdict.course
     points = [] if course is None else [(0, 0.0), *course.evidence]
     if len(points) > 1:

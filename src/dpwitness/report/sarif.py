@@ -68,7 +68,7 @@ def _result(record: Record, rule: int) -> dict[str, object]:
 
 
 def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
-    """The line at which runs on D and on D′ part, if it is known and in the same file."""
+    """The line at which runs on D and on D′ first differ, if the line is known and in the file of `at`; else empty."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
         return {}

@@ -35,7 +35,7 @@ def below_root(found: Place | None) -> bool:
 
 
 def _of_function(mechanism: object) -> tuple[str, int] | None:
-    """The file and line of a callable; for an instance of the user's class, of the class."""
+    """The file and line of a callable; for an instance of a user's class, the file and line of the class."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func
     mechanism = inspect.unwrap(mechanism) if callable(mechanism) else mechanism

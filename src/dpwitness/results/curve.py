@@ -16,7 +16,7 @@ from dpwitness.results.verdict import EARLY_END_REASONS, Result
 class CurveTest(CheckedFields):
     """The test of one claim of a curve: the tested parameter, the event and its counts, and their p-value."""
 
-    epsilon: float  # or the parameter of another family, in its unit
+    epsilon: float  # the tested ε in nats, or the tested parameter of another family, in its unit
     p_value: float
     holm: float  # the p-value adjusted by Holm's method over all tests of the curve
     event: str

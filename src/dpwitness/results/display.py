@@ -1,4 +1,4 @@
-"""The display of results as a page, in a notebook and as a plot, by functions that `dpwitness` itself sets."""
+"""The display of results as a page, in a notebook and as a plot, by functions that the package `dpwitness` sets."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ class Displayed:
         return str(self._draw("page"))
 
     def _repr_html_(self) -> str:
-        """A compact block for notebooks."""
+        """The result as a compact HTML block for notebooks."""
         return str(self._draw("block"))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

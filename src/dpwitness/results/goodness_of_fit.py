@@ -18,7 +18,7 @@ class GoodnessOfFit:
 
     law: str
     alpha: float  # the largest probability that a sampler that follows the law is refuted
-    log_e_value: float  # nats, the largest of all looks; infinite for a value that the law cannot have
+    log_e_value: float  # the largest log e-value of all looks, in nats; infinite for a value that the law cannot have
     draws: int
     finding: str  # the sentence on the largest part of the evidence; empty if nothing is refuted
     detectable_scale: float
@@ -33,7 +33,7 @@ class GoodnessOfFit:
 
     @property
     def p_value(self) -> float:
-        """min(1, 1/E) for the largest e-value E; valid at any stopping time (Ville's inequality)."""
+        """The p-value min(1, 1/E) of the largest e-value E; valid at any stopping time (Ville's inequality)."""
         return math.exp(min(0.0, -self.log_e_value))
 
     def __bool__(self) -> bool:

@@ -76,7 +76,7 @@ class KeptEvidence(CheckedFields):
 
     @classmethod
     def load(cls, path: object) -> "KeptFile":
-        """The absolute path of a file, since a mechanism may change the working folder, and its evidence.
+        """The path of a file and its evidence; the path is absolute, as a mechanism may change the working folder.
 
         Raises `InvalidParameter` for a path of another type, `InvalidData` or `InvalidWitness` for a file that cannot
         be read or written.
@@ -93,7 +93,7 @@ class KeptEvidence(CheckedFields):
             raise InvalidWitness(f"{named}; restore the file, or delete it to begin anew") from error
 
     def wealth(self, counts: Counts | None = None) -> KeptWealth:
-        """The wealth, or the wealth during a further session, with its counts so far."""
+        """The wealth of the history; with `counts`, the wealth during a further session with these counts so far."""
         begun, since = [], Counts()
         for k in reversed(range(self.began, len(self.sessions) + (counts is not None))):
             since = since if k == len(self.sessions) else self.sessions[k].counts + since
@@ -131,12 +131,12 @@ class KeptEvidence(CheckedFields):
         return replace(self, settled=-math.inf, first=len(self.sessions), began=len(self.sessions))
 
 
-#: KeptFile is the path of a file and its evidence; None if the file does not exist.
+#: KeptFile is the path of a file and its evidence; the evidence is None if the file does not exist.
 KeptFile: TypeAlias = tuple[Path, KeptEvidence | None]
 
 
 def neighbours_digest(relation: Relation, data: Data | None) -> str:
-    """A digest of the relation and of D; of a relation that has no JSON, its name and its first 1,000 pairs."""
+    """A digest of the relation and of D; a relation without JSON counts by its class and its first 1,000 pairs."""
     written = relation_to_json(relation)
     if written is None:
         candidates = islice(proposed_pairs(relation, data), 1000)

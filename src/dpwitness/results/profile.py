@@ -90,11 +90,11 @@ class Profile(Result):
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim lies outside the band."""
+        """Whether the claim is refuted: its profile lies below the band at some ε."""
         return self.witness is not None
 
     def __bool__(self) -> bool:
-        """Raise `TypeError` where a claim was judged, as verdicts do."""
+        """True without a claim; with a claim it raises `TypeError`, since "true" could mean refuted or passed."""
         if self.claim is None:
             return True
         raise TypeError("a Profile of a claim is neither true nor false: ask profile.refuted")

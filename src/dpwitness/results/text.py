@@ -18,9 +18,9 @@ from dpwitness.neighbours import Relation
 UNKNOWN_RELATION: Final = "not known: its pair is taken as it is"
 #: The column at which the values of labelled lines begin.
 VALUE_COLUMN: Final = 15
-#: The columns of wrapped text: 80 less the prefix of pytest before each line of a failure.
+#: The number of columns of wrapped text: 80 less the prefix of pytest before each line of a failure.
 WRAPPED_COLUMNS: Final = 72
-#: The columns of a line of a short report.
+#: The largest number of columns of a line of a short report.
 LINE_COLUMNS: Final = 80
 #: The context of decimal arithmetic: a user's own context may round to fewer digits, or refuse to round.
 DECIMAL_CONTEXT: Final = Context(prec=28, traps=[])
@@ -73,7 +73,7 @@ def rounded(event: str) -> str:
 
 
 def _shorten(value: float, digits: int) -> str:
-    """A positive number with at least `digits` significant digits, and all digits before its point."""
+    """A positive number in `digits` significant digits; a number below 10¹⁵ keeps all digits before its point."""
     return f"{value:.0f}" if 10 ** (digits - 1) <= value < 1e15 else f"{value:.{digits}g}"
 
 
@@ -101,7 +101,7 @@ def _round_towards(value: float, digits: int, rounding: str) -> str:
 
 
 def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
-    """The lower bound of a refuted claim's parameter, "ε ≥ 1.2", or "ε > 1" if rounding takes it to the claim."""
+    """The lower bound of a refuted claim's parameter, "ε ≥ 1.2", or "ε > 1" for a bound rounded to the claim."""
     least = at_least(lower_bound, digits)
     if lower_bound > claim.parameter and float(least) > claim.parameter:
         return f"{claim.symbol} ≥ {least}"
@@ -117,7 +117,7 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence 1 − alpha of a bound in percent, rounded down; for a small alpha only to a number of nines."""
+    """The confidence 1 − alpha of a bound in percent, rounded down; for alpha ≤ 10⁻⁴ to nines alone."""
     if alpha < 1e-12:  # too many nines to count
         return f"1 − {alpha:g}"
     with localcontext(DECIMAL_CONTEXT):

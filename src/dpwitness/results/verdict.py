@@ -75,9 +75,9 @@ class Outputs(CheckedFields):
     #: NumPy's name of the unit of dates, in which edges count from 1970; None for other numbers.
     date_unit: str | None = field(default=None, metadata={"json": "sparse"})
     inside: tuple[bool, ...]  # whether the event contains the values of each bin
-    on_data: tuple[Count, ...]  # runs on D in each bin; further runs had other values
-    on_neighbour: tuple[Count, ...]
-    runs: Count  # on each input
+    on_data: tuple[Count, ...]  # the number of runs on D in each bin; further runs had other values
+    on_neighbour: tuple[Count, ...]  # the number of runs on D′ in each bin
+    runs: Count  # the number of runs on each input
 
     def __post_init__(self) -> None:
         CheckedFields.__post_init__(self)
@@ -97,8 +97,8 @@ class Outputs(CheckedFields):
 class Course(CheckedFields):
     """The course of a search: the numbers of pairs and events, and the growth of the evidence."""
 
-    pairs: Count  # run to choose one; 0 in a replay
-    events: Count  # compared; an event that was proposed again, with more runs, counts again
+    pairs: Count  # the number of pairs that were run to choose one pair; 0 in a replay
+    events: Count  # the number of compared events; an event that was proposed again, with more runs, counts again
     #: Numbers of paired runs, each with the log e-value (nats) after these runs: a thinned list that keeps the last
     #: point. A check in epochs counts all runs, other checks the confirm runs. Empty for a bound.
     evidence: tuple[tuple[Count, float], ...] = ()
@@ -133,7 +133,7 @@ def spent(result: Result, runs: RunCounts) -> str:
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
-    #: The last keys of all results with a witness; subclasses put their own keys before these.
+    #: The keys of all results with a witness; subclasses add their own keys.
     json_keys: ClassVar[tuple[str, ...]] = (
         *("parameter", "lower_bound", "witness", "runs: run_counts", "ended", "course"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
@@ -145,7 +145,7 @@ class WitnessedResult(Result):
     witness: Witness  # in `NotRefuted` the best candidate, which did not refute the claim
     epsilon_lower_bound: float  # the bound of the claim's parameter, in its unit; ε in nats
     search_runs: Count
-    epoch_runs: Count = 0  # paired runs that were bet on and that chose the next bet
+    epoch_runs: Count = 0  # the number of paired runs that were bet on and that chose the next bet
     #: The reason for the end of the confirm runs: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed";
     #: of a pass also "detectable" (`detectable_ratio` is reached), "converged" (more runs would add little) or
     #: "excluded" (a replay would have caught half of the excess that the witness shows).
@@ -233,7 +233,7 @@ class CheckResult(WitnessedResult, ABC):
 
     @property
     def p_value(self) -> float:
-        """min(1, 1/E) for the e-value E; valid at any stopping time."""
+        """The p-value min(1, 1/E) of the e-value E; valid at any stopping time."""
         return math.exp(min(0.0, -self.log_e_value))
 
     @abstractmethod
@@ -362,8 +362,8 @@ class NotRefuted(CheckResult):
     """The claim was not refuted, which does not prove privacy.
 
     `detectable`: the smallest parameter, in the unit of the claim, that this event would have caught with 95 % power;
-    infinite if no parameter. It is an estimate unless the claim is pure ε-DP or μ-GDP: of other claims one event shows
-    a share of the parameter (docs/passes.md). `detectable_epsilon` is the same number.
+    infinite if the event would have caught no parameter. It is an estimate unless the claim is pure ε-DP or μ-GDP: of
+    other claims one event shows a share of the parameter (docs/passes.md). `detectable_epsilon` is the same number.
     """
 
     verdict: ClassVar[str] = "not-refuted"

@@ -69,9 +69,9 @@ class Explanation(CheckedFields):
     file: str  # relative to the working folder or to the folder of installed packages; else the file's name
     line: Annotated[int, whole_below(1 << 31, 1)]  # from 1
     text: str  # a sentence on the line, for people
-    on_data: str  # the line's behaviour on D, and on D′
-    on_neighbour: str
-    pairs: Count  # recorded paired runs, each from one seed on both inputs
+    on_data: str  # the line's behaviour on D
+    on_neighbour: str  # the line's behaviour on D′
+    pairs: Count  # the number of recorded paired runs, each from one seed on both inputs
 
     @property
     def basis(self) -> str:
@@ -300,7 +300,7 @@ class Witness(CheckedFields):
         return lines
 
     def short_lines(self) -> list[str]:
-        """The lines of inputs, whose ends may differ, in full, and of event and rates, at most 80 columns each."""
+        """The lines of a short report: inputs in full, as only their ends may differ, event and rates in 80 columns."""
         first, second = both(self.pair.data, self.pair.neighbour)
         allowed = ""
         if self.counts.runs and not is_partition(self.event):
