@@ -73,7 +73,7 @@ def without_processes() -> Iterator[None]:
     """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(new_process, "_ask_processes", told_here)
-        patched.setattr(dependence, "SERIES_RUNS", dependence.SERIES_RUNS // 8)
+        patched.setattr(dependence, "MOST_SERIES_RUNS", dependence.MOST_SERIES_RUNS // 8)
         yield
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dpwitness.machine import COMPILING, cache_folder, numba_writes_to
+from dpwitness.machine import COMPILATION_STOPWATCH, cache_folder, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The lock that a thread holds while it imports numba or makes a kernel.
@@ -17,7 +17,7 @@ _numba: Any = None
 
 
 def with_numba() -> Any:
-    """The module numba. `COMPILING` counts the seconds for which it compiles."""
+    """The module numba. `COMPILATION_STOPWATCH` counts the seconds for which it compiles."""
     global _numba
     with _lock:
         if _numba is None:
@@ -28,10 +28,10 @@ def with_numba() -> Any:
                 """A listener that times compilation; callees are compiled within their caller's compilation."""
 
                 def on_start(self, event: object) -> None:
-                    COMPILING.start()
+                    COMPILATION_STOPWATCH.start()
 
                 def on_end(self, event: object) -> None:
-                    COMPILING.stop()
+                    COMPILATION_STOPWATCH.stop()
 
             event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]  # numba has no types
             _numba = numba

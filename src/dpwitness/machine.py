@@ -142,7 +142,7 @@ class Stopwatch:
 
 
 #: The stopwatch of numba's compilation in this process, which `jit` starts and stops.
-COMPILING: Final = Stopwatch()
+COMPILATION_STOPWATCH: Final = Stopwatch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Deadline:
     """
 
     at: float
-    compiled: float = field(default_factory=lambda: COMPILING.seconds)
+    compiled: float = field(default_factory=lambda: COMPILATION_STOPWATCH.seconds)
     patience: float = 0.0
 
     @property
@@ -173,7 +173,7 @@ class Deadline:
     @property
     def _open(self) -> float:
         """The seconds in which runs may still begin; negative after the deadline."""
-        return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING_SECONDS) - time.monotonic()
+        return self.at + min(COMPILATION_STOPWATCH.seconds - self.compiled, MOST_COMPILING_SECONDS) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
         """The same deadline, `seconds` earlier."""
@@ -199,9 +199,9 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
             results.put((None, error))
 
     thread = threading.Thread(target=make, daemon=True)
-    before = COMPILING.seconds
+    before = COMPILATION_STOPWATCH.seconds
     thread.start()
-    while thread.is_alive() and COMPILING.seconds - before < seconds:
+    while thread.is_alive() and COMPILATION_STOPWATCH.seconds - before < seconds:
         thread.join(0.1)
     end = time.monotonic() + 5.0  # the task may catch the exception, which is then raised again
     while thread.is_alive() and time.monotonic() < end:

@@ -74,7 +74,7 @@ from dpwitness.targets import target_of
 BITS_SHARE: Final = 1e-3
 #: The module that a check of plain Python imports before its runs, for its health checks: its import is slow, and on a
 #: busy machine would take all of the runs' time.
-IMPORTED_BEFORE_RUNS: Final = "scipy.stats"
+SLOW_MODULE: Final = "scipy.stats"
 #: The seconds, beside `max_time`, for reading, compiling and trying out a mechanism, whose first runs may import
 #: libraries. With a larger value a check could return more than 10 s after its `max_time`.
 FIRST_RUNS_SECONDS: Final = 5.0
@@ -373,7 +373,7 @@ def prepare(
         what=f"{name_of(function)} did not finish its first runs",
     )
     if not mechanism.cost.compiled:
-        import_module(IMPORTED_BEFORE_RUNS)
+        import_module(SLOW_MODULE)
     problem = Problem(
         mechanism=mechanism,
         function=function,

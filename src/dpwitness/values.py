@@ -43,7 +43,7 @@ _ARRAY_DTYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
 #: The types of tuples and sets, by their names in files.
-_SEQUENCES_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_CONTAINERS_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _value(value: object) -> Any:
             if form not in known:
                 raise ValueError(f"a table must be one of {', '.join(known)}, not {form!r:.40}")
             return known[form].from_json(value, _value)
-    for name, kind in _SEQUENCES_BY_NAME.items():
+    for name, kind in _CONTAINERS_BY_NAME.items():
         if set(value) == {name} and isinstance(value[name], list):
             return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(

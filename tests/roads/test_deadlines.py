@@ -15,7 +15,7 @@ import slow_to_load
 from dpwitness import problem
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import DependentRuns, MechanismTimeout, SlowMechanism
-from dpwitness.machine import COMPILING, Deadline, Overdue, compiled_within
+from dpwitness.machine import COMPILATION_STOPWATCH, Deadline, Overdue, compiled_within
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -55,9 +55,9 @@ def test_slow_imports_of_a_check_take_no_time_from_the_runs(tmp_path):
 
 def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
     def compiles():
-        COMPILING.start()
+        COMPILATION_STOPWATCH.start()
         time.sleep(0.3)
-        COMPILING.stop()
+        COMPILATION_STOPWATCH.stop()
         return "done"
 
     assert list(ordered([compiles], 1, Deadline(time.monotonic() + 0.1))) == ["done"]
@@ -197,14 +197,14 @@ def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
     """Python prints what a finalizer raises, and goes on: pytest makes an error of it."""
 
     def compiles():
-        COMPILING.start()
+        COMPILATION_STOPWATCH.start()
         try:
             while True:
                 Finalized()
                 for _ in range(2_000):
                     pass
         finally:
-            COMPILING.stop()
+            COMPILATION_STOPWATCH.stop()
 
     for _ in range(8):
         with pytest.raises(Overdue):

@@ -96,7 +96,7 @@ def test_a_pass_says_what_its_second_half_would_have_caught():
 def test_epochs_end_when_what_the_user_wants_to_detect_has_been_looked_for():
     ratio, most = 1.5, 200_000
     verdict = checked(honest, claim=1.3, runs=most, detectable_ratio=ratio)  # its runs are well within that claim
-    looked_for = runs_to_detect(verdict.claim, ratio * 1.3, alpha=verdict.alpha) / epochs_module.SEARCH_PART
+    looked_for = runs_to_detect(verdict.claim, ratio * 1.3, alpha=verdict.alpha) / epochs_module.SEARCH_DIVISOR
     assert isinstance(verdict, dpw.NotRefuted)
     assert (verdict.ended, verdict.runs_made) == ("detectable", verdict.epoch_runs + verdict.counts.runs)
     assert looked_for <= verdict.epoch_runs <= 1.1 * looked_for  # an epoch is a sixteenth of the runs so far

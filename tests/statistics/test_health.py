@@ -296,7 +296,7 @@ def test_constants_of_other_modules_count_and_our_own_do_not():
 @pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
-    monkeypatch.setattr(dependence, "SERIES_RUNS", 256)
+    monkeypatch.setattr(dependence, "MOST_SERIES_RUNS", 256)
     limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "runs": 2_000}
     verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
     assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
@@ -820,7 +820,7 @@ def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(
 def test_tests_run_the_health_check_that_users_run():
     """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
     assert new_process._ask_processes.__module__ == "dpwitness.health.new_process"
-    assert dependence.SERIES_RUNS == 1 << 15
+    assert dependence.MOST_SERIES_RUNS == 1 << 15
 
 
 def test_what_never_varies_is_no_noise_that_every_process_draws(asked_here):

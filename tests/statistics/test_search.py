@@ -207,7 +207,7 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
     def noise(rng, data):
         return [float(data[0] + value) for value in rng.laplace(size=2)]
 
-    monkeypatch.setattr(epochs, "PAIR_NUMBERS", 1 << 10)
+    monkeypatch.setattr(epochs, "PAIR_ENTRIES", 1 << 10)
     plain = {"outcome": lambda found: str(found) and found}  # keeps it plain Python
     effort = {"search_runs": 0, "runs": 2000, "seed": 1, "workers": 1}
     verdict = dpw.check(noise, claim=2.0, neighbours=[([0.0], [1.0])], **plain, **effort)

@@ -15,7 +15,7 @@ from functools import partial
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.epochs import SEARCH_PART, SHARE_AFTER_BITS_TEST, check_in_epochs, enough_search, in_epochs
+from dpwitness.api.epochs import SEARCH_DIVISOR, SHARE_AFTER_BITS_TEST, check_in_epochs, enough_search, in_epochs
 from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
@@ -35,7 +35,7 @@ from dpwitness.results.verdict import ABORT_REASONS, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import affordable_runs
-from dpwitness.search.objectives import PROOF_PART, GrowthAt, value_of
+from dpwitness.search.objectives import PROOF_DIVISOR, GrowthAt, value_of
 from dpwitness.search.pairs import best_candidate, search_budget, usual_runs
 
 
@@ -186,16 +186,16 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     usual, planned = min(usual_runs(claim), effort.runs), effort.runs
     if not problem.mechanism.cost.cheap_in_bulk:
         enough = enough_search(claim, effort)
-        usual, planned = min(usual, enough), min(planned, SEARCH_PART * enough)
+        usual, planned = min(usual, enough), min(planned, SEARCH_DIVISOR * enough)
     budget = search_budget(problem, runner, effort.search_runs, usual)
-    # An event of the stop value is proved in 1/`PROOF_PART` of the search runs; no evidence grows faster than the
+    # An event of the stop value is proved in 1/`PROOF_DIVISOR` of the search runs; no evidence grows faster than the
     # evidence of an event that always holds on D and never on D′.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
         claim=claim,
         planned=effort.runs,
         log_threshold=log_threshold,
-        stop_value=min(PROOF_PART * log_threshold / budget, fastest / 2),
+        stop_value=min(PROOF_DIVISOR * log_threshold / budget, fastest / 2),
     )
     if effort.search_runs is not None:  # the comparison of candidates stays within the search runs that the user gives
         planned = budget

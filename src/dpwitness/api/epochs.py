@@ -34,7 +34,7 @@ from dpwitness.search.costs import Costs, affordable_runs
 from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth, next_pair
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import (
-    SCREENING_PART,
+    SCREENING_DIVISOR,
     SCREENING_RUNS,
     Search,
     SearchedPair,
@@ -72,13 +72,13 @@ RUNS_BEFORE_VARIATIONS: Final = 4
 UNUSUAL_PLACES: Final = 1
 #: The number by which the runs that fit in the time are divided, for the runs of unusual pairs if the other pairs have
 #: won nothing.
-UNUSUAL_PART: Final = 8
+UNUSUAL_DIVISOR: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
 #: The log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
-WON_NATS: Final = 1.0
+WINNING_NATS: Final = 1.0
 #: The number by which the runs that show the detectable parameter asked for are divided, for the search runs.
-SEARCH_PART: Final = 4
+SEARCH_DIVISOR: Final = 4
 #: The least number of runs, all of one outcome, that show a constant mechanism: 1,000 runs miss an outcome of
 #: probability 1 % with probability 4·10⁻⁵.
 CONSTANT_RUNS: Final = 1_000
@@ -98,7 +98,7 @@ def enough_search(claim: Claim, effort: Effort) -> int:
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
-    return -(-runs_to_detect(claim, ratio * claim.parameter, alpha=effort.level) // SEARCH_PART)
+    return -(-runs_to_detect(claim, ratio * claim.parameter, alpha=effort.level) // SEARCH_DIVISOR)
 
 
 def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
@@ -287,10 +287,10 @@ class Epochs:
 
     @property
     def _leading_ended(self) -> bool:
-        """Whether leading pairs had `LEADING_RUNS` and `LEADING_EPOCHS` on average, and have not won `WON_NATS`."""
+        """Whether leading pairs had `LEADING_RUNS` and `LEADING_EPOCHS` on average, and have not won `WINNING_NATS`."""
         epochs = sum(len(course.epochs[0]) for course in self.courses)
         done = min(self.runs / LEADING_RUNS, epochs / LEADING_EPOCHS) >= len(self.courses)
-        return done and self._log_wealth() <= WON_NATS
+        return done and self._log_wealth() <= WINNING_NATS
 
     def _join(self) -> None:
         """Let the later pairs compete for runs."""
@@ -304,17 +304,17 @@ class Epochs:
 
     def bet_on_unusual(self) -> None:
         """Bet on the unusual pairs that look best in a few runs, which are no evidence, if betting has won nothing."""
-        if not self.kept or self._log_wealth() > WON_NATS:
+        if not self.kept or self._log_wealth() > WINNING_NATS:
             return
         self._join()
-        most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART
+        most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_DIVISOR
         objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
         runner = self.runner.searching(SHARE_AFTER_UNUSUAL_PAIRS)
         known = (course.pair for course in self.courses)
         pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
         state = Search(runner=runner, objective=objective, budget=most)
         searched = [SearchedPair(pair, k) for k, pair in enumerate(pairs)]
-        best = state.screened(searched, most // SCREENING_PART, SCREENING_RUNS)
+        best = state.screened(searched, most // SCREENING_DIVISOR, SCREENING_RUNS)
         self.searched += state.spent
         before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)

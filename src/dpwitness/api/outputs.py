@@ -29,7 +29,7 @@ LEFT_OUT_SHARE: Final = 0.005
 #: The number of further paired runs of a figure.
 FIGURE_RUNS: Final = 1_000
 #: The largest number of entries in the outcomes of a figure, both sides together: 16 MiB.
-FIGURE_NUMBERS: Final = 1 << 21
+FIGURE_ENTRIES: Final = 1 << 21
 #: The seconds that the runs of a figure may take in every check, even a short one.
 FIGURE_SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
@@ -40,7 +40,7 @@ LEAST_RUNS: Final = 50
 
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
     """The figure of further runs; None where they would take more than a few per cent of the time."""
-    n = min(FIGURE_RUNS, FIGURE_NUMBERS // (2 * max(problem.mechanism.width, 1)))
+    n = min(FIGURE_RUNS, FIGURE_ENTRIES // (2 * max(problem.mechanism.width, 1)))
     seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
     several = outcomes_of(candidate.event) is None and statistic_of(candidate.event) is None
     if several or 2 * n * problem.mechanism.cost.seconds_per_run > seconds:

@@ -97,7 +97,7 @@ LOG_EVENTS: Final = math.log(30)
 #: The largest number of search runs that count events before the choice: enough to cut for 10¹⁰ confirm runs.
 MOST_COUNTED_RUNS: Final = 100_000_000
 #: The largest number of pairs of an attack that are sampled beside the pairs of the search.
-ATTACKED_PAIRS: Final = 2
+MOST_ATTACKED_PAIRS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tup
     """Samples of the pairs that a target's attack proposes, and the runs spent."""
     found, spent = [], 0
     pairs = list({candidate.pair.key: candidate.pair for candidate in proposed(problem, planned)}.values())
-    for number, pair in enumerate(pairs[:ATTACKED_PAIRS]):
+    for number, pair in enumerate(pairs[:MOST_ATTACKED_PAIRS]):
         try:
             x, y = runner.sample(pair, min(runs, 1 << 18), Role.COMPARISON, number)
         except MechanismTimeout:

@@ -66,7 +66,7 @@ AViolation = Annotated[Violation, Option("a violation, as `check` and `replay` r
 #: The largest number of shrinkings in a row after which the first witness's seed is still known not to be fresh.
 MOST_TRACED_SHRINKINGS: Final = 8
 #: The number of pairs of a relation that are searched for the inputs of a witness whose file could not hold them.
-SEARCHED_PAIRS: Final = 1_000
+MOST_SEARCHED_PAIRS: Final = 1_000
 
 
 @public
@@ -242,7 +242,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
     if not witness.unreadable_inputs:
         return witness
     written = [input_to_json(side) for side in witness.pair.sides]
-    for pair in () if relation is None else islice(proposed_pairs(relation), SEARCHED_PAIRS):
+    for pair in () if relation is None else islice(proposed_pairs(relation), MOST_SEARCHED_PAIRS):
         for one in (pair, pair.swapped()):
             if [input_to_json(side) for side in one.sides] == written:
                 return replace(witness, pair=one)

@@ -108,8 +108,8 @@ def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPla
     )
 
 
-#: TINY_WEIGHT is a size above all doubles that lose digits, and is added to costs; smaller payoffs count as 0.
-TINY_WEIGHT: Final = 1e-290
+#: LEAST_PAYOFF is a size above all doubles that lose digits, and is added to costs; smaller payoffs count as 0.
+LEAST_PAYOFF: Final = 1e-290
 
 
 class DivergenceClaim(Claim, Protocol):
@@ -157,7 +157,7 @@ class Hyperplane:
         error = 1e-15 * (8 + self.order * (np.abs(logs) + self.scale))
         pays = self.order * np.exp(less * (logs - self.scale))
         costs = less * np.exp(self.order * logs - less * self.scale)
-        return np.where(pays > TINY_WEIGHT, pays * (1 - error), 0.0), costs * (1 + error) + TINY_WEIGHT
+        return np.where(pays > LEAST_PAYOFF, pays * (1 - error), 0.0), costs * (1 + error) + LEAST_PAYOFF
 
     def allowed(self, epsilon: Numbers) -> Numbers:
         """The largest mean c of payoff minus cost for a divergence of at most ε, rounded upwards. Broadcasts."""
@@ -166,7 +166,7 @@ class Hyperplane:
         if self.order == 1:
             return (epsilon * (1 + error))[()]
         with np.errstate(over="ignore"):
-            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + error) + TINY_WEIGHT)[()]
+            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + error) + LEAST_PAYOFF)[()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def cells_between(edges: Floats, values: Floats, absent: int) -> Integers:
 
 
 #: The number of entries that are hashed at a time, so that they stay in the processor's cache.
-HASHED_NUMBERS: Final = 1 << 14
+HASHED_ENTRIES: Final = 1 << 14
 
 
 def row_hashes(rows: Rows) -> NDArray[np.uint64]:
@@ -41,7 +41,7 @@ def row_hashes(rows: Rows) -> NDArray[np.uint64]:
     factor, shift = np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
     powers = np.cumprod(np.full(max(rows.shape[1], 1), np.uint64(0x9E3779B97F4A7C15)), dtype=np.uint64)[: rows.shape[1]]
     hashes = np.empty(len(rows), np.uint64)
-    height = max(HASHED_NUMBERS // max(rows.shape[1], 1), 1)
+    height = max(HASHED_ENTRIES // max(rows.shape[1], 1), 1)
     for start in range(0, len(rows), height):
         block = rows[start : start + height] + 0.0  # no negative zeros
         block[np.isnan(block)] = np.nan

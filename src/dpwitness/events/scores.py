@@ -98,7 +98,7 @@ class ScoreThreshold(Event):
         """The score; the event is the range from just above the threshold."""
         low = math.nextafter(self.threshold, math.inf)
         return Statistic(
-            key=(self.kind, self.coordinates, tuple(w.tobytes() for w in self.weights)),
+            key=(self.kind, self.coordinates, tuple(part.tobytes() for part in (*self.edges, *self.weights))),
             value=self.score,
             describe=self._score_text,
             low=low,

@@ -42,8 +42,8 @@ from dpwitness.runs import Role, Runner, Threads, generator
 LEAST_RUNS: Final = 128
 #: TIME_SHARE is the share of a check's time that one of its health checks may take.
 TIME_SHARE: Final = 1 / 20
-#: PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
-PROPOSED_PAIRS: Final = 64
+#: MOST_PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
+MOST_PROPOSED_PAIRS: Final = 64
 
 
 def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | 
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` if the first pairs that the relation proposes consist of equal inputs."""
     both = None
-    for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
         if len(pair.key) != 1:
             return None
         both = shown(pair.data) if both is None else both
@@ -158,7 +158,7 @@ def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their records, as explicit pairs may."""
     if problem.relation.judged:  # the relation makes pairs that differ in their records alone
         return None
-    for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
             return Finding(name="unlike_inputs", text=text)

@@ -130,8 +130,8 @@ def _repeat_ratios(outcomes: Integers, places: Integers) -> list[float]:
     return [float(math.log1p(f) * right.sum() - np.log1p(f * share).sum()) for f in (1.0, 1e2, 1e4, 1e8)]
 
 
-#: SERIES_RUNS is the largest number of runs of one input that are tested in the order of time.
-SERIES_RUNS: Final = 1 << 15
+#: MOST_SERIES_RUNS is the largest number of runs of one input that are tested in the order of time.
+MOST_SERIES_RUNS: Final = 1 << 15
 #: LEAST_SERIES_RUNS is the smallest number of runs of one input that are tested in the order of time.
 LEAST_SERIES_RUNS: Final = 16
 #: CALLS_SECONDS is the time in seconds of further calls on both inputs, about as long as a new process takes to start.
@@ -206,7 +206,7 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
     series = []
     for parts in longest:
         rows, places = stack([part.rows for part in parts]), np.concatenate([part.places for part in parts])
-        order = np.argsort(places)[-SERIES_RUNS:]
+        order = np.argsort(places)[-MOST_SERIES_RUNS:]
         if len(order) >= LEAST_SERIES_RUNS:
             series.append(Series(parts[0].data, rows[order], places[order]))
     return tuple(series)
@@ -286,10 +286,10 @@ def further_calls(
 
 
 def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
-    """Make up to 32 calls of equally many runs, at most a shard each; in plain Python at most `SERIES_RUNS` runs."""
+    """Make up to 32 calls of equally many runs, at most a shard each, and `MOST_SERIES_RUNS` of plain Python."""
     mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
-    room = max(min(SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)
+    room = max(min(MOST_SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)
     most = mechanism.shard if mechanism.cost.batched else min(mechanism.shard, room // calls)
     rows = int(max(min(most, seconds / calls / max(mechanism.cost.seconds_per_run, 1e-9)), 1))
     hits: list[list[int]] = [[] for _ in events]

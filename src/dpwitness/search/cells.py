@@ -27,7 +27,7 @@ STEPS: Final = 50
 #: The largest number of cells of a learned partition.
 MOST_CELLS: Final = 24
 #: The largest number of entries of the learning runs' outcomes in memory, both sides together: 32 MiB.
-LEARNING_NUMBERS: Final = 1 << 22
+LEARNING_ENTRIES: Final = 1 << 22
 #: Shares of the values of an entry in each tail at which a bin ends.
 TAIL_SHARES: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 #: Shares of the values of an entry at which a bin ends.
@@ -73,7 +73,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
     if promised >= objective.stop_value:
         return candidate, 0
     width = max(runner.mechanism.width, 1)
-    learning = max(min(budget // 3, LEARNING_NUMBERS // (2 * width)), 16)
+    learning = max(min(budget // 3, LEARNING_ENTRIES // (2 * width)), 16)
     left, spent = max(budget - learning, 16), 0
     try:
         x, y = runner.sample(candidate.pair, learning, Role.CELLS, 0)

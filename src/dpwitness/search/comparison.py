@@ -47,7 +47,7 @@ class Entry:
 
 
 #: The part of the runs of a comparison, 1 in 2, that all pairs share evenly before the best entries get the other runs.
-EVEN_PART: Final = 2
+EVEN_DIVISOR: Final = 2
 #: The number of slices of the runs of a comparison; each slice goes to one pair.
 SLICES: Final = 16
 #: The factor by which the runs of an entry with cuts grow before its event is chosen anew; until then the runs since
@@ -168,7 +168,7 @@ def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
     for number in remaining:
         pairs.setdefault(tuple(map(input_key, state.latest[number].pair.sides)), []).append(number)
     beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
-    each, slice_of = budget // (EVEN_PART * len(pairs)), budget // SLICES
+    each, slice_of = budget // (EVEN_DIVISOR * len(pairs)), budget // SLICES
     for of_pair in pairs.values():
         halves = 2 if any(state.latest[number].cuts for number in of_pair) else 1
         for _ in range(halves):

@@ -319,7 +319,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
 #: needed.
 EPOCH_DIVISOR: Final = 16
 #: The charge (nats) of a run in the choice of the next pair, so that no pair is kept by chance; 0.01 to 0.03 work too.
-CHARGE: Final = 0.02
+RUN_CHARGE_NATS: Final = 0.02
 #: CHARGE_DIVISOR is the divisor of the best pair's growth (nats a run) that gives the largest charge of a run: a larger
 #: charge would drop all slowly growing pairs.
 CHARGE_DIVISOR: Final = 4
@@ -337,7 +337,7 @@ RENEWING_GROWTH: Final = 1.25
 #: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 64 MiB.
-PAIR_NUMBERS: Final = 1 << 23
+PAIR_ENTRIES: Final = 1 << 23
 #: The least number of runs in the event of a pass, and outside the event, if no event looks good.
 LEAST_TELLING_RUNS: Final = 3
 #: The largest number of single outcomes that are events.
@@ -345,7 +345,7 @@ SINGLE_OUTCOMES: Final = 16
 #: The number of earlier events whose later runs are tested for dependence.
 EARLIER_EVENTS: Final = 3
 #: The least number of later runs of an earlier event that are tested for dependence.
-LATER_RUNS: Final = 16
+LEAST_LATER_RUNS: Final = 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -388,8 +388,8 @@ class PairWealth:
 
     @property
     def full(self) -> bool:
-        """Whether the outcomes so far have at least `PAIR_NUMBERS` entries."""
-        return self.x.size + self.y.size >= PAIR_NUMBERS
+        """Whether the outcomes so far have at least `PAIR_ENTRIES` entries."""
+        return self.x.size + self.y.size >= PAIR_ENTRIES
 
     @property
     def wealth(self) -> float:
@@ -551,7 +551,7 @@ class PairWealth:
         The runs that chose an event are left out, as they hold it more often than others.
         """
         x, y = self.outcomes_of(candidate)
-        earlier = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS]
+        earlier = [(event, at) for event, at in self.chosen if self.runs - at >= LEAST_LATER_RUNS]
         return tuple(
             (event, CountsTable(cells_of([event], *of_one_width(x[at:], y[at:], event.width))).of(0))
             for event, at in earlier[-EARLIER_EVENTS:]
@@ -577,5 +577,5 @@ def next_pair(pairs: Sequence[PairWealth]) -> PairWealth:
     """The pair of the next epoch, which has the largest wealth less a charge for its runs or its time."""
     fastest = min(pair.seconds_per_run for pair in pairs)
     best = max((pair.promise + 1) / max(pair.runs, 1) for pair in pairs)
-    charge = min(CHARGE, best / CHARGE_DIVISOR)
+    charge = min(RUN_CHARGE_NATS, best / CHARGE_DIVISOR)
     return max(pairs, key=lambda pair: pair.wealth - charge * pair.charged(fastest))

@@ -56,7 +56,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
 
 
 #: The part of the number of search runs, 1 in 20, in which an event of the stop value is proved.
-PROOF_PART: Final = 20
+PROOF_DIVISOR: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,17 +63,17 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 
 
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 32 MiB.
-PAIR_NUMBERS: Final = 1 << 22
+PAIR_ENTRIES: Final = 1 << 22
 #: The largest number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_BLOCK_RUNS: Final = 1 << 17
 #: The part of the search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all other pairs.
-LEADING_PART: Final = 8
+LEADING_DIVISOR: Final = 8
 #: The number of pairs whose events are compared; a bound compares twice as many pairs, as it has more runs.
 PROMISING_PAIRS: Final = 4
 #: The number of unusual pairs that join the search of the usual pairs after the screening.
 UNUSUAL_PAIRS: Final = 2
 #: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
-SCREENING_PART: Final = 4
+SCREENING_DIVISOR: Final = 4
 #: The largest number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32
 #: The least number of screening runs of an unusual pair: fewer show no contrast, so fewer pairs are screened.
@@ -81,23 +81,23 @@ LEAST_SCREENING_RUNS: Final = 12
 #: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
 #: The part of the unusual pairs, 1 in 4, from whose runs events are learned: the pairs of the largest contrast.
-SCREENED_PART: Final = 4
+SCREENED_DIVISOR: Final = 4
 #: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
 #: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
 #: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
-LOOKS: Final = {64: 1 << 10, 8: 1 << 13}
+LOOK_DIVISORS: Final = {64: 1 << 10, 8: 1 << 13}
 #: The parts of the first round, and the least runs of a pair for each look, of code whose runs take longer than
 #: learning an event from these runs.
-LOOKS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
+LOOK_DIVISORS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 #: The number of fresh runs, for each run that chose an event, that check whether the event ends the search.
 CHECK_FACTOR: Final = 4
 #: The share of the remaining time for making the usual pairs, and later for making the unusual pairs.
 PAIR_MAKING_SHARE: Final = 0.25
 #: The share of the time so far above which an error names the time of making the pairs.
-NAMED_SHARE: Final = 0.2
+NAMED_PAIR_MAKING_SHARE: Final = 0.2
 #: The largest factor by which a pair of costly runs gets fewer runs: still fewer runs would show nothing.
-MOST_COST: Final = 8.0
+LARGEST_COST_FACTOR: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ class Search:
         """
         if np.isinf(self.objective.stop_value):
             return [share]
-        least = LOOKS if self.runner.mechanism.cost.compiled else LOOKS_IF_INTERPRETED
+        least = LOOK_DIVISORS if self.runner.mechanism.cost.compiled else LOOK_DIVISORS_IF_INTERPRETED
         ends = [0, *(share // part for part, runs in least.items() if share // part >= runs), share]
         return [end - before for before, end in pairwise(ends)]
 
@@ -217,7 +217,7 @@ class Search:
             made = f" (making pairs of inputs took {self.making:.2g} s of it)"
             raise MechanismTimeout(
                 f"{self.runner.mechanism.name} did not finish the first runs of the search in time"
-                f"{made if self.making > NAMED_SHARE * self.runner.seconds else ''}: give a larger max_time"
+                f"{made if self.making > NAMED_PAIR_MAKING_SHARE * self.runner.seconds else ''}: give a larger max_time"
             )
         return [one for one in searched if one.seen.runs]
 
@@ -237,14 +237,14 @@ class Search:
             if one.refused is not None:
                 self.runner.leave_out(one.refused)
         seen = [one for one in unusual if one.seen.runs]
-        kept = max(len(unusual) // SCREENED_PART, LEAST_SCREENED_PAIRS)
+        kept = max(len(unusual) // SCREENED_DIVISOR, LEAST_SCREENED_PAIRS)
         seen = sorted(seen, key=lambda one: -contrast(*one.rows))[:kept]
         if seen and not self.late:
             self._grow(seen, n * len(unusual) // len(seen), ranked=True)
         return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
     def leading(self, searched: Sequence[SearchedPair]) -> SearchedPair | None:
-        """The best of the pairs of the largest measured sensitivities, after 1/`LEADING_PART` of the budget.
+        """The best of the pairs of the largest measured sensitivities, after 1/`LEADING_DIVISOR` of the budget.
 
         None if the search does not stop early, or no sensitivity can be measured or stands out.
         """
@@ -253,7 +253,7 @@ class Search:
         by_key = {one.pair.key: one for one in searched}
         ordered = by_sensitivity([one.pair for one in searched], self.runner, LEADING_PAIRS, LEADING_PAIRS)
         leading = [by_key[pair.key] for pair in ordered.pairs[: ordered.leading]]
-        return self.halve(leading, self.budget // LEADING_PART, 1)[0] if leading else None
+        return self.halve(leading, self.budget // LEADING_DIVISOR, 1)[0] if leading else None
 
     def promising(self, searched: Sequence[SearchedPair]) -> list[PromisingPair]:
         """The pairs as results of the search, with more runs if the search is thorough."""
@@ -266,7 +266,7 @@ class Search:
     def _share(self, pair: Pair, share: int) -> int:
         """The number of paired runs of a pair in a round, smaller for costly runs, so that pairs compete per second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
-        return max(int(share / min(max(cost, 1.0), MOST_COST)), min(share, 8))
+        return max(int(share / min(max(cost, 1.0), LARGEST_COST_FACTOR)), min(share, 8))
 
     def _taken(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs whose inputs the mechanism takes. Raises its error where it takes the inputs of no pair."""
@@ -380,7 +380,7 @@ def search(
             return state.promising([leading]), state.spent
         if leading is not None and all(one is not leading for one in searched):  # an unusual pair leads
             searched, others = [leading, *searched], [one for one in others if one is not leading]
-        searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
+        searched += state.screened(others, budget // SCREENING_DIVISOR, SCREENING_RUNS)
     if len(searched) > 1:
         looked_at = {one.index for one in searched}
         searched = state.halve(searched, budget // 2, keep)
@@ -392,7 +392,7 @@ def search(
             if state.thorough or best is None or best.lower_value <= 0:
                 others = unusual() if others is None else others
                 rest = [one for one in others if one.index not in looked_at and one.refused is None]
-                searched += state.screened(rest, budget // (2 * SCREENING_PART), MOST_SCREENING_RUNS)
+                searched += state.screened(rest, budget // (2 * SCREENING_DIVISOR), MOST_SCREENING_RUNS)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -424,7 +424,7 @@ def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pai
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
     """The result of `share` more runs of a pair, fewer if memory is full, with the best event if pairs are `ranked`."""
     width = max(one.seen.width, runner.mechanism.cost.width)  # the width of the outcomes, not of the input
-    n = max(min(share, PAIR_NUMBERS // (2 * width) - one.seen.runs), 0)
+    n = max(min(share, PAIR_ENTRIES // (2 * width) - one.seen.runs), 0)
     seen, drawn = one.seen, 0
     if n:
         try:
@@ -511,7 +511,7 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 RANGE_RATIO: Final = 20
 #: The part of the confirm runs that fit in the time, 1 in 4, by which the candidates of a check are compared: an event
 #: of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
-COMPARISON_PART: Final = 4
+COMPARISON_DIVISOR: Final = 4
 
 
 def best_candidate(
@@ -549,7 +549,7 @@ def best_candidate(
         if thorough:
             share = max(budget, planned // 2) if threads else budget
         else:
-            share = max(budget, int(min(planned, costs.affordable)) // COMPARISON_PART)
+            share = max(budget, int(min(planned, costs.affordable)) // COMPARISON_DIVISOR)
         if certain:  # it takes no more runs to tell the event from others of its sample than to check it
             share = min(budget // 5, CHECK_FACTOR * max(one.sample.training_runs for one in promising))
         (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)

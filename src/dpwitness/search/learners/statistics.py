@@ -32,7 +32,7 @@ Families = Callable[[Rows, Integers, list[int]], Sequence[Family]]
 #: The largest number of training runs of each input that statistics are screened on.
 STATISTIC_SCREENING_RUNS: Final = 1024
 #: The largest number of entries in the outcomes of the screening: 1 MiB.
-STATISTIC_SCREENING_NUMBERS: Final = 1 << 17
+STATISTIC_SCREENING_ENTRIES: Final = 1 << 17
 #: The number of training runs of each input for the comparison of the best statistics of all families.
 LEARNING_RUNS: Final = 1 << 14
 #: The least number of training runs for which statistics are compared: fewer runs cannot choose among hundreds of
@@ -106,7 +106,7 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
 def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
     """The scans of the statistics of each family, and of the entries, in some of the training runs."""
     rows, times = sample.some(
-        max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_NUMBERS // (2 * sample.width)), LEAST_RUNS)
+        max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_ENTRIES // (2 * sample.width)), LEAST_RUNS)
     )
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
     paired = not sample.repeats
