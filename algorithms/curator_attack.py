@@ -18,7 +18,7 @@ Answers = NDArray[np.float64]
 
 
 def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> float:
-    """Laplace noise between ±edge, of constant density from there to ±(edge + scale), and 0 beyond.
+    """Laplace noise between ±edge, of constant density from ±edge to ±(edge + scale), and of density 0 beyond.
 
     The part of constant density has the mass of the tail that it replaces, e^(−edge/scale).
     """

@@ -12,6 +12,7 @@ Bits = NDArray[np.float64]
 
 #: The number of values that a person may have.
 KINDS = 6
+#: The relation under which any two values are neighbours.
 ANY_TWO = pairs(*(([a], [b]) for a in range(KINDS) for b in range(a + 1, KINDS)))
 
 
@@ -75,7 +76,7 @@ def rappor(
     p: float = 0.45,
     q: float = 0.55,
 ) -> Bits:
-    """A value in a Bloom filter, each bit kept with probability 1 − f, else a coin; 1 is sent as 1 by q, 0 by p."""
+    """A value in a Bloom filter, each bit replaced by a coin with probability f; a 1 is sent as 1 by q, a 0 by p."""
     sent = bloom_filter(value[0], hashes, length)
     for i in range(length):
         if rng.random() < f:
@@ -93,7 +94,7 @@ def rappor(
 def one_time_rappor(
     rng: np.random.Generator, value: Values, hashes: int = 4, length: int = 20, f: float = 0.95
 ) -> Bits:
-    """A value in a Bloom filter, each bit kept with probability 1 − f, else a fair coin."""
+    """A value in a Bloom filter, each bit replaced by a fair coin with probability f."""
     sent = bloom_filter(value[0], hashes, length)
     for i in range(length):
         if rng.random() < f:

@@ -1,6 +1,6 @@
 """The sparse vector technique and the broken variants of it that Lyu, Su & Li (2017) collected.
 
-All compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below".
+All of them compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below".
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
-    """The private answer to one query about records, which stands under a key of the results."""
+    """The private answer to one query about records, from the results under a key."""
     import threading
 
     from healthpipe.deidentify.safe_harbor import DeidentifiedDataset
@@ -20,7 +20,7 @@ def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
 
 
 def healthpipe_count(people: Any) -> int:
-    """How many observations there are."""
+    """The number of observations, with noise."""
     from healthpipe.privacy.differential import Count  # the first import: the modules import each other
 
     records = [{"resource_type": person["kind"]} for person in people]
@@ -35,7 +35,7 @@ def healthpipe_gaussian(values: Any) -> float:
 
 
 def healthpipe_histogram(people: Any) -> dict[str, int]:
-    """How many people have each colour."""
+    """The number of people with each colour, with noise."""
     from healthpipe.privacy.differential import Histogram
 
     records = [{"resource_type": "Observation", "data": person} for person in people]

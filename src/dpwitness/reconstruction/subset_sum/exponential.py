@@ -65,8 +65,8 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
 
     The list differs from the secret in at most 4E places: with E = n/40 at least nine tenths of the bits are right.
 
-    `answers`: to all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if binary digit i of j is 1. `error`:
-    E, in counts; no answer is wrong by more.
+    `answers`: one for each of all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if binary digit i of j is
+    1. `error`: E, in counts, the largest error of an answer.
 
     Raises `InvalidParameter` for answers that no list of bits agrees with.
     """

@@ -112,7 +112,7 @@ class Subsets:
 
     def gram(self) -> Floats:
         """The number of subsets that have both people of each pair, QᵀQ, shape (people, people), read-only."""
-        if self._gram is None:  # t·n² steps, made once for all fits
+        if self._gram is None:  # made once for all fits, in t·n² steps for t subsets of n people
             total = np.zeros((self.people, self.people))
             for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
                 total += block.T @ block

@@ -79,7 +79,7 @@ def outliers(values: Integers | Floats) -> Booleans:
     if len(values) < 20:
         return np.zeros(len(values), np.bool_)
     apart = np.abs(values - np.median(values))
-    # Sums of bounded noises hardly exceed 3 standard deviations; a garbled answer, or that of another table, hundreds.
+    # Sums of bounded noises hardly exceed 3 standard deviations; garbled answers, or another table's, exceed hundreds.
     far = apart > 6.0 * max(1.4826 * float(np.median(apart)), 1.0)
     if far.any():
         _, place, number = np.unique(values, return_inverse=True, return_counts=True)

@@ -143,7 +143,7 @@ def _describe_averages(
 
 
 def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
-    """The lines of a table of wrong or positive counts: at most `MAX_ROWS`, of more the wrong or least probable."""
+    """The lines of a table of wrong or positive counts: if over `MAX_ROWS`, the wrong or the least probable counts."""
     size, sure = len(found.values), finding.probability
     wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
     order = sorted(range(size), key=lambda i: (i not in wrong, sure[i] if true is None else 0, i))
