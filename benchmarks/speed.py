@@ -43,6 +43,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.runs import Dispatcher, Runner, cluster_of
 from results import Table, finish, parser_of
 
+#: The ε (nats) of `svt`.
 EPSILON = 0.7
 #: Processor seconds of each loop in a round.
 SECONDS = 0.3
@@ -88,7 +89,7 @@ def by_hand(laplace: Callable[..., Any]) -> Callable[[int, int], Any]:
 
 
 def ours(coupled: bool) -> Callable[[int, int], Any]:
-    """Our runs of `svt`, as `by_hand`."""
+    """The runs of `svt` by dpwitness, a function like the loop of `by_hand`."""
     mechanism = svt()
 
     def loop(seed: int, runs: int) -> Any:
@@ -175,7 +176,7 @@ def start(given: Any) -> None:
     finish(given, "Start of a process", text, table, times)
 
 
-#: The offset of the bytes acknowledged and received in Linux' tcp_info.
+#: The offset, in bytes, of the numbers of bytes acknowledged and received in Linux's tcp_info.
 BYTES = 120
 
 
@@ -198,7 +199,7 @@ def traffic() -> int:
 
 @contextlib.contextmanager
 def scheduler(workers: int) -> Iterator[str]:
-    """The address of a scheduler with a number of workers of one thread each."""
+    """The address of a scheduler with `workers` workers of one thread each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = f"{folder}/scheduler.json"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -2,7 +2,7 @@
 
     python benchmarks/subtle_violations.py [--seeds 8] [--json FILE] [CASE …]
 
-Each is checked at default settings on the pair of inputs that shows the violation.
+Each mechanism is checked at default settings on the pair of inputs that shows the violation.
 """
 
 import math
