@@ -43,7 +43,9 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)  # parameters of the mechanism
 
 
+#: The claim of rows at ε = 1.
 ONE = dpw.PureDP(1.0)
+#: The rows of the table.
 ROWS = (
     Row(target="laplace_mechanism", claim=dpw.PureDP(5.0), true=8.0, options={"epsilon": 8.0},
         passes="DP-Sniper, Delta-Siege (Theorems 1 and 7; figure 6)"),

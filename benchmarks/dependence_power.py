@@ -22,6 +22,7 @@ from results import Table, finish, parser_of
 #: The numbers of paired runs of a series.
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
+#: The event whose counts the test sees.
 EVENTS = [Interval(coordinate=0, low=1.0)]
 #: The memory of the mechanism of the present series.
 KEPT = {}
@@ -85,6 +86,7 @@ def equidistributed():
     return laplace_quantile((_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5)
 
 
+#: The noises of the mechanisms, by name.
 NOISES = {
     **{f"period_{n}": period(n) for n in (2, 3, 7, 32, 33, 64)},
     **{f"cycled_{n}": in_batches(n, lambda n=n: pool(n)) for n in (100, 1_000, 10_000)},

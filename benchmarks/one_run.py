@@ -29,8 +29,11 @@ from dpwitness.evidence.guesses import critical_number
 from results import Table, finish, parser_of
 from truth import gaussian_delta
 
+#: The level of each audit, and the δ of (ε, δ)-DP.
 ALPHA, DELTA = 0.05, 1e-5
+#: The numbers of canaries.
 CANARIES = (100, 300, 1_000, 3_000, 10_000)
+#: The true parameters, μ of Gaussian scores and ε of Laplace scores.
 PARAMETERS = {"Gaussian": (0.5, 1, 2, 3, 4), "Laplace": (0.5, 1, 2, 4)}
 #: SHARES has the numbers of guesses of the last column, as shares of the canaries.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -34,6 +34,7 @@ from dpwitness.runs import Runner
 from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth
 from results import Table, finish, parser_of
 
+#: The laws of the outcomes of both sides, probabilities of the same cells, each of shape (k,).
 Laws = tuple[np.ndarray, np.ndarray]
 #: The number of runs drawn at once.
 BLOCK = 16_384

@@ -47,6 +47,7 @@ from results import Table, finish, parser_of
 EPSILON = 0.7
 #: Processor seconds of each loop in a round.
 SECONDS = 0.3
+#: The pair of inputs of `svt`, ten query answers each.
 PAIR = Pair(np.zeros(10), np.array([1.0] * 9 + [-1.0]))
 #: The event ⊥⊥⊤ of `svt`.
 EVENT = OutcomeSet([[0, 0, 1]])

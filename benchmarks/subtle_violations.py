@@ -187,6 +187,7 @@ CASES: dict[Callable[..., Any], dict[str, Any]] = {
     )
 }
 CASES |= {half_as_often: {"epsilon": 0.5}, raises_at_times: {"epsilon": 1.0, "errors": "outcome"}}
+#: The relation whose one pair is D = [1.0] and D′ = [0.0].
 PAIR = dpw.pairs(([1.0], [0.0]))
 
 

@@ -247,12 +247,12 @@ BROKEN = {
     "keyed by the size": by(lambda s, n, q: q.sum(axis=1)),
     "keyed by the first value": by(lambda s, n, q: q.argmax(axis=1)),
     "keyed by the number": by(lambda s, n, q: (s.asked + np.arange(len(n))) % 16),
-    "keyed by the question": by(lambda s, n, q: words(q)),  # as good as independent
+    "keyed by the question": by(lambda s, n, q: words(q)),  # equal questions have equal noise, else independent
     "one noise for both sides": by(lambda s, n, q: words(np.where(q[:, -1], ~q.T, q.T).T)),
     "drifting": with_methods(noise=drifting),
     "autoregressive": with_methods(noise=autoregressive),
     "growing": simulated(GrowingNoisyCounts),
-    "layered": with_methods(  # one noise of the people, and one of the condition
+    "layered": with_methods(  # a noise by the people, and a noise by the question
         noises=2, noise=lambda s, n, key, q: s.law.at(s.uniform(key)) + s.law.at(s.uniform(words(q), 1))
     ),
     "garbage 2 %": garbage(0.02),
@@ -280,6 +280,7 @@ UNTOLD = {
         noise=lambda s, n, key, q: s.law.at(s.uniform(key)) + q @ s.law.at(s.uniform(np.arange(q.shape[1]), 1)),
     )
 }
+#: Systems under the averaging attack.
 AVERAGED = {**KEPT, **BROKEN, **UNTOLD}
 #: Systems that keep the assumptions of differencing.
 EXACT = {
@@ -290,6 +291,7 @@ EXACT = {
         with_methods(shown=lambda s, n, _: np.where(s.rng.random(len(n)) < 0.1, MISSING_ANSWER, Answers.shown(s, n, 0)))
     ),
 }
+#: The law of a noise that is always 0.
 NO_NOISE = noise_laws.NoiseLaw(support=(0,), probabilities=(1,))
 #: Systems that break the assumptions of differencing, as all systems with noise do.
 INEXACT = {
@@ -408,6 +410,7 @@ class PrivateTable(System):
         return np.asarray(selections, np.int64) @ self._cells
 
 
+#: The attribute of the defences' table, the number of visits to a doctor.
 ATTRIBUTE = "mdvis"
 #: Twelve of 59 values: nine values of 6,308 to 26 people, and three values of 3, 2 and 1, suppressed at s = 4.
 TARGETS = (0, 1, 2, 3, 4, 5, 10, 15, 20, 40, 48, 69)

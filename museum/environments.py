@@ -10,14 +10,20 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
+#: Pins of scientific packages, with NumPy 2.
 SCIENTIFIC: Final = ("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3", "scikit-learn==1.7.2")
+#: Pins of scientific packages, with NumPy 1.
 OLD_NUMPY: Final = ("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3")
+#: The pin of NumPy 2 alone.
 NUMPY: Final = ("numpy==2.2.6",)
+#: Pins of NumPy, Numba and xxhash.
 NUMBA: Final = ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0")
+#: Pins of all releases of pure-ldp.
 PURE_LDP: Final = (
     *("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3", "statsmodels==0.14.4", "scikit-learn==1.5.2"),
     *("xxhash==3.5.0", "bitstring==4.2.3", "bitarray==2.9.3"),
 )
+#: Pins of releases of opendp from 0.14 on.
 OPENDP: Final = ("deprecated==1.2.18",)
 
 #: The packages that are installed beside each release, by release. The release itself is installed without its

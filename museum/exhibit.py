@@ -10,6 +10,7 @@ import dpwitness
 from dpwitness import Claim, PureDP
 from dpwitness.neighbours import Relation
 
+#: The folder of the exhibits' files.
 FOLDER: Final = Path(__file__).parent / "exhibits"
 #: The claim of most exhibits: ε = 1.
 ONE: Final = PureDP(1.0)

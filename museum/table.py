@@ -6,6 +6,7 @@ from typing import Final
 
 from museum.visit import REFUTED, Check, Row
 
+#: The titles of the table's columns.
 COLUMNS: Final = (
     *("release", "exhibit", "kind", "claim", "what the release does"),
     *("verdict", "at least", "found pair", "seconds", "right"),

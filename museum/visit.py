@@ -11,7 +11,9 @@ from dpwitness.neighbours.difference import both
 from museum.environments import EnvironmentFailed, interpreter
 from museum.exhibit import Exhibit
 
+#: The verdict of a check that refutes the claim.
 REFUTED: Final = "refuted"
+#: The verdict of a check that does not refute the claim.
 PASSED: Final = "not refuted"
 #: The number of processes of one check.
 WORKERS: Final = 1
@@ -27,7 +29,7 @@ class Check:
     seed: int
     expected: str
     verdict: str  # "refuted", "not refuted", or an error
-    lower_bound: float | None = None  # of the claim's parameter, at the confidence of the check
+    lower_bound: float | None = None  # the lower bound of the claim's parameter, with confidence 1 − alpha
     alpha: float | None = None
     pair: str = ""  # the witness's pair in words
     event: str = ""
@@ -95,7 +97,7 @@ class Visit:
         started = time.perf_counter()
         try:
             function = dpw.remote(interpreter(release, self.environments), exhibit.target)
-            started = time.perf_counter()  # without the environment, which is made once
+            started = time.perf_counter()  # the seconds leave out making the environment, which is made once
             verdict = dpw.check(
                 function,
                 claim=exhibit.claim,

@@ -14,7 +14,7 @@ def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
     from healthpipe.privacy.differential import private_stats
 
     budget = PrivacyBudget(total_epsilon=1.0)
-    budget._lock = threading.Lock()  # by default a field of pydantic 1, which pydantic 2 does not fill
+    budget._lock = threading.Lock()  # the default is a field of pydantic 1, which pydantic 2 does not fill
     data = ClinicalDataset(records=[ClinicalRecord(checksum="0", **record) for record in records])
     return private_stats(DeidentifiedDataset(dataset=data), epsilon=1.0, budget=budget, queries=[query]).results[key]
 

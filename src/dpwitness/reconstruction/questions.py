@@ -96,7 +96,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in known:
             return None
     return {
-        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # a stream of no attack
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # no attack uses this stream
         for p in parameters
         if p.name in known
     }

@@ -17,7 +17,7 @@ ANSWER_TOLERANCE: Final = 1e-6
 
 
 def _smallest_candidate(answers: Floats, size: int, error: float) -> np.int64:
-    """Return the smallest candidate that no answer contradicts by more than `error`, −1 if answers contradict each.
+    """Return the smallest candidate that no answer contradicts by more than `error`; −1 without such a candidate.
 
     Bit i of a candidate is person i's. The search chooses bits from the last person to the first, 0 before 1. After
     each choice it compares all subsets of the chosen people that hold the last chosen person; one contradiction

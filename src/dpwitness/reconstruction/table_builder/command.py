@@ -55,7 +55,9 @@ MAX_VALUES: Final = 1_000_000
 #: Largest value of --sums: each sum takes three answers and a place in memory.
 MAX_SUMS: Final = 100_000
 
+#: The values of each attribute.
 Values: TypeAlias = Mapping[str, Sequence[Value]]
+#: A seed, or the seed sequence of one role of a simulation.
 Seed: TypeAlias = int | np.random.SeedSequence
 
 

@@ -19,8 +19,11 @@ from dpwitness.reconstruction.table_builder.theory import expected_right, histog
 #: Largest number of counts in a printed table, so that it fits on a screen; --json has all counts.
 MAX_ROWS: Final = 12
 
+#: Rows of text, each a label and its text; a row without a text is left out.
 Rows = list[tuple[str, str | None]]
+#: The finding of an attack on counts.
 Counts = Histogram | Differences
+#: The finding of any attack of the family.
 Found = Counts | Perturbation
 
 

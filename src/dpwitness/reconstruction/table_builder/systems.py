@@ -73,7 +73,7 @@ class System(ABC):
         """
 
     def ask_all(self, blocks: Iterable[Block]) -> list[Integers]:
-        """The answers to several blocks of questions, none of which depends on answers to others."""
+        """The answers to several blocks of questions, which do not depend on each other's answers."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 

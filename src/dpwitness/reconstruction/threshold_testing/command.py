@@ -67,6 +67,7 @@ PRINTED_COUNTS: Final = 24
 
 #: The findings of the attacks and the numbers of their questions; no finding where the attack was stopped.
 Attacks: TypeAlias = list[tuple[Finding, int]]
+#: Rows of text, each a label and its text; a row without a text is left out.
 Rows: TypeAlias = list[tuple[str, str | None]]
 
 
