@@ -22,7 +22,7 @@ from results import Table, finish, parser_of
 #: The numbers of paired runs of a series.
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
-#: The event whose counts the test sees.
+#: The events that the test looks at, besides the first entry of the outcomes.
 EVENTS = [Interval(coordinate=0, low=1.0)]
 #: The memory of the mechanism of the present series.
 KEPT = {}

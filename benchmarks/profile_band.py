@@ -50,7 +50,7 @@ def gaps_of(seed, runs, alpha, max_time):
 
 
 def at_one_epsilon(runs, alpha):
-    """The largest relative gap of a normal bound at one ε alone, for the best event: an output above ½ − ε."""
+    """The largest relative gap of a normal bound at one ε alone, for the best event: an output above ½ + ε."""
     p, q, s = ndtr(0.5 - EPSILONS), ndtr(-0.5 - EPSILONS), np.exp(EPSILONS)
     apart = p * (1 - p) + s**2 * q * (1 - q)
     coupled = p - q + (s - 1) ** 2 * q - (p - s * q) ** 2  # M(D′) in the event only where M(D) is

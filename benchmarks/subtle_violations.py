@@ -135,7 +135,7 @@ def sorted_at_times(rng, data):
 
 
 def on_a_ring(rng, data):
-    """A point at the distance 1 from the origin in 90 % of the runs (D) or 10 % (D′), else at the distance 2."""
+    """A point 1 to 1.1 from the origin in 90 % of the runs (D) or 10 % (D′), else 2 to 2.1 from the origin."""
     near = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
     radius, angle = (1.0 if near else 2.0) + 0.1 * rng.random(), 2.0 * math.pi * rng.random()
     return np.array([radius * math.cos(angle), radius * math.sin(angle)])
