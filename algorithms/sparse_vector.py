@@ -234,7 +234,7 @@ def svt_numeric_and_flags(
     cutoff: int = 2,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The outputs of `isvt4` and `isvt3` side by side; the entries after the ⊤ number `cutoff` of each are NaN."""
+    """The outputs of `isvt4` and `isvt3` side by side; the entries of each after `cutoff` ⊤'s are NaN."""
     _check(cutoff)
     n = len(queries)
     answers = np.full(2 * n, np.nan)
