@@ -1,4 +1,4 @@
-"""The targets: mechanisms right and wrong, written exactly as a user writes one, a family a file."""
+"""The targets: mechanisms right and wrong, written exactly as a user writes a mechanism, a family a file."""
 
 #: The names of the targets by module.
 NAMES = {

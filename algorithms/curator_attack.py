@@ -18,7 +18,7 @@ Answers = NDArray[np.float64]
 
 
 def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> float:
-    """Laplace noise between ±edge, of constant density from there to ±(edge + scale), and 0 beyond.
+    """Laplace noise between ±edge, of constant density from ±edge to ±(edge + scale), and of density 0 beyond.
 
     The part of constant density has the mass of the tail that it replaces, e^(−edge/scale).
     """
@@ -37,7 +37,7 @@ def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> flo
 def laplace_flat_ends(
     rng: np.random.Generator, queries: Answers, epsilon: float, edge: float = 7.0, sensitivity: float = 1.0
 ) -> float:
-    """One answer + noise of twice the scale that ε needs, of constant density beyond edge·Δ/ε, and bounded.
+    """One answer + bounded noise: Laplace noise of twice the scale that ε needs, of constant density beyond edge·Δ/ε.
 
     Only outcomes that no noise on the neighbour's answer can reach refute the claim: at ε = 1 an event of probability
     ¼·e^(−edge/2), .0075 at the default.
@@ -55,7 +55,7 @@ def laplace_flat_ends(
 def laplace_flat_ends_low_density(
     rng: np.random.Generator, queries: Answers, epsilon: float, density: float = 1e-4, sensitivity: float = 1.0
 ) -> float:
-    """One answer + noise: Lap(Δ/ε) where its density is above `density`, of constant density beyond, and bounded.
+    """One answer + bounded noise: Lap(Δ/ε) where its density is above `density`, of constant density beyond.
 
     At ε = 1 the event that refutes the claim has the probability density·Δ, 10⁻⁴ at the default.
     """

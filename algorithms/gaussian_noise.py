@@ -101,7 +101,7 @@ def truncated_laplace(
     rng: np.random.Generator, queries: Answers, epsilon: float, delta: float = 1e-3, sensitivity: float = 1.0
 ) -> float:
     """One answer + Laplace noise of scale Δ/ε, cut off where the tail of width Δ has probability δ."""
-    bound = math.log(1 + math.expm1(epsilon) / (2 * delta))  # in scales of the noise
+    bound = math.log(1 + math.expm1(epsilon) / (2 * delta))  # the largest noise, in scales
     size = -math.log1p(rng.random() * math.expm1(-bound)) * sensitivity / epsilon
     return float(queries[0]) + (size if rng.random() < 0.5 else -size)
 

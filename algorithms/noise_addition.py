@@ -139,7 +139,7 @@ def snapping_mechanism(
     scale = (1 + bound / sensitivity * 2.0**-49) * sensitivity / epsilon
     if not scale < bound < 2.0**46 * scale:
         raise ValueError("the bound must lie between the scale of the noise and 2^46 times that")
-    exponent = -1  # of a uniform number: each double has the probability of its own width
+    exponent = -1  # the exponent of a uniform number whose doubles have probabilities equal to their widths
     while rng.random() < 0.5 and exponent > -1000:
         exponent -= 1
     uniform = math.ldexp(1 + rng.random(), exponent)

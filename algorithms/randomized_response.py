@@ -12,12 +12,13 @@ Bits = NDArray[np.float64]
 
 #: The number of values that a person may have.
 KINDS = 6
+#: The relation under which any two values are neighbours.
 ANY_TWO = pairs(*(([a], [b]) for a in range(KINDS) for b in range(a + 1, KINDS)))
 
 
 @target(claim="epsilon", neighbours=bits(1), source="Warner 1965; Dwork & Roth 2014, section 3.2", true_epsilon="ε")
 def randomized_response(rng: np.random.Generator, bit: Values, epsilon: float) -> bool:
-    """One bit, true with probability e^ε/(1 + e^ε), else the other one."""
+    """One bit, true with probability e^ε/(1 + e^ε), else the other bit."""
     return bool((bit[0] == 1) == (rng.random() < 1 / (1 + math.exp(-epsilon))))
 
 
@@ -28,7 +29,7 @@ def randomized_response(rng: np.random.Generator, bit: Values, epsilon: float) -
     true_epsilon="ε",
 )
 def generalized_randomized_response(rng: np.random.Generator, value: Values, epsilon: float, kinds: int = KINDS) -> int:
-    """One of `kinds` values, true with probability e^ε/(e^ε + kinds − 1), else any other one."""
+    """One of `kinds` values, true with probability e^ε/(e^ε + kinds − 1), else a random other value."""
     if rng.random() < 1 / (1 + (kinds - 1) * math.exp(-epsilon)):
         return int(value[0])
     other = rng.integers(0, kinds - 1)
@@ -75,7 +76,10 @@ def rappor(
     p: float = 0.45,
     q: float = 0.55,
 ) -> Bits:
-    """A value in a Bloom filter, each bit kept with probability 1 − f, else a coin; 1 is sent as 1 by q, 0 by p."""
+    """A value in a Bloom filter, each bit replaced by a fair coin with probability f, then randomised again.
+
+    The second step sends 1 with probability q for a 1, and with probability p for a 0.
+    """
     sent = bloom_filter(value[0], hashes, length)
     for i in range(length):
         if rng.random() < f:
@@ -93,7 +97,7 @@ def rappor(
 def one_time_rappor(
     rng: np.random.Generator, value: Values, hashes: int = 4, length: int = 20, f: float = 0.95
 ) -> Bits:
-    """A value in a Bloom filter, each bit kept with probability 1 − f, else a fair coin."""
+    """A value in a Bloom filter, each bit replaced by a fair coin with probability f."""
     sent = bloom_filter(value[0], hashes, length)
     for i in range(length):
         if rng.random() < f:

@@ -14,7 +14,7 @@ from dpwitness.targets import bits, queries, target
 from dpwitness.targets import histogram as histogram_relation
 
 SOURCE = "after Wang et al. 2024 (Curator Attack)"
-#: The distance of the rare answers, in scales of the noise: a share e^−50 of the other answers reaches as far.
+#: The distance of the rare answers from the other answers, of which a share e^−50 lies as far, in scales of the noise.
 RARE_DISTANCE = 50
 
 
@@ -26,7 +26,7 @@ def rarely_without_noise(
     rate: float = 0.005,
     sensitivity: float = 1.0,
 ) -> float:
-    """One answer + Lap(Δ/ε); in a share of the runs the answer itself."""
+    """One answer + Lap(Δ/ε); in a share `rate` of the runs the answer itself."""
     if rng.random() < rate:
         return float(queries[0])  # the defect
     return float(queries[0]) + laplace(rng, sensitivity / epsilon)
@@ -41,7 +41,7 @@ def rarely_less_noise(
     factor: float = 4.0,
     sensitivity: float = 1.0,
 ) -> float:
-    """One answer + Lap(Δ/ε); in a share of the runs far away, with a fraction of the noise."""
+    """One answer + Lap(Δ/ε); in a share `rate` of the runs moved by 50·Δ/ε, with 1/`factor` of the noise."""
     scale = sensitivity / epsilon
     if rng.random() < rate:
         return float(queries[0]) + RARE_DISTANCE * scale + laplace(rng, scale / factor)  # the defect
@@ -52,7 +52,7 @@ def rarely_less_noise(
 def rarely_truthful(
     rng: np.random.Generator, bit: NDArray[np.int64], epsilon: float, rate: float = 0.01, factor: float = 5.0
 ) -> int:
-    """Randomised response; in a share of the runs with two other answers, which are true more often."""
+    """Randomised response; in a share `rate` of the runs with two other answers, which are true more often."""
     rare = rng.random() < rate
     loss = factor * epsilon if rare else epsilon  # the defect
     true = rng.random() < 1 / (1 + math.exp(-loss))
@@ -63,7 +63,7 @@ def rarely_truthful(
 def histogram_rarely_exact(
     rng: np.random.Generator, counts: NDArray[np.int64], epsilon: float, rate: float = 0.01
 ) -> NDArray[np.float64]:
-    """Every cell + Lap(1/ε); in a share of the runs one random cell has no noise."""
+    """Every cell + Lap(1/ε); in a share `rate` of the runs one random cell has no noise."""
     noisy = np.empty(len(counts))
     for i in range(len(counts)):
         noisy[i] = counts[i] + laplace(rng, 1 / epsilon)

@@ -14,9 +14,11 @@ from dpwitness.targets import histogram, numbers, queries, records, target
 Answers = NDArray[np.float64]
 
 SOURCE = "after DPrivBench (Wang et al. 2026)"
-#: Values of which one may be replaced, values of which one may be added or removed, and the same without bounds.
+#: Values from −1 to 1, one of which may be replaced.
 SIGNED = records(numbers(-1.0, 1.0), adjacency="replace-one", size=(1, 1000))
+#: Values from 0 to 1, one of which may be added or removed.
 SHARES = records(numbers(0.0, 1.0))
+#: Any values, one of which may be added or removed; the mechanism clips them to [0, 1].
 ANY = records(numbers(0.0, 1.0, clipped=True))
 
 

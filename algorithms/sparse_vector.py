@@ -1,6 +1,6 @@
 """The sparse vector technique and the broken variants of it that Lyu, Su & Li (2017) collected.
 
-All compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below".
+All of them compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below".
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def isvt1(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """No noise on the queries, no bound on the number of ⊤'s."""
+    """Sparse vector technique without noise on the queries, and without a bound on the number of ⊤'s."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     for i in range(len(queries)):
@@ -85,7 +85,7 @@ def isvt2(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """No bound on the number of ⊤'s."""
+    """Sparse vector technique without a bound on the number of ⊤'s."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     for i in range(len(queries)):  # the defect: it never stops
@@ -108,7 +108,7 @@ def isvt3(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Noise that does not grow with the bound on the number of ⊤'s."""
+    """Sparse vector technique whose noise does not grow with the bound on the number of ⊤'s."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
@@ -139,7 +139,7 @@ def isvt4(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The noisy answer is released instead of ⊤."""
+    """Sparse vector technique that releases the noisy answer instead of ⊤."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
@@ -171,7 +171,7 @@ def svt_single_noise(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Query noise of half the scale that queries of either direction need."""
+    """Sparse vector technique with query noise of half the scale that queries of either direction need."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
@@ -203,7 +203,7 @@ def svt_resampled(
     cutoff: int = 1,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The threshold gets new noise after each ⊤, `cutoff` times as much as is needed."""
+    """Sparse vector technique with new threshold noise after each ⊤, `cutoff` times as much as is needed."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * cutoff * sensitivity / epsilon)
@@ -234,7 +234,7 @@ def svt_numeric_and_flags(
     cutoff: int = 2,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The outputs of `isvt4` and `isvt3` side by side; the entries after the last ⊤ of each are missing."""
+    """The outputs of `isvt4` and `isvt3` side by side; the entries of each after `cutoff` ⊤'s are NaN."""
     _check(cutoff)
     n = len(queries)
     answers = np.full(2 * n, np.nan)
@@ -270,7 +270,7 @@ def numerical_svt(
     cutoff: int = 2,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """The answer with noise of its own is released instead of ⊤, 0 instead of ⊥."""
+    """Sparse vector technique that releases the answer with fresh noise instead of ⊤, and 0 instead of ⊥."""
     _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 3 * sensitivity / epsilon)

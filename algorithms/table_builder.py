@@ -71,8 +71,8 @@ def _transcript(
 ) -> Transcript:
     """The answers to the attack's questions, and its count of everybody.
 
-    `noise`: by set of contributors; `conditions`: noise by the values that a question names; `own`: noise of each value
-    by itself, for values outside the base.
+    `noise`: the noise of each set of contributors; `conditions`: further noise by the values that a question names;
+    `own`: the noise of each value by itself, for values outside the base.
     """
     cells = len(counts)
     out = np.full(cells + 2 * partitions + 1, np.nan)
@@ -133,7 +133,10 @@ def splitmix64(key: Key) -> Key:
 
 
 def _looked_up(key: np.uint64, perturbation: int) -> int:
-    """The noise in a table of 2³² cells, entered by a hash: keys of sets are linear (xor), their noises must not be."""
+    """The noise of a key in a table of 2³² cells, entered by a hash.
+
+    Keys of sets are linear (xor); the hash makes noises that are not.
+    """
     cell = splitmix64(key) >> np.uint64(32)
     return int((cell * np.uint64(2 * perturbation + 1)) >> np.uint64(32)) - perturbation
 
@@ -255,7 +258,10 @@ def layered_noisy_counts(
     base: int = 7,
     partitions: int = 63,
 ) -> Transcript:
-    """A mitigation: a noise per contributor set, one per condition, and one of the sub-population in all answers."""
+    """A mitigation by layers: noise by set of contributors, noise by condition, and noise of the sub-population.
+
+    The noise of the sub-population is the same in all answers.
+    """
     _check(perturbation, suppression, base, partitions)
     chosen = _choose_base(counts, suppression, base)
     sticky = _uniform(rng, perturbation, 1)[0]

@@ -54,7 +54,7 @@ def gptt_lee_clifton(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """A quarter of ε is for the threshold, three quarters for every query."""
+    """Private threshold testing with a quarter of ε for the threshold, and three quarters for every query."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
     for i in range(len(queries)):  # the defect: it never stops
@@ -77,7 +77,7 @@ def gptt_chen(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """Half of ε is for the threshold, half for every query."""
+    """Private threshold testing with half of ε for the threshold, and half for every query."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     for i in range(len(queries)):  # the defect: it never stops
@@ -100,7 +100,7 @@ def gptt_stoddard(
     threshold: float = 0.5,
     sensitivity: float = 1.0,
 ) -> Answers:
-    """All of ε is for the threshold; the queries have no noise."""
+    """Private threshold testing with all of ε for the threshold, and no noise on the queries."""
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, sensitivity / epsilon)
     for i in range(len(queries)):

@@ -42,6 +42,7 @@ class Tester:
     python: str  # the versions that it runs on
 
 
+#: The other testers by name.
 OTHERS = {
     "statdp": Tester(
         repository="https://github.com/cmla-psu/statdp",
@@ -81,6 +82,7 @@ OTHERS = {
         python="3.10 to 3.11",
     ),
 }
+#: The name of this project among the testers.
 OWN = "dpwitness"
 #: Paired confirm runs of the lower bounds of dpwitness: as many as DP-Sniper gets here.
 BOUND_RUNS = 1_000_000

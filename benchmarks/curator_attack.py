@@ -16,8 +16,9 @@ from scipy.stats import norm
 import dpwitness as dpw
 from results import Table, finish, parser_of
 
-#: δ of the Gaussian row, and Δ/σ for which a cut has the error rates .005 and .675 of the paper's Table 6.
+#: The δ of the Gaussian row.
 DELTA = 0.05
+#: The Δ/σ of the Gaussian row, for which a cut has the error rates .005 and .675 of the paper's Table 6.
 MU = float(norm.isf(0.005) - norm.ppf(0.675))
 
 
@@ -33,7 +34,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A mechanism, its claim, its true ε, and the auditors that it passes."""
+    """A mechanism, its claim, its true ε, and the auditors that accept the claim."""
 
     target: str
     claim: dpw.Claim
@@ -42,7 +43,9 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)  # parameters of the mechanism
 
 
+#: The claim of rows at ε = 1.
 ONE = dpw.PureDP(1.0)
+#: The rows of the table.
 ROWS = (
     Row(target="laplace_mechanism", claim=dpw.PureDP(5.0), true=8.0, options={"epsilon": 8.0},
         passes="DP-Sniper, Delta-Siege (Theorems 1 and 7; figure 6)"),

@@ -2,8 +2,8 @@
 
     python benchmarks/dependence_power.py [SEEDS]
 
-Tested is the series of an epoch alone (`health.dependence.refuse_series`), without the further calls and new processes
-of a whole check.
+The test sees the series of an epoch alone (`health.dependence.refuse_series`), without the further calls and new
+processes of a whole check.
 """
 
 import itertools
@@ -19,10 +19,12 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role, Runner, generator
 from results import Table, finish, parser_of
 
+#: The numbers of paired runs of a series.
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
+#: The events that the test looks at, besides the first entry of the outcomes.
 EVENTS = [Interval(coordinate=0, low=1.0)]
-#: The memory of the mechanisms, new in every process.
+#: The memory of the mechanism of the present series.
 KEPT = {}
 
 
@@ -41,12 +43,12 @@ def _turn():
 
 
 def period(length):
-    """Noise of scale 2 in the first half of every `length` calls, else of scale 1."""
+    """Laplace noise of scale 2 in the first half of every `length` calls, else of scale 1."""
     return lambda: _fresh().laplace(0, 2.0 if _turn() % length < length / 2 else 1.0)
 
 
 def pool(size):
-    """Noises that are drawn once."""
+    """An array of `size` Laplace noises, drawn once a series."""
     return _kept("pool", lambda: _fresh().laplace(size=size))
 
 
@@ -63,7 +65,7 @@ def in_batches(size, make):
 
 
 def laplace_quantile(u):
-    """The quantile of Laplace noise at u + 1/2."""
+    """The quantile of Laplace noise of scale 1 at u + 1/2, for u from −1/2 to 1/2."""
     return -np.sign(u) * np.log1p(-2 * abs(u) + 1e-300)
 
 
@@ -84,6 +86,7 @@ def equidistributed():
     return laplace_quantile((_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5)
 
 
+#: The noises of the mechanisms, by name.
 NOISES = {
     **{f"period_{n}": period(n) for n in (2, 3, 7, 32, 33, 64)},
     **{f"cycled_{n}": in_batches(n, lambda n=n: pool(n)) for n in (100, 1_000, 10_000)},

@@ -5,10 +5,10 @@
 Each mechanism of this file has exactly the claimed parameter on its worst pair of inputs, where a false alarm is most
 likely; α = 0.05. Every seed is one check. "search" finds an event and confirms it on fresh runs; "bound" gives a lower
 bound at confidence 0.95, and "epochs" bets from the first run on: these two take seconds a seed, and 200 seeds are
-enough. "targets" checks the bundled targets that keep their claim at ε = 1,
-with a test of last bits: refutations by last bits concern the floating-point implementation and are right where noise
-is drawn in double precision. The limit is the number of false alarms that a level of α exceeds in one series of a
-thousand. "cells": the number of checks whose evidence was a table of cells.
+enough. "targets" checks the bundled targets that keep their claim at ε = 1, with a test of last bits: refutations by
+last bits concern the floating-point implementation and are right where noise is drawn in double precision. The limit is
+the number of false alarms that a test of level α exceeds in one series of a thousand. "with cells" is the number of
+checks whose evidence was a table of cells.
 """
 
 import math
@@ -29,19 +29,22 @@ from dpwitness.targets import target_of
 from results import Table, finish, most_false_alarms, parser_of
 from truth import gaussian_delta
 
+#: The level of each check.
 ALPHA = 0.05
+#: The number of seeds that a process checks before it reports.
 SEEDS_A_TASK = 25
 #: The beginnings of `true_epsilon` of targets that keep their claim at every setting.
 KEEP = ("ε at δ", "below ε", "at most ε", "ρ = ε²/2")
-#: The settings of a check.
+#: The options of a check or a bound, by the name in --roads.
 ROADS: dict[str, dict[str, int]] = {
     "search": {"search_runs": 4_000, "runs": 20_000},
     "bound": {"search_runs": 8_000, "runs": 20_000},
     "epochs": {"search_runs": 0, "runs": 200},
     "targets": {"runs": 20_000},
 }
-#: Randomised response of ε = 1: the probability of the truth.
+#: The probability of the true answer in randomised response of ε = 1.
 TRUTH = math.e / (1 + math.e)
+#: The two laws of the answers 0 and 1 in this randomised response, on the inputs 0 and 1.
 RESPONSES = np.array([TRUTH, 1 - TRUTH]), np.array([1 - TRUTH, TRUTH])
 
 
@@ -67,7 +70,7 @@ def geometric(rng, data, size):
 
 
 def several(rng, data, size):
-    """Four values of N(0, 1), two of which move by 1/√2: exactly 1-GDP."""
+    """Four values with N(0, 1) noise, two of which move by 1/√2: exactly 1-GDP."""
     noise = rng.standard_normal((size, 4))
     noise[:, :2] += data[0] / math.sqrt(2)
     return noise
@@ -148,7 +151,7 @@ CASES = {
 
 
 def outcomes(name: str, road: str, first: int, last: int) -> np.ndarray:
-    """The false alarms, refutations by last bits, lower bounds above the truth, checks with cells, and seconds."""
+    """The numbers of false alarms, refutations by last bits, too high bounds and checks with cells; the seconds."""
     case, began = CASES[name], time.perf_counter()
     warnings.simplefilter("ignore")
     claim, mechanism, counts = case.claim(), case.mechanism, np.zeros(4)

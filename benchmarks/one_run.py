@@ -29,12 +29,15 @@ from dpwitness.evidence.guesses import critical_number
 from results import Table, finish, parser_of
 from truth import gaussian_delta
 
+#: The level of each audit, and the δ of (ε, δ)-DP.
 ALPHA, DELTA = 0.05, 1e-5
+#: The numbers of canaries.
 CANARIES = (100, 300, 1_000, 3_000, 10_000)
+#: The true parameters, μ of Gaussian scores and ε of Laplace scores.
 PARAMETERS = {"Gaussian": (0.5, 1, 2, 3, 4), "Laplace": (0.5, 1, 2, 4)}
 #: SHARES has the numbers of guesses of the last column, as shares of the canaries.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-#: CLAIMS has for each claim the noise, and the δ that jax_privacy gets, which must be positive.
+#: CLAIMS has the noise and the δ for jax_privacy, which must be positive, by claim.
 CLAIMS = {"μ-GDP": ("Gaussian", DELTA), "(ε, δ)-DP": ("Gaussian", DELTA), "ε-DP": ("Laplace", 1e-300)}
 
 
@@ -46,13 +49,13 @@ def load(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # its dataclasses look their module up
     spec.loader.exec_module(module)
-    # The same functions of numbers; those of scipy.stats take a hundred times as long.
+    # scipy.special has the same functions of numbers; the functions of scipy.stats take a hundred times as long.
     module._norm = SimpleNamespace(cdf=ndtr, ppf=ndtri)  # type: ignore[attr-defined]
     return module
 
 
 def scores_of(noise: str, m: int, parameter: float, seed: int) -> tuple[Any, Any]:
-    """The scores of the canaries that were in, and of those that were out."""
+    """The scores of the canaries that were in, and the scores of the canaries that were out."""
     rng = np.random.default_rng([m, int(10 * parameter), seed])
     inside = rng.random(m) < 0.5
     gaussian = noise == "Gaussian"
@@ -84,7 +87,7 @@ def their_bounds(theirs: Any, claim: str, scores: tuple[Any, Any], seed: int) ->
 
 
 def bounds(theirs: Any, seeds: int) -> tuple[Table, str]:
-    """The bounds of all settings, and a text with the numbers of settings in which dpwitness is at or above."""
+    """The bounds in all settings, and a text with the numbers of settings in which no other bound is higher."""
     table = Table("claim", "m", "parameter", "dpwitness", "default", "Split", "best in hindsight")
     for claim, (noise, _) in CLAIMS.items():
         for m in CANARIES:
@@ -123,7 +126,7 @@ def levels(theirs: Any, repetitions: int) -> tuple[Table, str]:
                     assert result.refuted == refuted
                 ours += refuted
                 auditor = theirs.CanaryScoreAuditor(scores[inside], scores[~inside])
-                default += auditor.epsilon_one_run(ALPHA, 1e-300) > epsilon + 1e-5  # its roots: to 1e-6
+                default += auditor.epsilon_one_run(ALPHA, 1e-300) > epsilon + 1e-5  # its roots are exact to 1e-6
             table.add(m, epsilon, *(f"{count / repetitions:.4f}" for count in (ours, default)))
     return table, f"Shares of {repetitions:,} repetitions at α = {ALPHA} in which a claim that holds was refuted."
 

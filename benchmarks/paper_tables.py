@@ -38,22 +38,25 @@ HISTOGRAMS = {
     "income": ((0.798, 1.0), (0.741, 1.0), (0.636, 0.979)),
     "hepth": ((0.904, 1.0), (0.795, 1.0), (0.477, 0.970)),
 }
+#: The budgets ε of threshold testing.
 EPSILONS = (1.0, 0.5, 0.1)
-#: The paper's mean numbers of right values, of 107 by k, and of 111 by r and k.
+#: The paper's numbers of right values among 107, by the number k of two-partitions.
 TABLE_2 = {50: 104, 127: 106, 200: 107, 255: 107}
+#: The paper's mean numbers of right values among 111, by the noise's bound r and the number k of two-partitions.
 TABLE_3 = {
     (2, 50): 103.2, (2, 100): 110.1, (2, 200): 111.0, (2, 250): 111.0,
     (3, 50): 89.8, (3, 100): 103.9, (3, 200): 110.0, (3, 250): 110.8,
     (5, 50): 70.2, (5, 100): 88.0, (5, 200): 98.2, (5, 250): 103.6,
 }  # fmt: skip
-#: People of the subset sums.
+#: The number of people of the subset sums.
 SIZE = 128
 LAWS = ("uniform", "adversarial", "binomial", "gaussian")
+#: The errors E of the subset sums, in units of √n.
 RATIOS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
 
 def shown(values, digits=4):
-    """The mean of values and its standard error."""
+    """The mean of values and its standard error, as text."""
     values = np.array(values, float)
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return f"{values.mean():.{digits}f} ± {error:.{digits}f}"

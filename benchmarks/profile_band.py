@@ -1,9 +1,9 @@
 """The gap between a profile's band and the closed form: `python benchmarks/profile_band.py [--seeds 8] [--workers 2]`.
 
 The mechanism is Gaussian noise with μ = 1. The table has the largest relative gap (δ(ε) − band) / δ(ε) for ε in [0, 3]
-where δ(ε) ≥ 10⁻⁴, the median gap at some ε, and the number of bands that lay above the truth anywhere. For comparison,
-the largest gap of a normal bound at one ε with the best event known, at the smaller variance of coupled and independent
-sides.
+where δ(ε) ≥ 10⁻⁴, the median gap at some ε, and the number of bands that lay above the truth anywhere. For comparison
+it has the largest gap of a normal bound at one ε with the best event known, at the smaller of the variances of coupled
+and of independent sides.
 """
 
 import math
@@ -18,13 +18,17 @@ import dpwitness as dpw
 from results import Table, finish, parser_of
 from truth import gaussian_delta
 
+#: The ε (nats) at which gaps are computed.
 EPSILONS = np.arange(0.0, 3.0001, 0.01)
+#: The smallest true δ(ε) at which a gap counts.
 LEAST_DELTA = 1e-4
+#: The ε (nats) of the table's columns.
 SHOWN = (0.0, 0.5, 1.0, 2.0, 3.0)
 
 
-#: The ε at which the mechanism, of the δ below, has μ = 1.
+#: The ε at which the mechanism has μ = 1 with its δ of 10⁻⁵.
 EPSILON = math.sqrt(2 * math.log(1.25 / 1e-5))
+#: The true δ(ε) at each of `EPSILONS`.
 TRUTH = np.array([gaussian_delta(epsilon, mu=1.0) for epsilon in EPSILONS])
 
 
@@ -46,7 +50,7 @@ def gaps_of(seed, runs, alpha, max_time):
 
 
 def at_one_epsilon(runs, alpha):
-    """The largest relative gap of a normal bound at one ε alone, for the best event: an output above ½ − ε."""
+    """The largest relative gap of a normal bound at one ε alone, for the best event: an output above ½ + ε."""
     p, q, s = ndtr(0.5 - EPSILONS), ndtr(-0.5 - EPSILONS), np.exp(EPSILONS)
     apart = p * (1 - p) + s**2 * q * (1 - q)
     coupled = p - q + (s - 1) ** 2 * q - (p - s * q) ** 2  # M(D′) in the event only where M(D) is

@@ -1,4 +1,4 @@
-"""Runs to a refutation beside the least that any test needs, or in the race of published sequential tests.
+"""Runs to a refutation, beside the least mean number of any test, or beside published sequential tests.
 
     python benchmarks/runs_to_refutation.py [--seeds 40] [CASE …]
     python benchmarks/runs_to_refutation.py --race [--seeds 1000] [--workers 2] [CASE …]
@@ -34,14 +34,15 @@ from dpwitness.runs import Runner
 from dpwitness.search.epochs import EPOCH_DIVISOR, PairWealth
 from results import Table, finish, parser_of
 
+#: The laws of the outcomes of both sides, probabilities of the same cells, each of shape (k,).
 Laws = tuple[np.ndarray, np.ndarray]
 #: The number of runs drawn at once.
 BLOCK = 16_384
-#: The largest number of runs, in multiples of the limit.
+#: The largest number of runs of a seed, in multiples of the least mean number of any test.
 MOST = 20
 #: The largest number of paired runs of the race.
 RACE_RUNS = 5_000
-#: The mean runs of Kutta et al. (2026), Table 1.
+#: The mean runs of Kutta et al. (2026), Table 1, by noise and claimed ε.
 PUBLISHED = {("laplace", 0.01): 86.5, ("laplace", 0.1): 114.1, ("normal", 0.01): 59.1, ("normal", 0.1): 68.0}
 
 
@@ -78,7 +79,7 @@ class Case:
 
 
 def best_event(case: Case) -> float:
-    """The growth of the best event in either direction, in nats a run."""
+    """The growth rate of log wealth by the best event in either direction, in nats a run."""
     p, q = case.laws
     order = np.argsort(-np.log(p / q))
     ways = ((p, q, order), (q, p, order[::-1]))
@@ -102,7 +103,7 @@ def with_own_generator(mechanism: Callable[..., Any], seed: int | None = None) -
     return lambda data, size: mechanism(rng, data, size)
 
 
-#: The lists of the race.
+#: The pair of lists of the race.
 LISTS = Pair(np.array([0.0]), np.array([0.0, 1.0]))
 
 

@@ -43,9 +43,11 @@ from dpwitness.neighbours import Pair
 from dpwitness.runs import Dispatcher, Runner, cluster_of
 from results import Table, finish, parser_of
 
+#: The ε (nats) of `svt`.
 EPSILON = 0.7
 #: Processor seconds of each loop in a round.
 SECONDS = 0.3
+#: The pair of inputs of `svt`, ten query answers each.
 PAIR = Pair(np.zeros(10), np.array([1.0] * 9 + [-1.0]))
 #: The event ⊥⊥⊤ of `svt`.
 EVENT = OutcomeSet([[0, 0, 1]])
@@ -88,7 +90,7 @@ def by_hand(laplace: Callable[..., Any]) -> Callable[[int, int], Any]:
 
 
 def ours(coupled: bool) -> Callable[[int, int], Any]:
-    """Our runs of `svt`, as `by_hand`."""
+    """The runs of `svt` by dpwitness, a function like the loop of `by_hand`."""
     mechanism = svt()
 
     def loop(seed: int, runs: int) -> Any:
@@ -175,7 +177,7 @@ def start(given: Any) -> None:
     finish(given, "Start of a process", text, table, times)
 
 
-#: The offset of the bytes acknowledged and received in Linux' tcp_info.
+#: The offset, in bytes, of the numbers of bytes acknowledged and received in Linux's tcp_info.
 BYTES = 120
 
 
@@ -198,7 +200,7 @@ def traffic() -> int:
 
 @contextlib.contextmanager
 def scheduler(workers: int) -> Iterator[str]:
-    """The address of a scheduler with a number of workers of one thread each."""
+    """The address of a scheduler with `workers` workers of one thread each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = f"{folder}/scheduler.json"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -3,11 +3,11 @@
     python benchmarks/subset_sum_calibration.py --size 64 --systems 200
 
 Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep the assumptions
-of the attack: sums of the bits with independent errors of mean 0, or of a mean that all answers share. The others break
-them. Violations that no answer can show are left out: a system that counts the zeros, say, also answers sums of bits. A
-row has the numbers of bits right and claimed to be right, a system; then, of all bits claimed with a probability
-between two limits, the number of right ones. With `--adversaries least-squares polynomial least-absolute` it has the
-bits right, and claimed, by adversary.
+of the attack: sums of the bits with independent errors of mean 0, or of a mean that all answers share. The other laws
+break the assumptions. Violations that no answer can show are left out: a system that counts the zeros, say, also
+answers sums of bits. A row has the mean numbers of right bits and of claimed right bits per system; then, of all bits
+claimed with a probability between two limits, the number of right bits. With `--adversaries least-squares polynomial
+least-absolute` a row has the right and the claimed bits by adversary.
 """
 
 import math
@@ -26,6 +26,7 @@ from results import Table, finish, parser_of
 #: A function from the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
 Law = Callable[..., float]
 
+#: Laws that keep the assumptions of the attack.
 KEEP: dict[str, Law] = {
     "exact": lambda v, q, b, g: v,
     "normal_0.5": lambda v, q, b, g: v + g.normal(0, 0.5 * len(b) ** 0.5),
@@ -43,12 +44,13 @@ KEEP: dict[str, Law] = {
 
 
 def garbage(share: float) -> Law:
-    """Answers of which a share does not depend on the bits."""
+    """A law by which a share of the answers does not depend on the bits."""
     return lambda v, q, b, g: (
         float(g.integers(0, len(b) + 1)) if g.random() < share else v + g.normal(0, 0.3 * len(b) ** 0.5)
     )
 
 
+#: Laws that break the assumptions of the attack.
 BREAK: dict[str, Law] = {
     "noise": lambda v, q, b, g: float(g.integers(0, len(b) + 1)),
     "constant": lambda v, q, b, g: len(b) / 3,
@@ -102,7 +104,7 @@ def offsets(people: int, spread: float) -> Maker:
 
 
 def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    """Autocorrelated errors: AR(1) of coefficient 0.9."""
+    """A system with autocorrelated errors, AR(1) of coefficient 0.9."""
     error = [0.0]
 
     def answer(q: Any) -> float:
@@ -113,11 +115,12 @@ def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
 
 
 def pooled_noise(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
-    """Errors that take sixteen values in turn."""
+    """A system whose errors take sixteen values in turn."""
     pool = cycle(rng.normal(0, len(bits) ** 0.5, 16))
     return lambda q: float(bits[q].sum() + next(pool))
 
 
+#: Systems whose errors depend on earlier answers, or whose people add other numbers than their bits.
 MEMORY: dict[str, Maker] = {
     "person_noise_0.4": own(lambda b, g: b + g.normal(0, 0.4, len(b)), 0.5),
     "person_noise_1": own(lambda b, g: b + g.normal(0, 1.0, len(b)), 0.5),

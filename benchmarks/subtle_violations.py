@@ -2,7 +2,7 @@
 
     python benchmarks/subtle_violations.py [--seeds 8] [--json FILE] [CASE …]
 
-Each is checked at default settings on the pair of inputs that shows the violation.
+Each mechanism is checked at default settings on the pair of inputs that shows the violation.
 """
 
 import math
@@ -135,7 +135,7 @@ def sorted_at_times(rng, data):
 
 
 def on_a_ring(rng, data):
-    """A point at the distance 1 from the origin in 90 % of the runs (D) or 10 % (D′), else at the distance 2."""
+    """A point 1 to 1.1 from the origin in 90 % of the runs (D) or 10 % (D′), else 2 to 2.1 from the origin."""
     near = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
     radius, angle = (1.0 if near else 2.0) + 0.1 * rng.random(), 2.0 * math.pi * rng.random()
     return np.array([radius * math.cos(angle), radius * math.sin(angle)])
@@ -187,6 +187,7 @@ CASES: dict[Callable[..., Any], dict[str, Any]] = {
     )
 }
 CASES |= {half_as_often: {"epsilon": 0.5}, raises_at_times: {"epsilon": 1.0, "errors": "outcome"}}
+#: The relation whose one pair is D = [1.0] and D′ = [0.0].
 PAIR = dpw.pairs(([1.0], [0.0]))
 
 

@@ -41,6 +41,7 @@ from dpwitness.reconstruction.table_builder.systems import (
 from dpwitness.reconstruction.table_builder.tables import Table
 from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
 
+#: The probabilities from which on claims are counted.
 LEVELS = (0.5, 0.9, 0.99)
 
 
@@ -80,7 +81,7 @@ class WithoutTotals(BoundedNoisyCounts):
 
 
 class Answers(System):
-    """A system in one method: noise from the people counted, their key, the question and its number."""
+    """A system of one attribute with methods to replace: `people` counts, `noise` draws noise, `shown` answers."""
 
     def __init__(self, table, rng, r=2):
         super().__init__(table.values)
@@ -109,7 +110,7 @@ class Answers(System):
         return self.law.at(self.uniform(key))
 
     def uniform(self, key, salt=0):
-        """One number in [0, 1) a key: the finaliser of splitmix64."""
+        """A number in [0, 1) for each key, by the finaliser of splitmix64."""
         key = np.asarray(key).astype(np.uint64) ^ np.uint64((int(self.salt) + salt * 0x9E3779B97F4A7C15) % (1 << 64))
         key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -151,7 +152,7 @@ def sixteen(cell):
 
 
 def drifting(s, n, key, q):
-    """A random walk over the questions, within ±4r."""
+    """The noise of a random walk over the questions, within ±4r."""
     steps = np.cumsum(np.concatenate([[getattr(s, "last", 0)], s.rng.integers(-1, 2, len(n))]))
     s.last, wide = int(steps[-1]), 4 * s.r
     return wide - np.abs((steps[1:] - wide) % (4 * wide) - 2 * wide)
@@ -226,12 +227,14 @@ def exact(kind):
     return type("Answers", (kind,), {"noise": lambda s, n, *_: np.zeros_like(n)})
 
 
+#: Systems that keep the assumptions of averaging.
 KEPT = {
     "uniform": simulated(BoundedNoisyCounts),
     "keyed": simulated(KeyedNoisyCounts),
     "normal": simulated(BoundedNoisyCounts, lambda r: noise_laws.truncated_normal(r, r / 2)),
     "maximum entropy": simulated(BoundedNoisyCounts, lambda r: noise_laws.maximum_entropy(range(-r, 2 * r), r * r / 6)),
 }
+#: Systems that break the assumptions of averaging.
 BROKEN = {
     "skewed noise": with_methods(
         noise=lambda s, n, key, q: np.array([-1, 0, s.r + 1])[(s.uniform(key) * 3).astype(int)]
@@ -244,12 +247,12 @@ BROKEN = {
     "keyed by the size": by(lambda s, n, q: q.sum(axis=1)),
     "keyed by the first value": by(lambda s, n, q: q.argmax(axis=1)),
     "keyed by the number": by(lambda s, n, q: (s.asked + np.arange(len(n))) % 16),
-    "keyed by the question": by(lambda s, n, q: words(q)),  # as good as independent
+    "keyed by the question": by(lambda s, n, q: words(q)),  # equal questions have equal noise, else independent
     "one noise for both sides": by(lambda s, n, q: words(np.where(q[:, -1], ~q.T, q.T).T)),
     "drifting": with_methods(noise=drifting),
     "autoregressive": with_methods(noise=autoregressive),
     "growing": simulated(GrowingNoisyCounts),
-    "layered": with_methods(  # one noise of the people, and one of the condition
+    "layered": with_methods(  # a noise by the people, and a noise by the question
         noises=2, noise=lambda s, n, key, q: s.law.at(s.uniform(key)) + s.law.at(s.uniform(words(q), 1))
     ),
     "garbage 2 %": garbage(0.02),
@@ -277,6 +280,7 @@ UNTOLD = {
         noise=lambda s, n, key, q: s.law.at(s.uniform(key)) + q @ s.law.at(s.uniform(np.arange(q.shape[1]), 1)),
     )
 }
+#: Systems under the averaging attack.
 AVERAGED = {**KEPT, **BROKEN, **UNTOLD}
 #: Systems that keep the assumptions of differencing.
 EXACT = {
@@ -287,6 +291,7 @@ EXACT = {
         with_methods(shown=lambda s, n, _: np.where(s.rng.random(len(n)) < 0.1, MISSING_ANSWER, Answers.shown(s, n, 0)))
     ),
 }
+#: The law of a noise that is always 0.
 NO_NOISE = noise_laws.NoiseLaw(support=(0,), probabilities=(1,))
 #: Systems that break the assumptions of differencing, as all systems with noise do.
 INEXACT = {
@@ -328,7 +333,7 @@ def few(rng):
 
 
 def one_run(name, seed, *, goal="histogram", one_value=False):
-    """The claims of one run: the confidence of each cell, 0 without a claim, and whether the count is right."""
+    """The claims of one run: the probability of each guess, 0 without a claim, and whether the guess is right."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     table = many(rng) if rng.random() < 0.6 else few(rng)
     r = int(rng.choice([1, 2, 3, 5]))
@@ -405,8 +410,9 @@ class PrivateTable(System):
         return np.asarray(selections, np.int64) @ self._cells
 
 
+#: The attribute of the defences' table, the number of visits to a doctor.
 ATTRIBUTE = "mdvis"
-#: Twelve of 59 values: nine of 6,308 to 26 people, and three that are suppressed at s = 4, of 3, 2 and 1.
+#: Twelve of 59 values: nine values of 6,308 to 26 people, and three values of 3, 2 and 1, suppressed at s = 4.
 TARGETS = (0, 1, 2, 3, 4, 5, 10, 15, 20, 40, 48, 69)
 
 # Each attack gets a system, a generator, the positions of the target values and the law of the noise, if theory
@@ -418,7 +424,7 @@ def by_differencing(system, rng, targets, law):
 
 
 def by_repeating(system, rng, targets, law):
-    """Each question is asked 100 times (section 2.2), the total 250 times; fresh noise has the variance 2.
+    """The attack that asks each question 100 times (section 2.2) and the total 250 times; fresh noise has variance 2.
 
     The count of a value whose answer is 0 is the total less the answer for all other values.
     """

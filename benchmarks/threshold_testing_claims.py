@@ -13,7 +13,9 @@ from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, r
 from dpwitness.reconstruction.threshold_testing.oracle import Queries
 from results import Table, finish, parser_of
 
+#: A function from questions, shape (questions, cells), to flags, whether each sum reaches the threshold.
 Answer = Callable[[np.ndarray], np.ndarray]
+#: A function from true counts and a generator to the answers of a system.
 System = Callable[[np.ndarray, np.random.Generator], Answer]
 
 
@@ -87,6 +89,7 @@ def noisy(scale: float) -> System:
     return with_answers(lambda above, rng: above + rng.laplace(0.0, scale, len(above)) >= 0)
 
 
+#: The attacked systems, by name.
 SYSTEMS: dict[str, System] = {
     "as stated": with_counts(lambda counts, rng: counts),
     "noise of scale 0.2": noisy(0.2),

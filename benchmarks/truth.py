@@ -100,6 +100,7 @@ def discrete_gaussian_delta(epsilon: float, *, sigma: float, shift: int = 1) -> 
     return float(np.maximum(moved - math.exp(epsilon) * weights, 0.0).sum() / weights.sum())
 
 
+#: The claimed ε (nats) of the mechanisms that have a parameter for ε.
 EPSILON = 0.1
 
 
@@ -108,12 +109,14 @@ class Row:
     """The parameters of a mechanism, the best earlier figure, and the true ε (nats)."""
 
     parameters: dict[str, Any] = field(default_factory=dict)
-    earlier: float = math.nan
-    truth: str = "∞"
+    earlier: float = math.nan  # the best earlier lower bound of ε
+    truth: str = "∞"  # the true ε, as text
     has_epsilon: bool = True  # whether ε is a parameter of the mechanism
 
 
+#: The parameters of mechanisms whose threshold is 1.
 AT_ONE = {"threshold": 1.0}
+#: The rows of the table, by mechanism.
 ROWS = {
     "laplace_mechanism": Row(earlier=0.100, truth=".1"),
     "truncated_geometric": Row(earlier=0.117, truth=".1178"),

@@ -1,1 +1,1 @@
-"""Releases of packages whose claim of differential privacy is refuted, and others whose claim is kept."""
+"""Releases of packages whose claim of differential privacy is refuted, and releases whose claim is kept."""

@@ -1,6 +1,6 @@
 """Run the museum: `python -m museum [NAME …]`.
 
-The exit code is 0 if every verdict is the expected one, 1 if one is not, and 2 for names that no exhibit has.
+The exit code is 0 if every verdict is as expected, 1 if some verdict is not, and 2 for names that no exhibit has.
 """
 
 import argparse

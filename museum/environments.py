@@ -10,18 +10,24 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
+#: Pins of scientific packages, with NumPy 2.
 SCIENTIFIC: Final = ("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3", "scikit-learn==1.7.2")
+#: Pins of scientific packages, with NumPy 1.
 OLD_NUMPY: Final = ("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3")
+#: The pin of NumPy 2 alone.
 NUMPY: Final = ("numpy==2.2.6",)
+#: Pins of NumPy, Numba and xxhash.
 NUMBA: Final = ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0")
+#: Pins of all releases of pure-ldp.
 PURE_LDP: Final = (
     *("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3", "statsmodels==0.14.4", "scikit-learn==1.5.2"),
     *("xxhash==3.5.0", "bitstring==4.2.3", "bitarray==2.9.3"),
 )
+#: Pins of releases of opendp from 0.14 on.
 OPENDP: Final = ("deprecated==1.2.18",)
 
-#: What is installed beside each release; the release itself comes without its dependencies, of which some take
-#: gigabytes that its mechanisms never use.
+#: The packages that are installed beside each release, by release. The release itself is installed without its
+#: dependencies: some dependencies take gigabytes, and the mechanisms never use them.
 PINS: Final[dict[str, tuple[str, ...]]] = {
     "DataSynthesizer==0.1.13": (*OLD_NUMPY, "scikit-learn==1.5.2", "python-dateutil==2.9.0.post0"),
     "DiffPriv==1.0.3": NUMPY,
@@ -57,12 +63,12 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
     "smartnoise-synth==1.0.8": OLD_NUMPY,
     "trasgodp==2.1.0": ("numpy==2.0.2", "scipy==1.15.3", "pandas==2.3.3"),
 }
-#: The file of an environment that is complete: what was installed, a line each.
+#: The name of the file in a complete environment that lists the installed release and pins, a line each.
 COMPLETE: Final = "museum.txt"
 
 
 class EnvironmentFailed(Exception):
-    """An environment could not be made; the message is the last line that pip wrote."""
+    """The error of an environment that could not be made; the message has the failed command and its last output."""
 
 
 def usual_folder() -> Path:

@@ -10,34 +10,36 @@ import dpwitness
 from dpwitness import Claim, PureDP
 from dpwitness.neighbours import Relation
 
+#: The folder of the exhibits' files.
 FOLDER: Final = Path(__file__).parent / "exhibits"
 #: The claim of most exhibits: ε = 1.
 ONE: Final = PureDP(1.0)
 
-#: "undisputed": under every usual adjacency; "depends on the adjacency": under the one that is named, and perhaps not
-#: under another; "arguable": what is promised can be read in two ways; "control": the claim is kept.
+#: The kind of an exhibit. An "undisputed" claim is refuted under every usual adjacency. A claim that "depends on the
+#: adjacency" is refuted under the named adjacency, and perhaps not under another. An "arguable" promise can be read in
+#: two ways. A "control" keeps its claim.
 Kind = Literal["undisputed", "depends on the adjacency", "arguable", "control"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibit:
-    """A mechanism of a released package, what its documentation promises, and what is expected of a check.
+    """A mechanism of a released package, the promise of its documentation, and the facts for a check.
 
     No pair of inputs and no event is given: `neighbours` says which datasets there are.
     """
 
     release: str  # name==version
-    function: Callable[..., Any]  # of one dataset, at the top level of its file; its name is that of the exhibit
+    function: Callable[..., Any]  # a function of one dataset, at the top level of its file, named as the exhibit
     promised: str  # quoted from the package's documentation or docstring
-    source: str  # where that stands
-    fault: str  # what the release does, in one sentence; of a control, what is tested
+    source: str  # the place of the quotation
+    fault: str  # the fault of the release in one sentence; for a control, a description of the mechanism
     neighbours: Relation
     claim: Claim = ONE
     kind: Kind = "undisputed"
     fixed: str | None = None  # name==version of a release in which the same function keeps the claim
-    max_time: float = 60.0  # seconds of a check
-    options: Mapping[str, Any] = field(default_factory=dict)  # further ones of `check`
+    max_time: float = 60.0  # the time limit of a check, in seconds
+    options: Mapping[str, Any] = field(default_factory=dict)  # further options of `check`
 
     @property
     def name(self) -> str:
@@ -51,12 +53,12 @@ class Exhibit:
 
     @property
     def target(self) -> str:
-        """The function, for `dpw.remote`."""
+        """The function as `file:name`, the form that `dpw.remote` takes."""
         return f"{self.file}:{self.name}"
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The release, and the fixed one if there is one."""
+        """The release, and the fixed release if one is known."""
         return tuple(filter(None, (self.release, self.fixed)))
 
 

@@ -1,4 +1,4 @@
-"""The table of a visit, for people: on the terminal as it goes, and in Markdown."""
+"""The results of a visit as text: lines on the terminal for each exhibit, and a table in Markdown."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,16 +6,17 @@ from typing import Final
 
 from museum.visit import REFUTED, Check, Row
 
+#: The titles of the table's columns.
 COLUMNS: Final = (
     *("release", "exhibit", "kind", "claim", "what the release does"),
     *("verdict", "at least", "found pair", "seconds", "right"),
 )
-#: Characters of a pair in the table.
+#: The largest number of characters that the table shows of a pair.
 WIDEST: Final = 110
 
 
 def line(row: Row) -> str:
-    """One exhibit on the terminal."""
+    """The lines on the terminal about one exhibit."""
     first = row.checks[0]
     bound = f", at least {first.lower_bound:.3g}" if first.lower_bound is not None else ""
     head = f"{row.name}: {row.release}, {row.claim}: {first.verdict}{bound} in {first.seconds:.1f} s"
@@ -32,7 +33,7 @@ def _told(check: Check) -> str:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table: one line for an exhibit, those of one release together."""
+    """The table in Markdown: a line for each exhibit, in the order of the releases, controls last."""
     lines = [_cells(COLUMNS), _cells(["---"] * len(COLUMNS))]
     lines += [_cells(_row(row)) for row in sorted(rows, key=lambda row: (row.kind == "control", row.release.lower()))]
     return "\n".join(lines) + "\n"

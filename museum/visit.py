@@ -1,4 +1,4 @@
-"""One exhibit: its environment, its checks, the witness and its replay; what came of them is a row of the table."""
+"""One exhibit: its environment, its checks, the witness and its replay, whose results are a row of the table."""
 
 import time
 from collections.abc import Callable
@@ -11,11 +11,13 @@ from dpwitness.neighbours.difference import both
 from museum.environments import EnvironmentFailed, interpreter
 from museum.exhibit import Exhibit
 
+#: The verdict of a check that refutes the claim.
 REFUTED: Final = "refuted"
+#: The verdict of a check that does not refute the claim.
 PASSED: Final = "not refuted"
-#: Processes of one check.
+#: The number of processes of one check.
 WORKERS: Final = 1
-#: Options of a check that say what an outcome is, and so are those of its replay.
+#: The names of the options of a check that define an outcome, and that its replay therefore gets too.
 REPLAYED: Final = ("errors", "outcome")
 
 
@@ -27,12 +29,12 @@ class Check:
     seed: int
     expected: str
     verdict: str  # "refuted", "not refuted", or an error
-    lower_bound: float | None = None  # of the claim's parameter, at the confidence of the check
+    lower_bound: float | None = None  # the lower bound of the claim's parameter, with confidence 1 − alpha
     alpha: float | None = None
-    pair: str = ""  # in words
+    pair: str = ""  # the witness's pair in words
     event: str = ""
-    replayed: str | None = None  # the verdict on fresh runs of the witness; None where there is none
-    detectable: float | None = None  # of a pass: what it would have caught
+    replayed: str | None = None  # the verdict on fresh runs of the witness; None without a witness
+    detectable: float | None = None  # for a pass, the smallest ε that the check would have refuted
     seconds: float = 0.0
 
     @property
@@ -57,20 +59,20 @@ class Row:
 
     @property
     def right(self) -> int:
-        """How many checks had the expected verdict."""
+        """The number of checks with the expected verdict."""
         return sum(check.right for check in self.checks)
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of a JSON file."""
+        """The fields and the number of right checks as JSON values."""
         return asdict(self) | {"right": self.right}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What is asked of every exhibit."""
+    """The settings of a visit, the same for every exhibit."""
 
     environments: Path
-    witnesses: Path  # where they are saved
+    witnesses: Path  # the folder in which witnesses are saved
     seeds: int = 1
 
     def row(self, exhibit: Exhibit) -> Row:
@@ -95,7 +97,7 @@ class Visit:
         started = time.perf_counter()
         try:
             function = dpw.remote(interpreter(release, self.environments), exhibit.target)
-            started = time.perf_counter()  # without the environment, which is made once
+            started = time.perf_counter()  # the seconds leave out making the environment, which is made once
             verdict = dpw.check(
                 function,
                 claim=exhibit.claim,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-#: Fills the places behind the last answer of a threshold mechanism, where a tester needs rows of one length.
+#: The number in the places behind the last answer of a threshold mechanism, where a tester needs rows of one length.
 ABSENT = -1.0
 
 
@@ -192,7 +192,7 @@ def many_svt_uniform_threshold(rng, queries, epsilon, n):
 
 
 def _until_the_first(flags: np.ndarray) -> np.ndarray:
-    """Flags as numbers, and those behind the first 1 of a row ABSENT."""
+    """The flags as numbers, with `ABSENT` in the places behind the first 1 of a row."""
     behind = np.cumsum(flags, axis=1) - flags > 0
     return np.where(behind, ABSENT, flags.astype(float))
 
@@ -223,18 +223,18 @@ def below_and_last(outcome):
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism, the shape of its inputs, and what is true of it."""
+    """A mechanism, the shape of its inputs and outcomes, and its true ε."""
 
     one: Callable[..., Any]  # (rng, queries, epsilon) → outcome
     many: Callable[..., Any]  # (rng, queries, epsilon, n) → array, axis 0 = runs
-    inputs: int
+    inputs: int  # the number of answers, or 1 for a bit
     differ: str  # "one", "all" or "bit"
     true_epsilon: str
-    right: bool
-    width: int = 1  # numbers in an outcome of `many`
-    kinds: int = 0  # so many outcomes, 0, 1, …, where they are that few
-    absent: bool = False  # whether ABSENT occurs in it
-    summary: Callable[..., Any] | None = None  # for StatDP, which searches events of one or two numbers
+    right: bool  # whether the mechanism keeps its claim
+    width: int = 1  # the number of numbers in an outcome of `many`
+    kinds: int = 0  # the number of outcomes 0, 1, … of a mechanism with few outcomes, else 0
+    absent: bool = False  # whether ABSENT occurs in an outcome of `many`
+    summary: Callable[..., Any] | None = None  # a function for StatDP, which searches events of one or two numbers
 
 
 CASES = {

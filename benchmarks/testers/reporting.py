@@ -1,4 +1,4 @@
-"""What the run of a tester prints: a JSON object a mechanism, with the CPU time of this process and its children."""
+"""The output of a tester: a JSON object a mechanism, with the CPU time of this process and its children."""
 
 import json
 import os
@@ -7,13 +7,14 @@ from typing import Any
 
 from mechanisms import CASES, Case
 
-#: ε-DP is claimed at this ε, of StatDP's own benchmark, and is refuted at this level.
+#: The claimed ε (nats), from StatDP's own benchmark.
 EPSILON = 0.7
+#: The level of each test.
 LEVEL = 0.05
 
 
 def report(tester: Callable[[Case], dict[str, Any]], names: list[str]) -> None:
-    """Ask a tester about each mechanism. It answers {"refuted": …, "found": a text}."""
+    """Ask a tester about each mechanism, and print its answers {"refuted": …, "found": a text} as JSON."""
     for name in names:
         before = os.times()
         try:
@@ -26,7 +27,7 @@ def report(tester: Callable[[Case], dict[str, Any]], names: list[str]) -> None:
 
 
 def pairs(case: Case) -> list[tuple[list[int], list[int]]]:
-    """The input pairs of Ding et al. 2018, Table 1, for a tester that has to be given them."""
+    """The input pairs of Ding et al. 2018, Table 1, for testers that need given pairs."""
     n = case.inputs
     if case.differ == "bit":
         return [([0], [1])]

@@ -1,8 +1,9 @@
 """DP-Auditorium on the mechanisms: `python run_dp_auditorium.py NAME …`, with DP-Auditorium on the path.
 
-Its histogram tester for outcomes of one number, its hockey-stick tester (a neural network) for longer ones, with the
-training of its example. Its own generators make datasets of records, not of answers to queries, so both get the input
-pairs of Ding et al. 2018, one a trial. It gives a lower bound of δ at ε = 0.7 and refutes where that is positive.
+Its histogram tester tests outcomes of one number, and its hockey-stick tester (a neural network), with the training of
+its example, tests longer outcomes. Its own generators make datasets of records, not of answers to queries, so both
+testers get the input pairs of Ding et al. 2018, one a trial. A tester gives a lower bound of δ at ε = 0.7, and refutes
+the claim if the bound is positive.
 """
 
 import sys
@@ -11,7 +12,7 @@ from types import ModuleType
 import numpy as np
 from reporting import EPSILON, LEVEL, pairs, report
 
-# Neither is used here, and what they import (Vizier, PipelineDP) is not installed.
+# Neither module is used here, and the packages that they import (Vizier, PipelineDP) are not installed.
 for _name in ("generators", "mechanisms"):
     sys.modules[f"dp_auditorium.{_name}"] = ModuleType(_name)
 
@@ -19,8 +20,9 @@ from dp_auditorium import privacy_test_runner  # noqa: E402
 from dp_auditorium.configs import privacy_property, privacy_test_runner_config, property_tester_config  # noqa: E402
 from dp_auditorium.testers import HistogramTester, HockeyStickPropertyTester, hockey_stick_tester  # noqa: E402
 
+#: The number of runs of a trial, for the histogram tester and for the neural network.
 HISTOGRAM_RUNS, NETWORK_RUNS = 1_000_000, 100_000
-#: Bins of a continuous outcome, and how far they reach.
+#: The number of bins of a continuous outcome, and the largest absolute value in a bin.
 BINS, REACH = 40, 20.0
 
 

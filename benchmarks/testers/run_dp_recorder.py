@@ -1,10 +1,10 @@
 """dp-recorder on the mechanisms: `python run_dp_recorder.py NAME …`, with dp-recorder on the path.
 
 It does not run a mechanism as a whole: its noise functions are marked, the mechanism is run once on one input and once
-on the neighbour with the first run's noisy values, and what differs besides is reported (its deterministic checks).
+on the neighbour with the first run's noisy values, and other differences are reported (its deterministic checks).
 Each marked function is then sampled by itself on its two recorded inputs, 100,000 runs, and has a lower bound of its
-own ε (its distributional audit). So the mechanisms are written again with marked functions, and what is released
-without noise is marked with `ensure_equality`. The input pairs are those of Ding et al. 2018.
+own ε (its distributional audit). So the mechanisms are written again with marked functions, and values released
+without noise are marked with `ensure_equality`. The input pairs are from Ding et al. 2018.
 """
 
 import math
@@ -14,12 +14,13 @@ import numpy as np
 from dp_recorder.auditing import Auditor, audit_spec, ensure_equality
 from reporting import EPSILON, LEVEL, pairs, report
 
+#: The number of runs of a marked function, over all input pairs together.
 RUNS = 100_000
 RNG = np.random.default_rng()
 
 
 def distance(a, b):
-    """L1, as the scales of Laplace noise are stated for it."""
+    """The L1 distance, for which scales of Laplace noise are stated."""
     return float(np.sum(np.abs(np.asarray(a) - np.asarray(b))))
 
 
@@ -31,7 +32,7 @@ def noisy(value, sensitivity, scale):
 
 @audit_spec(kind="level ends", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def level_ended(value, sensitivity, scale, edge):
-    """A number + noise whose tails are level, and end."""
+    """A number + Laplace noise whose tails have a constant density, and end."""
     noise = RNG.laplace(0.0, scale)
     if abs(noise) > edge:
         noise = math.copysign(edge + scale * RNG.random(), noise)
@@ -40,13 +41,13 @@ def level_ended(value, sensitivity, scale, edge):
 
 @audit_spec(kind="uniform", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def lowered(value, sensitivity, offset):
-    """A number less between one and two times an offset."""
+    """A number minus a uniform number between one and two times an offset."""
     return value - offset * (1 + RNG.random())
 
 
 @audit_spec(kind="coin", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def flipped(value, sensitivity, keep):
-    """A bit, or the other one."""
+    """A bit with probability `keep`, else the other bit."""
     return value if RNG.random() < keep else 1 - value
 
 
@@ -78,6 +79,7 @@ def _lowered(queries):
     return answers
 
 
+#: The mechanisms with marked functions, by name.
 MARKED = {
     "laplace": lambda q: noisy(float(q[0]), 1, 1 / EPSILON),
     "laplace_half_scale": lambda q: noisy(float(q[0]), 1, 0.5 / EPSILON),

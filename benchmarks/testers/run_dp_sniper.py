@@ -1,7 +1,7 @@
 """DP-Sniper on the mechanisms: `python run_dp_sniper.py NAME …`, with DP-Sniper on the path.
 
-Logistic regression, as in its experiments, with those features; 100,000 runs a stage and 10⁶ a side to confirm where
-its own settings are 1.07·10⁷ and 2·10⁸, which take hours. It gives a lower bound of ε.
+DP-Sniper uses logistic regression with the features of its experiments. It gets 100,000 runs a stage and 10⁶ runs a
+side to confirm, since its own settings, 1.07·10⁷ and 2·10⁸ runs, take hours. It gives a lower bound of ε.
 """
 
 import sys
@@ -21,8 +21,10 @@ from dpsniper.utils.initialization import initialize_dpsniper
 from mechanisms import ABSENT, CASES
 from reporting import EPSILON, LEVEL, report
 
+#: The number of runs of a stage, and the number of confirm runs of each side.
 STAGE, FINAL = 100_000, 1_000_000
-#: So that training takes as many steps as with its own settings: 1.07·10⁷ runs in batches of 10⁵.
+#: The number of runs in a batch: training takes about as many steps as by DP-Sniper's own settings, 1.07·10⁷ runs in
+#: batches of 10⁵.
 BATCH = 1_000
 
 
@@ -33,7 +35,7 @@ class Batched(Mechanism):
         self.name = name
 
     def m(self, a, n_samples=1):
-        """Many runs."""
+        """The outcomes of `n_samples` runs on the input `a`."""
         return CASES[self.name].many(np.random.default_rng(), a, EPSILON, n_samples)
 
 

@@ -1,7 +1,8 @@
 """StatDP on the mechanisms: `python run_statdp.py NAME …`, with StatDP on the path.
 
-Its own settings: 100,000 runs of each side of each of its input pairs choose an event, 500,000 a side test it. It gives
-a p-value for the test ε. Its events are of one or two numbers, so it is given the summary that its examples compute.
+By StatDP's own settings, 100,000 runs of each side of each of its input pairs choose an event, and 500,000 runs a side
+test the event. StatDP gives a p-value for the test ε. Its events are of one or two numbers, so it gets summaries of
+outcomes, as its examples compute them.
 """
 
 import sys
@@ -21,11 +22,11 @@ class Summarised:
 
     @property
     def __code__(self):
-        """StatDP reads the names of the parameters there."""
+        """The code of the mechanism, in which StatDP reads the names of the parameters."""
         return CASES[self.name].one.__code__
 
     def __call__(self, prng, queries, epsilon):
-        """One run, as a number or a tuple of them."""
+        """The outcome of one run, as a number or a tuple of numbers."""
         case = CASES[self.name]
         outcome = case.one(prng, np.asarray(queries), epsilon)
         found = case.summary(outcome) if case.summary is not None else outcome
@@ -33,7 +34,7 @@ class Summarised:
 
 
 def ask(case):
-    """The p-value that 0.7-DP has."""
+    """StatDP's p-value of 0.7-DP, and whether it refutes 0.7-DP."""
     options = {"sensitivity": ALL_DIFFER if case.differ == "all" else ONE_DIFFER}
     if case.differ == "bit":
         options = {"databases": ([0], [1])}

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def cloakdb_missing(value: Any) -> Any:
-    """One person's number from 0 to 1, or nothing, as it is written to the masked table."""
+    """One person's number from 0 to 1, or None, as the masked table gets it."""
     from cloakdb.core.context import TransformationContext
     from cloakdb.strategies.differential_privacy import DifferentialPrivacyStrategy
 

@@ -13,7 +13,7 @@ def datasynthesizer_independent(people: Any) -> list[list[float]]:
 
     warnings.simplefilter("ignore")
     describer = DataDescriber()
-    seed = int.from_bytes(os.urandom(4), "big")  # by default it is 0, and all noise the same
+    seed = int.from_bytes(os.urandom(4), "big")  # the default seed 0 gives the same noise in all runs
     file = io.StringIO(people.to_csv(index=False))
     describer.describe_dataset_in_independent_attribute_mode(file, epsilon=1.0, seed=seed)
     columns = describer.data_description["attribute_description"].values()

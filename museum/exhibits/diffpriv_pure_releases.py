@@ -5,7 +5,7 @@ from typing import Any
 
 
 def diffpriv_pure_count(people: Any) -> int:
-    """How many people there are."""
+    """The number of people, with noise."""
     from diffpriv_pure import private_count
 
     return private_count(len(people), epsilon=1.0)

@@ -17,7 +17,7 @@ def package() -> Any:
 
 
 def diffpriv_lapmech(ages: Any) -> list[float]:
-    """The file that is written for a file of ages."""
+    """The numbers in the file that is written for a file of ages."""
     import io
     import statistics
     import tempfile

@@ -14,7 +14,7 @@ def models() -> Any:
     import warnings
     from importlib.metadata import version
 
-    warnings.simplefilter("ignore")  # of the optimiser, on little data, and of privacy leaks
+    warnings.simplefilter("ignore")  # warnings of the optimiser on little data, and of privacy leaks
     if version("diffprivlib") == "0.3.0":
         from sklearn.linear_model import _logistic
         from sklearn.utils import fixes

@@ -12,7 +12,7 @@ def eeprivacy_clamped_mean(values: Any) -> float:
 
 
 def eeprivacy_histogram(values: Any) -> list[float]:
-    """How many numbers are below 5, and how many are not."""
+    """The noisy counts of the numbers below 5 and of the numbers from 5 on."""
     from eeprivacy.operations import PrivateHistogram
 
     return PrivateHistogram(bins=[0.0, 5.0, 10.0]).execute(values=values, epsilon=1.0).tolist()

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
-    """The private answer to one query about records, which stands under a key of the results."""
+    """The private answer to one query about records, from the results under a key."""
     import threading
 
     from healthpipe.deidentify.safe_harbor import DeidentifiedDataset
@@ -14,13 +14,13 @@ def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
     from healthpipe.privacy.differential import private_stats
 
     budget = PrivacyBudget(total_epsilon=1.0)
-    budget._lock = threading.Lock()  # by default a field of pydantic 1, which pydantic 2 does not fill
+    budget._lock = threading.Lock()  # the default is a field of pydantic 1, which pydantic 2 does not fill
     data = ClinicalDataset(records=[ClinicalRecord(checksum="0", **record) for record in records])
     return private_stats(DeidentifiedDataset(dataset=data), epsilon=1.0, budget=budget, queries=[query]).results[key]
 
 
 def healthpipe_count(people: Any) -> int:
-    """How many observations there are."""
+    """The number of observations, with noise."""
     from healthpipe.privacy.differential import Count  # the first import: the modules import each other
 
     records = [{"resource_type": person["kind"]} for person in people]
@@ -35,7 +35,7 @@ def healthpipe_gaussian(values: Any) -> float:
 
 
 def healthpipe_histogram(people: Any) -> dict[str, int]:
-    """How many people have each colour."""
+    """The number of people with each colour, with noise."""
     from healthpipe.privacy.differential import Histogram
 
     records = [{"resource_type": "Observation", "data": person} for person in people]

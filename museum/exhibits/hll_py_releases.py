@@ -4,7 +4,7 @@ from typing import Any
 
 
 def hll_py_segments(words: Any) -> float:
-    """What one person's segment adds to the estimate of a word."""
+    """The estimate of a word's count after the segments of one person's word."""
     from hll_py import HyperLogLogLDP, SketchConfig
 
     sketches = HyperLogLogLDP(SketchConfig(m=1, epsilon=1.0))

@@ -12,14 +12,14 @@ def multi_freq_grr(value: Any) -> int:
 
 
 def multi_freq_rs_fd_grr(person: Any) -> list[int]:
-    """What a person with two attributes reports, with generalised randomised response."""
+    """The report of a person with two attributes, by generalised randomised response."""
     from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_GRR_Client
 
     return RSpFD_GRR_Client(person, [2, 2], 2, 1.0)
 
 
 def multi_freq_rs_fd_ue_zero(person: Any) -> list[list[float]]:
-    """What a person with two attributes reports, with unary encoding and zero vectors as fake data."""
+    """The report of a person with two attributes, by unary encoding with zero vectors as fake data."""
     from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_UE_zero_Client
 
     return [vector.tolist() for vector in RSpFD_UE_zero_Client(person, [2, 2], 2, 1.0)]

@@ -55,14 +55,14 @@ def opendp_integer_laplace_5(value: Any) -> int:
 
 @cache
 def laplace_threshold_measurement() -> Any:
-    """Counts by text, with noise, from a threshold on: map(1) is (1.0, 0.0134)."""
+    """Noisy counts by text, released from a threshold on; its `map(1)` is (1.0, 0.0134)."""
     dp = prelude()
     texts = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
     return texts >> dp.t.then_count_by() >> dp.m.then_laplace_threshold(scale=1.0, threshold=4)
 
 
 def opendp_laplace_threshold(texts: Any) -> dict[str, int]:
-    """How often the frequent texts occur."""
+    """The noisy counts of the frequent texts."""
     return laplace_threshold_measurement()(list(texts))
 
 
@@ -94,7 +94,7 @@ def polars_cast_measurement() -> Any:
 
 
 def opendp_polars_cast(frame: Any) -> int:
-    """How many texts are whole numbers; `polars_cast_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
+    """The number of texts that are whole numbers; `polars_cast_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
     return int(polars_cast_measurement()(frame).collect().item())
 
 
@@ -131,7 +131,7 @@ def polars_cut_measurement() -> Any:
 
 
 def opendp_polars_cut(frame: Any) -> int:
-    """How many numbers are in an interval; `polars_cut_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
+    """The number of values in an interval; `polars_cut_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
     return int(polars_cut_measurement()(frame).collect().item())
 
 
@@ -152,7 +152,7 @@ def opendp_randomized_response(flag: Any) -> bool:
 
 @cache
 def stability_measurement() -> Any:
-    """Counts of each text among ten, those from a threshold on."""
+    """Noisy counts of each text among ten, released from a threshold on."""
     from opendp.meas import make_base_stability
     from opendp.mod import enable_features
     from opendp.trans import make_count_by
@@ -164,7 +164,7 @@ def stability_measurement() -> Any:
 
 
 def opendp_stability(texts: Any) -> dict[str, float]:
-    """How often the frequent texts occur; `stability_measurement().check(2, (2.0, 0.001))` is true."""
+    """The noisy counts of the frequent texts; `stability_measurement().check(2, (2.0, 0.001))` is true."""
     return stability_measurement()(list(texts))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def pipeline_dp_count(people: Any) -> int:
-    """How many people there are, and one more."""
+    """The number of people plus one, with noise."""
     import pipeline_dp as pdp
 
     accountant = pdp.NaiveBudgetAccountant(total_epsilon=1.0, total_delta=1e-10)

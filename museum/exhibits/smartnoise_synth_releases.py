@@ -6,7 +6,7 @@ from typing import Any
 
 @cache
 def covariance() -> Any:
-    """The class, from its own file: the package imports PyTorch, which it does not use."""
+    """The class DPcovariance, from its own file: the package imports PyTorch, which the class does not use."""
     import runpy
     from importlib.util import find_spec
     from pathlib import Path

@@ -33,7 +33,7 @@ class Alarm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._set and signal.getsignal(signal.SIGALRM) == self._handle:  # else the called code uses it now
+        if self._set and signal.getsignal(signal.SIGALRM) == self._handle:  # else the called code has its own handler
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         self._set = False

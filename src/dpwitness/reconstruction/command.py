@@ -100,7 +100,7 @@ class AttackOptions:
 
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
-    """The options of the user's own system; the help says that it gets `question` and returns `answer`."""
+    """The options of the user's own system; the help says that the system gets `question` and returns `answer`."""
     own = functools.partial(Option, title="your own system (instead of a simulated system)")
     return [
         own(

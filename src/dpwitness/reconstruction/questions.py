@@ -39,7 +39,7 @@ class System(Generic[Q]):
 
 
 class WrongNumber(ValueError):
-    """The system did not give one answer a question; the message says which value it gave."""
+    """The error of a system that does not give one answer a question; the message has the number or type of answers."""
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
@@ -96,7 +96,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in known:
             return None
     return {
-        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # a stream that no attack draws
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # no attack uses this stream
         for p in parameters
         if p.name in known
     }
@@ -142,7 +142,7 @@ class Waiting(Exception):  # no error: the attack continues in another run, once
 
 
 class Asking(Generic[Q]):
-    """An attack's access to a system: it asks questions within the limits and keeps the answers in a transcript.
+    """An attack's access to a system, by questions within limits; a transcript keeps the answers.
 
     Answers come from the transcript where it has them, else from the system. An attack that is deterministic given its
     seed and the answers asks the same questions again, so it continues after an interruption, or when a person has
@@ -235,7 +235,8 @@ class Asking(Generic[Q]):
     def ask_some(self, questions: Iterable[Q]) -> Floats:
         """The answers, shape (questions,), NaN for each unanswered question; see `stopped` and `missing`.
 
-        Raises `OracleFailed` and `Waiting` where `ask` does.
+        Raises `OracleFailed` where the first ten questions, or all if there are fewer, get no valid answer, and
+        `Waiting` where `ask` does.
         """
         answers, stopped = self._collect(iter(questions), whole=False)
         if stopped is not None:
@@ -252,7 +253,7 @@ class Asking(Generic[Q]):
         return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[Floats, AttackStopped | None]:
-        """The answers, NaN where missing, and the error that ended the asking; `whole`: the answers end with it."""
+        """The answers, NaN where missing, and the error that ended the asking; `whole`: no answers follow the error."""
         if self.system is None:
             rows, stopped = self._collect_from_file(questions, whole=whole)
             return np.array([row.value for row in rows], np.float64), stopped

@@ -19,7 +19,7 @@ from dpwitness.files import read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
-#: The texts in files that mean ⊤ (1) or ⊥ (0), in lower case.
+#: The answers as texts, in lower case, that mean ⊤ (1) or ⊥ (0).
 FLAG_TEXTS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
 
 

@@ -39,7 +39,7 @@ class Case(Recipe, JsonFields):
     place: str  # package.module:name, from which the thing is loaded
     describer: str  # the name of the describer that makes the mechanism
     alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
-    max_time: float
+    max_time: float  # the time limit of the check, in seconds
     seed: Count
     records: str | None = None  # a CSV file of records to start from
     # The interpreter that runs the case; None for that of the sweep, and in files of earlier versions.
@@ -88,7 +88,7 @@ class Sweep(JsonFields):
 
     modules: tuple[str, ...]  # the names that the user gave
     alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
-    max_time: float
+    max_time: float  # the time limit of each case, in seconds
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
@@ -166,7 +166,7 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def stem_of(module: str) -> str:
-    """The name of a module that may be a path."""
+    """The name of a module; of a path, the file's name without .py."""
     return Path(module).stem if module.endswith(".py") else module
 
 

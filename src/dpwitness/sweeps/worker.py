@@ -49,7 +49,7 @@ class CaseResult(JsonFields):
     json_keys: ClassVar[tuple[str, ...]] = ("case", "status", "adjacency", "verdict", "error", "why")
 
     case: str
-    adjacency: str = ""  # the inputs taken for neighbours, for people
+    adjacency: str = ""  # the inputs taken for neighbours, in words
     verdict: Verdict | None = None
     error: str = ""
     why: str = ""
@@ -95,7 +95,7 @@ class Listing:
 
 
 def reason_without(module: str) -> str:
-    """The reason why an imported module has no case; for a package with up to eight of its modules."""
+    """The reason why an imported module has no case, with the names of up to eight modules within a package."""
     inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
     within = ", ".join([one.name for one in inside][:8])
     said = "no name that it defines carries a claim or has a parameter epsilon"
@@ -206,7 +206,7 @@ def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
 
 @cache
 def chosen_attempt() -> Attempt:
-    """The attempt of this process, by the environment."""
+    """The attempt that this process runs, which the environment variable `CASE_VARIABLE` holds."""
     asked = json.loads(os.environ[CASE_VARIABLE])
     return next(islice(attempts_of(asked["case"]), asked["attempt"], None))
 
@@ -229,8 +229,8 @@ def whole_output(output: object) -> object:
 def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `InvalidParameter`.
 
-    Its outcomes decide by their number of entries and, if the parameter for the data is unknown, by whether two runs on
-    an input differ; else only whether the attempt runs decides. A form of records for which one attempt returned an
+    An attempt that runs is refused only if its outcomes have an entry for each record, or if no two runs on an input
+    differ and the parameter taken for the data has an unusual name. A form of records for which one attempt returned an
     entry for each record is not tried again.
     """
     said, each = "", set[object]()  # the forms of records for which an attempt returned an entry for each record

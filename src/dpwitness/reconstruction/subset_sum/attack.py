@@ -189,7 +189,7 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     def simulate(seed: int, _: object) -> Outcome:
         deadline, rng = options.deadline(), np.random.default_rng(seed)
         secret, family = secret_bits(rng), -1 if plan.asks_all_subsets else int(rng.integers(1 << 30))
-        # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
+        # One call, without `Asking`, gets all answers: 2²⁴ questions of the exponential adversary take minutes singly.
         answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
         if plan.asks_all_subsets:
             return _outcome_of_all_subsets(answers, plan, None)

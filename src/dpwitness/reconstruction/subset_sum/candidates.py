@@ -48,7 +48,7 @@ def check_position(position: int, size: int) -> None:
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Propose pairs with another first, middle or last bit, and the event "the output for this person is above 1/2".
+    """Propose pairs that differ in the first, middle or last bit, and the event "this person's output is above 1/2".
 
     The mechanism takes bits and returns a number for each person, as a reconstruction does, or other answers, for which
     the search finds an event. D is the data, or alternating bits. Raises `InvalidParameter` for data that are no list

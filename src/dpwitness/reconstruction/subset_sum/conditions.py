@@ -1,8 +1,8 @@
 """Conditions on known attributes of people replace subsets where a system takes no list of people.
 
-Each random condition holds for another half or so of the people, and the attack is that on subsets: Cohen & Nissim,
-Linear program reconstruction in practice, Journal of Privacy and Confidentiality 10(1), 2020. Conditions on remainders
-of a whole number, such as a customer's number, tell people apart best.
+Each random condition holds for about half of the people, who are then a random subset: Cohen & Nissim, Linear program
+reconstruction in practice, Journal of Privacy and Confidentiality 10(1), 2020. Conditions on remainders of a whole
+number, such as a customer's number, tell people apart best.
 """
 
 import copy
@@ -23,7 +23,7 @@ from dpwitness.reconstruction.transcript import Form
 
 #: A value of an attribute of a person: a number or a text.
 Value: TypeAlias = int | float | str
-#: For each attribute named a list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]}.
+#: A condition: by attribute a list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]}.
 Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
 
 #: Names of the kinds of conditions on one attribute, as --allow takes them.
@@ -74,7 +74,7 @@ class Attributes:
         return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
-        """Draw `number` random conditions that hold for different subsets of people, and these subsets.
+        """Draw `number` random conditions that hold for different subsets of people; return conditions and subsets.
 
         The conditions are fewer where 500 draws in a row give no new subset.
         """

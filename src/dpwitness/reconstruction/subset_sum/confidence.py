@@ -18,10 +18,10 @@ from scipy.special import expit, fdtrc
 from dpwitness.arrays import Floats
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Reconstruction, Subsets
 
-#: Standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
+#: Number of standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0
-#: Standard errors by which a scale must exceed 0 for a claim: of 700 systems that answer noise alone, one system has
-#: such a scale.
+#: Number of standard errors by which a scale must exceed 0 for a claim: one in 700 systems that answer noise alone has
+#: a scale that large.
 SIGNIFICANT_STANDARD_ERRORS: Final = 3.0
 #: Median deviations from the median beyond which answers are clipped: one normal answer in a million lies there.
 CLIP_MEDIAN_DEVIATIONS: Final = 7.3
@@ -106,10 +106,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
 
 
 def _expected_scale(reconstruction: Reconstruction) -> float:
-    """The scale that a least-squares fit predicts for fresh answers.
-
-    1 if the reconstruction has no probabilities, or if all its bits are equal.
-    """
+    """The scale that a least-squares fit predicts for fresh answers; 1 without probabilities, or for equal bits."""
     ones = reconstruction.bits == 1
     if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0

@@ -17,7 +17,7 @@ ANSWER_TOLERANCE: Final = 1e-6
 
 
 def _smallest_candidate(answers: Floats, size: int, error: float) -> np.int64:
-    """Return the smallest candidate that no answer contradicts by more than `error`, −1 if answers contradict each.
+    """Return the smallest candidate that no answer contradicts by more than `error`; −1 without such a candidate.
 
     Bit i of a candidate is person i's. The search chooses bits from the last person to the first, 0 before 1. After
     each choice it compares all subsets of the chosen people that hold the last chosen person; one contradiction
@@ -65,8 +65,8 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
 
     The list differs from the secret in at most 4E places: with E = n/40 at least nine tenths of the bits are right.
 
-    `answers`: to all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if binary digit i of j is 1. `error`:
-    E, in counts; no answer is wrong by more.
+    `answers`: one for each of all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if binary digit i of j is
+    1. `error`: E, in counts, the largest error of an answer.
 
     Raises `InvalidParameter` for answers that no list of bits agrees with.
     """

@@ -24,7 +24,9 @@ from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 
+#: Bits of people, 0 or 1, shape (people,).
 Bits = Integers
+#: A selection of rows of a matrix.
 RowSelection: TypeAlias = slice | Integers | Booleans
 K = TypeVar("K", np.float32, np.float64)
 
@@ -112,7 +114,7 @@ class Subsets:
 
     def gram(self) -> Floats:
         """The number of subsets that have both people of each pair, QᵀQ, shape (people, people), read-only."""
-        if self._gram is None:  # t·n² steps, made once for all fits
+        if self._gram is None:  # made once for all fits, in t·n² steps for t subsets of n people
             total = np.zeros((self.people, self.people))
             for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
                 total += block.T @ block
@@ -164,7 +166,7 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
 MAX_STEPS: Final = 30
 #: Factor of each step of expectation propagation, since whole steps may oscillate.
 DAMPING: Final = 0.7
-#: Smallest variance of errors that least squares assumes, in counts², so that it never divides by 0.
+#: Smallest variance of errors that least squares assumes, in counts²: a variance of 0 would be a divisor.
 MIN_VARIANCE: Final = 1e-6
 
 

@@ -28,7 +28,7 @@ def subset_sum_reconstruction(
     Parameters
     ----------
     bits
-        The secret bits, shape (n,), n at most 1024.
+        The secret bits, shape (n,), n at most 4096.
     error
         E, in counts: no answer is wrong by more.
     position

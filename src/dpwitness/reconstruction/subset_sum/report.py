@@ -14,7 +14,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Probability that a bit is right that is guessed without answers.
+#: Probability that a bit guessed without answers is right.
 CHANCE: Final = 0.5
 #: Largest number of bits that a report prints, a few lines; --json and --save have all bits.
 PRINTED_BITS: Final = 256
@@ -30,9 +30,10 @@ class Outcome:
     basis: str  # the reason for the claims, in words
     stopped: str | None  # the reason why the system gave fewer answers than planned; None if it gave all
     fresh_questions: int | None = None  # the number of answers kept for checking
-    fresh_error: float | None = None  # the root mean square error of their prediction by the reconstruction, in counts
+    fresh_error: float | None = None  # the root mean square error of the reconstruction's predictions, in counts
     fresh_error_of_constant: float | None = None  # the root mean square error of the best constant, in counts
-    scale: Scale | None = None  # of the fresh answers, pooled with that of half the used answers by the other half
+    # The scale of the fresh answers, pooled with the scale of half of the used answers, on bits from the other half.
+    scale: Scale | None = None
 
 
 def standard_deviation(law: str, error: float) -> float:

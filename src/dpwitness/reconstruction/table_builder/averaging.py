@@ -29,9 +29,9 @@ def number_of_partitions(size: int, extra: int = 0) -> int:
 def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, extra: int = 0) -> Booleans:
     """Draw `k` different two-partitions of `size` values, or all of them, in random order: flags of the first sides.
 
-    At most 2^(size−1) − 1 partitions exist (Lemma 4) and are returned. Shape (partitions, size + extra). The last of
-    the `size` values is always on the second side, so that each partition is drawn once. `extra`: number of values that
-    may lie on either side, in the last columns; each side has one of the `size` values (appendix C, first workaround).
+    At most `number_of_partitions` exist (Lemma 4) and are returned. Shape (partitions, size + extra). The last of the
+    `size` values is always on the second side, so that each partition is drawn once. `extra`: number of values that may
+    lie on either side, in the last columns; each side has one of the `size` values (appendix C, first workaround).
 
     Raises `InvalidParameter` for fewer than two values.
     """
@@ -79,7 +79,7 @@ def outliers(values: Integers | Floats) -> Booleans:
     if len(values) < 20:
         return np.zeros(len(values), np.bool_)
     apart = np.abs(values - np.median(values))
-    # Sums of bounded noises hardly exceed 3 standard deviations; a garbled answer, or that of another table, hundreds.
+    # Sums of bounded noises hardly exceed 3 standard deviations; garbled answers, or another table's, exceed hundreds.
     far = apart > 6.0 * max(1.4826 * float(np.median(apart)), 1.0)
     if far.any():
         _, place, number = np.unique(values, return_inverse=True, return_counts=True)

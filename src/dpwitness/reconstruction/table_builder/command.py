@@ -52,10 +52,12 @@ SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "
 OWN_SYSTEM_OPTIONS: Final = ("values", "rate", "retries")
 #: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
-#: Largest number of --sums: each takes three answers and a place in memory.
+#: Largest value of --sums: each sum takes three answers and a place in memory.
 MAX_SUMS: Final = 100_000
 
+#: The values of each attribute.
 Values: TypeAlias = Mapping[str, Sequence[Value]]
+#: A seed, or the seed sequence of one role of a simulation.
 Seed: TypeAlias = int | np.random.SeedSequence
 
 

@@ -18,7 +18,8 @@ from dpwitness.reconstruction.table_builder.averaging import Answers, outliers
 
 #: Level of each check of the assumptions: one check in 1,000 fails although the assumptions hold.
 LEVEL: Final = 1e-3
-#: Standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3 million.
+#: Number of standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3
+#: million lies there.
 CONTRADICTION_STANDARD_ERRORS: Final = 5.0
 #: Largest standard error, in people, of estimates that must lie near whole numbers: larger ones fit any number.
 MAX_WHOLE_ERROR: Final = 0.2
@@ -168,7 +169,7 @@ def _with_ones(questions: Booleans) -> Booleans:
 def _count_outside(
     one: Answers, value: int, known: Integers, fit: _Fit, variance: float, width: int
 ) -> tuple[float, float]:
-    """The count of a value outside the base set and its standard error, in people; unknown for under two answers."""
+    """The count of a value outside the base set and its standard error, in people; NaN and ∞ where undetermined."""
     questions = one.partitions.selections(width)
     rows = questions[:, value]
     design, answers = _with_ones(questions[rows][:, known]), one.answers.ravel()[rows]
@@ -182,7 +183,7 @@ def _count_outside(
 
 
 def _compare_halves(design: Booleans, fit: _Fit, variance: float, freedom: int) -> Iterator[tuple[float, int, float]]:
-    """The χ² of disjoint halves' estimates, its degrees of freedom and p-value: halves by order, and by size."""
+    """The χ² of two halves' estimates, its degrees of freedom and p-value: for halves by order, and halves by size."""
     from scipy.stats import f  # half a second
 
     order, size = np.arange(len(design)), design.sum(axis=1)

@@ -37,7 +37,7 @@ class Histogram:
     base_partitions: int  # the number of two-partitions of the base set with usable answers
     used: tuple[int, ...]  # the number of two-partitions of each value with usable answers
     partitions: int  # the number of two-partitions that were planned for each value
-    variance: float | None  # of one noise (people²), estimated from the answers; None without two sums to compare
+    variance: float | None  # the variance of one noise (people²), from the answers; None without two sums to compare
     workarounds: tuple[str, ...]  # notes on steps other than partitioning the attribute's values
     queries: int
     failed_checks: tuple[str, ...] = ()  # contradictions to the attack's assumptions, which void the confidence

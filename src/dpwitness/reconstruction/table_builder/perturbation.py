@@ -161,4 +161,5 @@ def parameter_right(sums: Sequence[int], guess: int) -> float | None:
     # The Kolmogorov-Smirnov distance of the right law exceeds this limit once in 1,000 times.
     if float(np.max(np.abs(below - np.cumsum(p)))) > 1.95 / math.sqrt(len(seen)):
         return None
-    return float(posterior[: 1 + len(NOISE_SCALES)].sum() / posterior.sum())  # of the laws with the first bound
+    # The share of the laws with the first bound, which is the guess.
+    return float(posterior[: 1 + len(NOISE_SCALES)].sum() / posterior.sum())

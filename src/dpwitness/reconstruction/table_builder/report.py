@@ -19,8 +19,11 @@ from dpwitness.reconstruction.table_builder.theory import expected_right, histog
 #: Largest number of counts in a printed table, so that it fits on a screen; --json has all counts.
 MAX_ROWS: Final = 12
 
+#: Rows of text, each a label and its text; a row without a text is left out.
 Rows = list[tuple[str, str | None]]
+#: The finding of an attack on counts.
 Counts = Histogram | Differences
+#: The finding of any attack of the family.
 Found = Counts | Perturbation
 
 
@@ -143,7 +146,7 @@ def _describe_averages(
 
 
 def _format_counts(found: Counts, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
-    """The lines of a table of wrong or positive counts: at most `MAX_ROWS`, of more the wrong or least probable."""
+    """The lines of a table of wrong or positive counts: if over `MAX_ROWS`, the wrong or the least probable counts."""
     size, sure = len(found.values), finding.probability
     wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
     order = sorted(range(size), key=lambda i: (i not in wrong, sure[i] if true is None else 0, i))

@@ -1,4 +1,4 @@
-"""The supply of questions: how many an attack asks, and which partitions and values they are made of.
+"""The supply of an attack's questions: their number, and the partitions and values that make them.
 
 Asghar & Kaafar (2020), section 4.2.2; by appendix C, first workaround, suppressed values that certainly have people are
 partitioned, too, if the others have too few partitions.
@@ -27,7 +27,7 @@ from dpwitness.reconstruction.table_builder.tables import Where
 #: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
 #: wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
 PARTITIONS_PER_VARIANCE: Final = 100
-#: Largest number of two-partitions of a value that the noise's variance determines: uniform noise within ±22.
+#: Largest number of two-partitions of a value by the noise's variance: enough for uniform noise within ±21.
 MAX_DEFAULT_PARTITIONS: Final = 1 << 14
 #: Factor of the base set's number of two-partitions: all counts use the base set's count, so that count should be wrong
 #: only once in 10⁷ times.
@@ -53,7 +53,8 @@ class Plan:
 
     targets: tuple[int, ...] | None = None  # positions of the values to count; None: all values
     partitions: int | None = None  # two-partitions for each value; None: 100 per person² of the noise's variance
-    base_partitions: int | None = None  # of the base set; None: 2.5 times `partitions`, or as many for a single value
+    # Two-partitions of the base set; None: 2.5 times `partitions`, or equally many for a single value.
+    base_partitions: int | None = None
     base: int | tuple[int, ...] = BASE_SIZE  # positions of the base set, or the largest number of its values
     questions: int | None = None  # the largest number of questions in all, which limits `partitions`; None: no limit
     fitted: bool = True

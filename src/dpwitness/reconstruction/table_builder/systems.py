@@ -68,12 +68,12 @@ class System(ABC):
     def ask(self, attribute: str, selections: Booleans, where: Where | None = None) -> Integers:
         """The published numbers of people in `where` who have a selected value of the attribute, shape (queries,).
 
-        `selections`: a row for each query, a column for each value, shape (queries, values). An answer that was
-        refused, or that exceeds the allowed questions, is `MISSING_ANSWER`.
+        `selections`: a row for each query, a column for each value, shape (queries, values). A refused answer, or an
+        answer beyond the budget of questions, is `MISSING_ANSWER`.
         """
 
     def ask_all(self, blocks: Iterable[Block]) -> list[Integers]:
-        """The answers to several blocks of questions, none of which depends on answers to others."""
+        """The answers to several blocks of questions, which do not depend on each other's answers."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
@@ -179,9 +179,11 @@ LAWS: Final = ("uniform", "maximum-entropy", "normal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """The options of a bundled system: `system` is a name in `SYSTEMS`, `noise` a law in `LAWS`, `perturbation` its r.
+    """The options of a simulated system: `system` is a name in `SYSTEMS`, `noise` a law in `LAWS`.
 
-    `scale`: None means 1; uniform noise takes no scale. `suppression`: None means max(r, 4).
+    `perturbation`: the noise's bound r, in people. `scale`: the standard deviation, in people, of normal noise before
+    its truncation, or the largest of maximum-entropy noise; None means 1; uniform noise takes no scale. `suppression`:
+    the largest suppressed number of people; None means max(r, 4).
     """
 
     system: str = "bounded"

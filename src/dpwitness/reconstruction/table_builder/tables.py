@@ -55,7 +55,7 @@ class Table:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
-        """A table from at least one column, of one length, with one person, or `counts` people, a row."""
+        """A table from one or more columns of equal length; a row stands for one person, or for `counts` people."""
         values: dict[str, list[Value]] = {}
         codes = []
         for name, column in columns.items():

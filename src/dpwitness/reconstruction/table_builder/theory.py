@@ -29,7 +29,8 @@ def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
     The sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
-    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # of ±(r − d)
+    # The probabilities of the noises ±(r − d).
+    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]
     found = 0.0
     for high, low in (near, near[::-1]):
         tail = np.ones(1)

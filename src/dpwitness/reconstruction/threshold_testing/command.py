@@ -49,8 +49,8 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
 )
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
-#: The least and the largest value of options. The noise of a smaller ε does not fit into whole numbers of 64 bits, a
-#: question takes a byte a cell, and more attacks would take days.
+#: The least and the largest value of each option: the noise of a smaller ε does not fit into whole numbers of 64 bits,
+#: a question takes a byte a cell, and more attacks would take days.
 LIMITS: Final = {
     "epsilon": (1e-12, math.inf),
     "epsilon2": (1e-12, math.inf),
@@ -67,6 +67,7 @@ PRINTED_COUNTS: Final = 24
 
 #: The findings of the attacks and the numbers of their questions; no finding where the attack was stopped.
 Attacks: TypeAlias = list[tuple[Finding, int]]
+#: Rows of text, each a label and its text; a row without a text is left out.
 Rows: TypeAlias = list[tuple[str, str | None]]
 
 
@@ -113,7 +114,7 @@ class Options(AttackOptions):
 
     @property
     def method(self) -> str:
-        """The name of the attack: adaptive, Algorithm 4, or with --support only Algorithm 3."""
+        """The name of the attack: "partition" is Algorithm 3, "partition and totals" 4, and "weighing" is adaptive."""
         if self.support is not None:
             return "partition"
         return "weighing" if self.adaptive or self.own_system else "partition and totals"
@@ -130,7 +131,7 @@ class Options(AttackOptions):
         return Noise(epsilon1=epsilon1, epsilon2=self.epsilon2, threshold=theta)
 
     def run_on(self, oracle: Queries, rng: np.random.Generator) -> tuple[Finding, int]:
-        """Run the attack on a simulated system or the user's own; the finding and the number of questions."""
+        """Run the attack on a simulated system or the user's own; return the finding and the number of questions."""
         if self.method == "weighing":
             found = adaptive_attack(oracle, rng, copies=self.copies)
         elif self.support is not None:

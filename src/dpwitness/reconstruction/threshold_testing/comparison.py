@@ -25,9 +25,10 @@ REFERENCE_CELLS: Final = 24
 TABULATED_CELLS: Final = 9
 #: The largest distance, in units of the counts, by which repeated tries move the aim of a sum at random.
 LARGEST_AIM_MOVE: Final = 1 << 20
-#: The number of fresh sums next to the threshold that test the counts, and the least number that suffices: with a wrong
-#: count all answers to 24 sums are as predicted with probability at most 0.75²⁴ = 0.001.
+#: The number of tries to find a fresh sum next to the threshold that tests the counts.
 FRESH_SUMS: Final = 64
+#: The least number of fresh sums for a test of the counts: with a wrong count all answers to 24 sums are as predicted
+#: with probability at most 0.75²⁴ = 0.001.
 LEAST_FRESH_SUMS: Final = 24
 
 
@@ -64,7 +65,8 @@ def noise_free_comparisons(oracle: Queries, copies: int | None = None) -> Iterat
 
     With finite ε₂ each copy of a query of value q is ⊤ with probability F(ε₂(q − z)), independently; F is the
     distribution function of Lap(1). Queries are whole numbers, so no query lies in (z, z + ½), or none in (z − ½, z):
-    no probability is between 1/2 and F(ε₂/2), or none between F(−ε₂/2) and 1/2. The cuts are in the middle of both.
+    no probability is between 1/2 and F(ε₂/2), or none between F(−ε₂/2) and 1/2. The cuts are the middles of these two
+    intervals.
 
     `copies`: the number of copies of each query; by default all other probabilities are 6 standard errors from a cut.
     Raises `InvalidParameter` where this takes more than 10^12 copies.

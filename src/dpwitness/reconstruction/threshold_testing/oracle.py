@@ -30,7 +30,7 @@ Change: TypeAlias = tuple[Signs, Cells, int]
 #: The number of questions in a round whose answers determine the next round: more questions take fewer rounds, but more
 #: questions in all.
 QUESTIONS_AT_ONCE: Final = 8
-#: The largest count of a cell, in people: a larger count, or a sum of 10⁶ counts, would not be exact.
+#: The largest count of a cell, in people: sums of up to 8,192 counts of this size are exact as floats.
 LARGEST_COUNT: Final = 1 << 40
 
 #: The form of the family's questions and answers.
@@ -78,7 +78,7 @@ class Noise:
 
 
 class Queries:
-    """An attack's access to a system: it asks many questions at a time, and counts them.
+    """An attack's access to a system, by many questions at a time, which are counted.
 
     Parameters
     ----------

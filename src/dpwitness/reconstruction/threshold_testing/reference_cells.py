@@ -20,7 +20,8 @@ from dpwitness.reconstruction.threshold_testing.oracle import Cells, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
 LEAST_DEVIATION: Final = 1e-7
-#: The number of random sums that tabulated sums complete: at counts of 10⁵, 256 sums hold no even question.
+#: The number of random sums that tabulated sums complete: with 256 sums and counts of 10⁵, no question would be about
+#: as likely above the gap as below.
 PARTIAL_SUMS: Final = 1 << 12
 #: The largest tried count of the first cell, in the unit of all cells: larger counts are within rounding errors.
 LARGEST_UNIT: Final = 1 << 20

@@ -27,12 +27,14 @@ from dpwitness.reconstruction.threshold_testing.reference_cells import find_refe
 
 #: The upper limit of a count while no answer bounds it.
 OPEN_LIMIT: Final = 1 << 62
-#: The number of base sums that are tried, and of choices of reference cells for each.
+#: The number of base sums that are tried.
 BASE_SUMS: Final = 3
+#: The number of choices of reference cells that are tried for each base sum.
 REFERENCE_CHOICES: Final = 8
 #: The number of cells, besides the reference cells, that are bisected and tested before all others.
 PILOT_CELLS: Final = 96
-#: The least share of these cells whose counts a right unit determines: a unit that is too fine leaves many open.
+#: The least share of the pilot cells whose counts a right unit determines: a unit that is too fine leaves many
+#: counts unknown.
 LEAST_KNOWN: Final = 0.9
 
 

@@ -22,7 +22,7 @@ from dpwitness.neighbours import Relation
 class Recipe:
     """The recipe by which a describer makes a mechanism of a thing later, in another process."""
 
-    label: str = ""  # distinguishes the recipes of one thing, as bounds=(0, 10)
+    label: str = ""  # a text that tells the recipes of one thing apart, as bounds=(0, 10)
     settings: Mapping[str, Any] = field(default_factory=dict)  # JSON values for the describer in another process
     refused: str = ""  # the reason why the recipe cannot be run; empty if it can be tried
 
@@ -41,7 +41,7 @@ class Attempt:
     mechanism: Callable[..., Any]  # a function as `check` takes it
     claim: Claim
     relations: tuple[Relation, ...]  # all relations that the claim may mean; it is refuted only under all of them
-    adjacency: str  # the relations, for people
+    adjacency: str  # the relations in words
     parameters: Mapping[str, Any] = field(default_factory=dict)  # the mechanism's parameters, ε among them
     of_records: bool = False
     strict: bool = False

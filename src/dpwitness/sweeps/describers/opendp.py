@@ -24,7 +24,7 @@ from dpwitness.sweeps.describers.signatures import NO_DEFAULT, named_after
 LARGEST_INT32: Final = 2**31 - 1
 #: KEY_THRESHOLD is the noisy count from which on a key is released.
 KEY_THRESHOLD: Final = 4
-#: MOST_ROWS is the largest number of rows of a frame.
+#: MOST_ROWS is the largest number of records of an input.
 MOST_ROWS: Final = 20
 
 #: ATOM_VALUES has values by carrier type, from low to high; any two are neighbours where the metric is discrete.
@@ -114,7 +114,7 @@ def prelude() -> Any:
 
 
 def choices(thing: Any) -> Iterator[Recipe]:
-    """Recipes of a constructor: for each input space with values of parameters; "" without an input domain."""
+    """The recipes of a constructor, by input space and values of parameters; the space is "" without a domain."""
     own = inspect.signature(thing).parameters
     of_space = ("input_domain", "input_metric", "domain", "metric")
     needed = [name for name, one in own.items() if one.default is NO_DEFAULT and name not in of_space]
@@ -147,7 +147,7 @@ def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, st
 
 
 def neighbours_of(thing: Any) -> tuple[Relation, Any, str]:
-    """The relation by the input domain and the input metric, its distance d_in, and its description for people.
+    """The relation by the input domain and the input metric, its distance d_in, and its description in words.
 
     Raises `InvalidParameter` if no neighbours are known.
     """

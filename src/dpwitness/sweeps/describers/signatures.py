@@ -76,10 +76,12 @@ SETTING_NAMES: Final = re.compile(
 ARRAY_TYPES: Final = re.compile(r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series")
 #: FRAME_NAMES matches names of parameters for a DataFrame.
 FRAME_NAMES: Final = re.compile(r"^df(?:_|$)|frame$")
-#: COLUMN_NAMES matches names of parameters for a column's name in a frame; a name that ends in s takes a list of them.
+#: COLUMN_NAMES matches names of parameters for a column's name in a frame; a parameter whose name ends in s takes a
+#: list of columns' names.
 COLUMN_NAMES: Final = re.compile(r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)")
-#: DATE_NAMES matches names of columns of dates, and GROUP_NAMES names of columns of texts.
+#: DATE_NAMES matches names of columns of dates.
 DATE_NAMES: Final = re.compile(r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$")
+#: GROUP_NAMES matches names of columns of texts.
 GROUP_NAMES: Final = re.compile(r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)")
 #: FRAME_COLUMNS has the kinds of the usual columns of frames.
 FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
@@ -253,9 +255,10 @@ class Taking:
     ) -> object:  # fmt: skip
         """Run the function, or make an object of the class and run its method, on an input.
 
-        `public`: with a public record of each class, since many classifiers refuse a single class. `column`: the name
-        of the column of a frame, for functions that take one. `one`: whether the input is of one person; then a number
-        of records is 1. `tensor`: whether arrays and lists are given as tensors. `dates`: the columns of dates.
+        `public`: whether a public record of each class is added, since many classifiers refuse a single class.
+        `column`: the name of a frame's column, for functions that take such a name. `one`: whether the input is of one
+        person; then the public number of records is 1. `tensor`: whether arrays and lists are given as tensors.
+        `dates`: the names of the columns of dates.
         """
         if getattr(value, "shape", None) == ():
             value = (value.item(),)
@@ -480,7 +483,7 @@ class Taking:
         return "".join(f"; {one}" for one in [*found, *([f"columns {asked}, for which it asks"] if asked else [])])
 
     def frames(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Frames in the form of `forms`; the last have the columns that the function asks for.
+        """Frames as tuples like those of `forms`; the last frames have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
@@ -504,7 +507,7 @@ class Taking:
         return pd.DataFrame({name: values[kind] for name, kind in kinds.items()})
 
     def columns_asked(self) -> Iterator[tuple[dict[str, str], str]]:
-        """The kinds of the columns that the function asks for, by errors that name them; none if it still fails."""
+        """The kinds of the columns that the function asks for by errors; no kinds if the function still fails."""
         column = "x" if self.columns else ""
         kinds = {name: FRAME_COLUMNS[name] for name in ("xy" if column else "")}
         following = {"numbers": "texts", "texts": "dates"}
@@ -576,7 +579,7 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
 
 
 def value_of(name: str, annotation: Any) -> Any:
-    """A value of a parameter without a default by its name, else by its annotation; None if there is none."""
+    """A value of a parameter without a default by its name, else by its annotation; None without a known value."""
     if DATE_NAMES.search(name) and annotation in (str, NO_DEFAULT, datetime.date, datetime.datetime):
         first = (
             datetime.datetime(2024, 3, 1) if re.search(r"end|stop|until|last", name) else datetime.datetime(2024, 1, 1)
