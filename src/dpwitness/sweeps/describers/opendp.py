@@ -24,8 +24,8 @@ from dpwitness.sweeps.describers.signatures import NO_DEFAULT, named_after
 LARGEST_INT32: Final = 2**31 - 1
 #: KEY_THRESHOLD is the noisy count from which on a key is released.
 KEY_THRESHOLD: Final = 4
-#: MOST_ROWS is the largest number of records of an input.
-MOST_ROWS: Final = 20
+#: MOST_RECORDS is the largest number of records of an input.
+MOST_RECORDS: Final = 20
 
 #: ATOM_VALUES has values by carrier type, from low to high; any two are neighbours where the metric is discrete.
 ATOM_VALUES: Final[Mapping[str, list[Any]]] = {
@@ -177,7 +177,7 @@ def neighbours_of(thing: Any) -> tuple[Relation, Any, str]:
         raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
     sized, changed = re.search(r"size=(\d+)", domain), kind == "ChangeOneDistance"
     adjacency = "replace-one" if sized or changed else "add-remove"
-    relation = records(record, adjacency=adjacency, size=int(sized[1]) if sized else (0, MOST_ROWS), form="list")
+    relation = records(record, adjacency=adjacency, size=int(sized[1]) if sized else (0, MOST_RECORDS), form="list")
     d_in = 2 if sized and not changed else 1  # one record replaced is one removed and one added
     return relation, d_in, f"{adjacency}, {kind} {d_in}"
 
