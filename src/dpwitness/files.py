@@ -31,7 +31,7 @@ MOST_FILE_BYTES = 1 << 28
 STDIN: Final = "-"
 #: The texts of integers in `typed_column`, of at most 640 digits: a user may set Python's limit so low.
 INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
-#: The texts of real numbers in `typed_column`.
+#: The pattern of the texts of real numbers in `typed_column`.
 REAL_TEXT: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
 
 

@@ -481,7 +481,7 @@ class LazyPolarsFrames(PolarsFrames):
 
 
 class ArrowFrames(Frames):
-    """Tables of Arrow, without metadata. The values of a dictionary array are part of its type."""
+    """Tables of Arrow; built tables have no metadata. The values of a dictionary array are part of its type."""
 
     form = "arrow"
     library = "pyarrow"

@@ -42,7 +42,7 @@ RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 5
 ROUNDING: Final = 1e-9
 #: The allowed relative error of `reached` and `smallest`, which choose bets and prove nothing.
 RELATIVE_ERROR: Final = 1e-4
-#: The largest number of events or candidates that a method may give: each is compared on runs.
+#: The largest number of objects that a method may give, and of shrinking steps in a row.
 MOST_OBJECTS: Final = 1000
 #: The number of tested pairs of a relation's method: a relation may give any number.
 TESTED_PAIRS: Final = 20

@@ -36,7 +36,7 @@ import numpy as np
 from dpwitness.checks import as_text, too_deep
 from dpwitness.frames import LAZY_POLARS, PANDAS, POLARS, frames_of, is_series
 
-#: The floats that JSON lacks, by their names in files.
+#: The floats that JSON lacks, and −0.0, by their names in files.
 _FLOATS_BY_NAME: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-0.0": -0.0}
 #: The dtypes of arrays and scalars in files.
 _ARRAY_DTYPES: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Look for a witness against a claim, and prove it: all steps of one check.
+"""All steps of one check: the search for a witness against a claim, and its proof on runs that did not choose it.
 
     Statement + Effort → Problem + Runner → search → Candidate → fresh runs → Counts → Verdict
 
@@ -225,6 +225,6 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
 
 
 def _promises_most(candidate: Candidate, objective: GrowthAt, runs: int) -> bool:
-    """Whether the search runs show a violation so clearly that last bits are tested only if it is not confirmed."""
+    """Whether the candidate's value, lowered by three standard errors of its search runs, reaches the stop value."""
     assert candidate.estimate is not None  # of a search
     return value_of(candidate.estimate, objective, runs, 3.0) >= objective.stop_value

@@ -241,7 +241,7 @@ class RenyiDP(CurvedClaim):
         return f" at α = {shown(self.alpha)}"
 
     def largest_order(self, probability: float) -> float | None:
-        """The order for Gaussian noise that exactly meets the claim: N(0, 1) against N(μ, 1), with D_α = α·μ²/2 = ε.
+        """The order from which on events rarer than `probability` are most of D_α; for Gaussian noise with D_α = ε.
 
         e^((α−1)·D_α) = E_D[(P/Q)^(α−1)], whose integrand is proportional to the density of N(α·μ, 1): half of it lies
         above α·μ, where D falls with probability Φ(−(α − 1)·μ). So for an order of at least 1 + Φ⁻¹(1 − p)/μ at least

@@ -278,7 +278,7 @@ def text_at(coordinate: int | None, noun: str) -> Callable[[float], str]:
 
 
 def date_text(value: float, unit: str) -> str:
-    """The date `value` NumPy units (fractions of "s" too) after 1970; special values as in `number_text`."""
+    """The text of the date `value` units after 1970 began; `number_text` gives the text of a special value."""
     if value in TEXTS or not LEAST_NUMBER <= value < math.inf:
         return number_text(value)
     try:

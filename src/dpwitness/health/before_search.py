@@ -106,7 +106,7 @@ def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Seri
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `deterministic_output` if all runs on both inputs returned the same outcome."""
+    """Return the finding `deterministic_output` if all runs on both inputs returned the same outcome."""
     if seen is None:
         return None
     rows = stack([side.rows for side in seen])
@@ -121,7 +121,7 @@ def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Findi
 
 
 def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `stuck_generator` if runs depend on each other, which makes counts worthless as evidence."""
+    """Return the finding `stuck_generator` if runs depend on each other, which makes counts worthless as evidence."""
     try:
         refuse_series(name, (), seen or ())
     except DependentRuns as error:

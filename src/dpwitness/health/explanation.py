@@ -345,7 +345,7 @@ class Comparison:
         return self._explain_at("exact", places.pop(), text, *on) if len(places) == 1 else None
 
     def _columns(self) -> list[Column]:
-        """The numbers that all runs draw, in their common order; empty if the runs draw in different orders."""
+        """The columns of draws that all runs make in one order; empty if orders differ or the draws are too many."""
         runs = [run for side in self.sides for run in side]
         columns: list[Column] = []
         if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED_VALUES:

@@ -286,7 +286,7 @@ _TARGETS_FOLDER: Final = os.path.join(_PACKAGE_FOLDER, "algorithms", "")
 
 @cache
 def _is_own(file: str, root: str | None) -> bool:
-    """Whether a file is the user's or a bundled target: not of Python or dpwitness, and not installed but in `root`."""
+    """Whether a file is a bundled target, lies in `root`, or is neither installed nor a file of Python or dpwitness."""
     if file.startswith("<"):  # code that was typed in or made by `exec`, not by Python itself or a library
         return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
     place = os.path.realpath(file)

@@ -127,7 +127,7 @@ class ListLayout(Layout):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLayout(Layout):
-    """A single record, not in a dataset."""
+    """The layout of a single record outside a dataset."""
 
     missing = (math.nan, None)
 

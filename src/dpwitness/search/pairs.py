@@ -66,13 +66,13 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 PAIR_ENTRIES: Final = 1 << 22
 #: The largest number of paired runs drawn at a time where outcomes are counted and not kept.
 COUNTED_BLOCK_RUNS: Final = 1 << 17
-#: The part of the search runs, 1 in 8, for the pairs of the largest measured sensitivities, before all other pairs.
+#: The divisor of the search runs: an eighth goes first to the pairs of the largest measured sensitivities.
 LEADING_DIVISOR: Final = 8
 #: The number of pairs whose events are compared; a bound compares twice as many pairs, as it has more runs.
 PROMISING_PAIRS: Final = 4
 #: The number of unusual pairs that join the search of the usual pairs after the screening.
 UNUSUAL_PAIRS: Final = 2
-#: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
+#: The divisor of all search runs: a quarter is the largest part that the screening of unusual pairs takes at most.
 SCREENING_DIVISOR: Final = 4
 #: The largest number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32

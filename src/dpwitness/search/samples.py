@@ -220,7 +220,7 @@ class RowSample(Sample):
         return columns
 
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
-        """The columns of one side in its training runs that lie in an event."""
+        """The sorted columns of one side's training outcomes that lie in an event."""
         rows = [part[side] for part in self._training]
         return _sorted(np.concatenate([part.T.compress(event.contains(part), axis=1) for part in rows], axis=1))
 

@@ -43,7 +43,7 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 def difference_in_many(
     compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
 ) -> str | None:
-    """The first difference of compiled and plain code in about `seconds` of runs, many a call; None if all are equal.
+    """The first difference of compiled and plain code in about `seconds` of runs; None if they agree in all runs.
 
     A branch that Python alone takes, with probability p, is missed by N runs with probability (1 − p)^N.
     """

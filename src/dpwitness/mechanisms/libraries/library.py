@@ -84,7 +84,7 @@ def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def of_sensitivity(thing: object) -> Relation | None:
-    """The pair (0, sensitivity) of an object that randomises a number; None without a sensitivity."""
+    """The relation of the one pair (0, sensitivity), for an object that randomises a number; else None."""
     sensitivity = getattr(thing, "sensitivity", None)
     if not isinstance(sensitivity, int | float) or not 0 < sensitivity < math.inf:
         return None

@@ -89,7 +89,7 @@ class Plan:
         return k
 
     def for_base(self, k: int, values: int) -> int:
-        """The number of two-partitions of the base set when each of `values` values gets k."""
+        """The number of two-partitions of the base set when each of `values` values gets k two-partitions."""
         return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
