@@ -46,7 +46,7 @@ class Entry:
         return cls(pair, RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0))
 
 
-#: The part of the runs of a comparison, 1 in 2, that all pairs share evenly before the best entries get the other runs.
+#: The divisor of the runs of a comparison: all pairs share a half evenly before the best entries get the other runs.
 EVEN_DIVISOR: Final = 2
 #: The number of slices of the runs of a comparison; each slice goes to one pair.
 SLICES: Final = 16

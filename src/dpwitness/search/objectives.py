@@ -55,7 +55,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The part of the number of search runs, 1 in 20, in which an event of the stop value is proved.
+#: The divisor of the search runs: an event of the stop value is proved in a twentieth of them.
 PROOF_DIVISOR: Final = 20
 
 

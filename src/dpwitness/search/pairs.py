@@ -72,7 +72,7 @@ LEADING_DIVISOR: Final = 8
 PROMISING_PAIRS: Final = 4
 #: The number of unusual pairs that join the search of the usual pairs after the screening.
 UNUSUAL_PAIRS: Final = 2
-#: The divisor of all search runs: a quarter is the largest part that the screening of unusual pairs takes at most.
+#: The divisor of all search runs: a quarter is the largest part for the screening of unusual pairs.
 SCREENING_DIVISOR: Final = 4
 #: The largest number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32
@@ -80,7 +80,7 @@ SCREENING_RUNS: Final = 32
 LEAST_SCREENING_RUNS: Final = 12
 #: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
-#: The part of the unusual pairs, 1 in 4, from whose runs events are learned: the pairs of the largest contrast.
+#: The divisor of the unusual pairs: a quarter of them are the pairs from whose runs events are learned: the pairs of the largest contrast.
 SCREENED_DIVISOR: Final = 4
 #: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
