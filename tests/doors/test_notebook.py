@@ -27,7 +27,7 @@ def test_a_notebook_shows_results(tmp_path):
     )
     client.execute()
     shown = [[output.get("data", {}) for output in cell.outputs] for cell in notebook.cells]
-    for outputs, text in zip(shown[1:4], ("Violated", "Lower bound", "Privacy profile"), strict=True):
+    for outputs, text in zip(shown[1:4], ("VIOLATED: noisy_sum", "ε ≥ ", "noisy_sum"), strict=True):
         (data,) = outputs
         assert text in data["text/html"]
         assert "<svg" in data["text/html"]

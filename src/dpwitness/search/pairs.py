@@ -80,7 +80,7 @@ SCREENING_RUNS: Final = 32
 LEAST_SCREENING_RUNS: Final = 12
 #: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
-#: The divisor of the unusual pairs: a quarter of them are the pairs from whose runs events are learned: the pairs of the largest contrast.
+#: The divisor of the unusual pairs: events are learned from the runs of a quarter, the pairs of the largest contrast.
 SCREENED_DIVISOR: Final = 4
 #: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
