@@ -160,10 +160,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = F
         drawn.add_column(Text(cell), justify="right" if right else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*map(Text, row))
-    # Without colour and terminal, so that the text is the same wherever it is printed.
+    # Without colour, terminal and notebook, so that the text is the same wherever it is printed.
     console = Console(
-        file=io.StringIO(), width=width or 10_000, color_system=None, force_terminal=False, legacy_windows=False
-    )
+        file=io.StringIO(), width=width or 10_000, color_system=None, force_terminal=False, force_jupyter=False,
+        legacy_windows=False,
+    )  # fmt: skip
     with console.capture() as captured:
         console.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
