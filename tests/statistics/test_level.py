@@ -163,9 +163,10 @@ def special(rng, data):
 COMPILED = [
     laplace, responded, flagged, two_sided_geometric, histogram, infinite, not_a_number, length, whole_numbers,
     permuted, leaks_with_delta, gaussian, rounded_at_times, equal_at_times, one_value_at_times,
+    nested,
 ]  # fmt: skip
 VECTORISED = [many_laplace, many_flags, many_texts, many_gaussian]
-PYTHON = [text, any_length, special, nested]  # lists of different lengths inside run as Python
+PYTHON = [text, any_length, special]
 DELTAS = {"leaks_with_delta": DELTA, "gaussian": GAUSS, "many_gaussian": GAUSS}
 
 
