@@ -39,7 +39,8 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
     if budget is None:  # the budget is what fits in the time: here in that of an idle machine, whatever this one does
         ready.cost = replace(ready.cost, seconds_per_run=3e-6)
     tracemalloc.start()
-    verdict = check(ready, epsilon=0.5, neighbours=[(data, neighbour)], search_runs=budget, seed=1, max_time=600)
+    how = {"search_runs": budget, "seed": 1, "max_time": 600, "workers": 1}  # a slow machine sends inputs to processes
+    verdict = check(ready, epsilon=0.5, neighbours=[(data, neighbour)], **how)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(verdict, Violation)
@@ -47,8 +48,8 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
         assert verdict.search_runs >= 50_000  # of 100,000, which fit in the time; the rest once the best is known
     else:
         assert verdict.search_runs >= budget  # not 64; what is uncertain is counted again on as many
-    # Two inputs of three million values are 48 MB; copies of both, and both as bytes for other processes, are 98 more.
-    assert most < 220e6
+    # Two inputs of three million values are 48 MB, and so are their copies; a key of one input takes 51 more for a while.
+    assert most < 160e6
 
 
 class NoText(RuntimeError):

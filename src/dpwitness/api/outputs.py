@@ -42,8 +42,7 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
     """The figure of further runs; None where they would take more than a few per cent of the time."""
     n = min(FIGURE_RUNS, FIGURE_ENTRIES // (2 * max(problem.mechanism.width, 1)))
     seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
-    several = outcomes_of(candidate.event) is None and statistic_of(candidate.event) is None
-    if several or 2 * n * problem.mechanism.cost.seconds_per_run > seconds:
+    if not _of_one_value(candidate.event) or 2 * n * problem.mechanism.cost.seconds_per_run > seconds:
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
     try:
@@ -57,7 +56,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
     """The figure of outcomes of D and of D′, shapes (n, any width); None for few runs or an event of several values."""
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
-        if len(x) < LEAST_RUNS or (outcomes_of(event) is None and statistic_of(event) is None):
+        if len(x) < LEAST_RUNS or not _of_one_value(event):
             return None
         with np.errstate(all="ignore"):  # numbers near the largest float overflow
             return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
@@ -65,6 +64,11 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
         message = f"the report has no histogram of outcomes: {event} raised {class_and_text(error)}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
+
+
+def _of_one_value(event: Event) -> bool:
+    """Whether an event is a set of whole outcomes or a range of one statistic, which one histogram shows."""
+    return outcomes_of(event) is not None or statistic_of(event) is not None
 
 
 def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
