@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., None])
 #: 1 − 10⁻⁶, evenly spaced in log-odds.
 RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
 #: The share of a probability that a half-plane may cut off by rounding.
-ROUNDING: Final = 1e-9
+ALLOWED_ROUNDING: Final = 1e-9
 #: The allowed relative error of `reached` and `smallest`, which choose bets and prove nothing.
 RELATIVE_ERROR: Final = 1e-4
 #: The largest number of objects that a method may give, and of shrinking steps in a row.
@@ -74,8 +74,8 @@ def check_claim(claim: Claim) -> None:
     parameter = float(_numbers("parameter", lambda: claim.parameter))
     assert 0 <= parameter < math.inf, f"parameter={parameter!r} must be finite and not negative"
     allowed = _boundary(claim)
-    rises = np.all(np.diff(allowed) >= -ROUNDING * allowed[1:]) and allowed[-1] <= 1 + ROUNDING
-    rises = rises and np.all(allowed >= RATES * (1 - ROUNDING))
+    rises = np.all(np.diff(allowed) >= -ALLOWED_ROUNDING * allowed[1:]) and allowed[-1] <= 1 + ALLOWED_ROUNDING
+    rises = rises and np.all(allowed >= RATES * (1 - ALLOWED_ROUNDING))
     assert rises, "largest(q) must not fall in q, and be at least q, as equal inputs are private"
     # Estimates within the region, and outside by three shares of the way from its boundary to p = 1.
     outside = [allowed + share * (1 - allowed) for share in (0.01, 0.3, 1.0)]
@@ -85,7 +85,7 @@ def check_claim(claim: Claim) -> None:
     for one, other in zip(p.ravel().tolist(), q.ravel().tolist(), strict=True):
         _planes(f"half_plane({one:.3g}, {other:.3g})", partial(claim.half_plane, one, other), allowed)
     plane = _planes("half_plane(p, q) of arrays", lambda: claim.half_plane(p, q), allowed, p.shape)
-    missed = (p[3] > allowed + ROUNDING) & (p[3] <= plane.slope[3] * RATES + plane.intercept[3])
+    missed = (p[3] > allowed + ALLOWED_ROUNDING) & (p[3] <= plane.slope[3] * RATES + plane.intercept[3])
     assert not missed.any(), f"half_plane(p, q) must exclude estimates beyond largest(q), here at q={RATES[missed]}"
     _check_family(claim, parameter, allowed, p[p > 0], q[p > 0])
     names = ("kind", "symbol", "short", "variant", "condition")
@@ -107,12 +107,12 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
     members: dict[float, Claim] = {x: _ask(f"at({x:.3g})", partial(claim.at, x)) for x in parameters.tolist()}
     for x, member in members.items():
         found = _numbers(f"the parameter of at({x:.3g})", partial(getattr, member, "parameter"))
-        same = math.isclose(found, x, rel_tol=ROUNDING, abs_tol=ROUNDING)
+        same = math.isclose(found, x, rel_tol=ALLOWED_ROUNDING, abs_tol=ALLOWED_ROUNDING)
         assert same, f"the parameter of at({x:.3g}) is {found:.3g}: it must be the one given"
     regions = np.array([_boundary(member) for member in members.values()])
-    same = np.allclose(regions[parameters == parameter], allowed, RELATIVE_ERROR, ROUNDING)
+    same = np.allclose(regions[parameters == parameter], allowed, RELATIVE_ERROR, ALLOWED_ROUNDING)
     assert same, f"at({parameter:g}) must allow the region of the claim itself, as that is its parameter"
-    assert np.all(np.diff(regions, axis=0) >= -ROUNDING * regions[1:]), "at(x) must allow more for a larger x"
+    assert np.all(np.diff(regions, axis=0) >= -ALLOWED_ROUNDING * regions[1:]), "at(x) must allow more for a larger x"
     for one, other in [(None, None), *zip(p[::37].tolist(), q[::37].tolist(), strict=True)]:
         what = "half_planes(x)" if one is None else f"half_planes(x, {one:.3g}, {other:.3g})"
         _planes(what, partial(claim.half_planes, parameters, one, other), regions, parameters.shape)
@@ -124,7 +124,10 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
         for one in RATES[1:-1:4].tolist():
             what = f"smallest({one:.3g}, {x:.3g})"
             least = float(_numbers(what, partial(claim.smallest, one, x)))
-            below, above = least * (1 - RELATIVE_ERROR) - ROUNDING, min(least * (1 + RELATIVE_ERROR) + ROUNDING, 1.0)
+            below, above = (
+                least * (1 - RELATIVE_ERROR) - ALLOWED_ROUNDING,
+                min(least * (1 + RELATIVE_ERROR) + ALLOWED_ROUNDING, 1.0),
+            )
             inverse = 0 <= least <= 1 and member.largest(above) >= one * (1 - RELATIVE_ERROR)
             inverse = inverse and (below <= 0 or member.largest(below) <= one * (1 + RELATIVE_ERROR))
             assert inverse, f"{what} is {least:.3g}: it must be the least q that at({x:.3g}) allows with this p"
@@ -142,7 +145,7 @@ def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tup
     intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)
     allowed = np.broadcast_to(allowed, (*shape, len(RATES)))
     bound = np.minimum(slope, 1e300)[..., None] * RATES + intercept[..., None]
-    valid = (slope >= 0) & np.isfinite(intercept) & np.all(bound >= allowed * (1 - ROUNDING) - 1e-12, axis=-1)
+    valid = (slope >= 0) & np.isfinite(intercept) & np.all(bound >= allowed * (1 - ALLOWED_ROUNDING) - 1e-12, axis=-1)
     k = np.unravel_index(np.argmin(valid), shape)
     worst = int(np.argmin(bound[k] - allowed[k]))
     assert valid.all(), (

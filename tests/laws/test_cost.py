@@ -48,7 +48,7 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
         assert verdict.search_runs >= 50_000  # of 100,000, which fit in the time; the rest once the best is known
     else:
         assert verdict.search_runs >= budget  # not 64; what is uncertain is counted again on as many
-    # Two inputs of three million values are 48 MB, and so are their copies; a key of one input takes 51 more for a while.
+    # Two inputs of three million values are 48 MB, and so are their copies; a key of one input takes 51 for a while.
     assert most < 160e6
 
 

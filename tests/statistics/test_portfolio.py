@@ -19,7 +19,7 @@ from dpwitness.evidence.portfolio import COARSE_PARAMETERS, Epoch, Flags, Stakes
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     EMPTY_PORTFOLIO,
-    MOST_EVENTS,
+    MOST_PORTFOLIO_EVENTS,
     PairWealth,
     Ranges,
     cuts_of,
@@ -282,7 +282,7 @@ def test_a_portfolio_stakes_its_wealth_and_the_same_with_the_inputs_exchanged(ro
     claim, cuts = ApproxDP(epsilon, delta), cuts_of(x, y)
     one, other = (portfolio([Ranges(cuts).seen(*sides)], claim, 0.25) for sides in ((x, y), (y, x)))
     assert len(one.events) == len(other.events)
-    if 0 < len(one.events) < MOST_EVENTS:  # else which of several equal ones are left out may differ
+    if 0 < len(one.events) < MOST_PORTFOLIO_EVENTS:  # else which of several equal ones are left out may differ
         assert np.exp(one.stakes.log_shares).sum() == pytest.approx(1)
         shares = [
             dict(zip(zip(p.events, p.swapped ^ turned, strict=True), np.exp(p.stakes.log_shares), strict=True))

@@ -16,7 +16,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role, Runner
 from dpwitness.search import epochs
-from dpwitness.search.comparison import Entry, compare
+from dpwitness.search.comparison import ComparedEvent, compare
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, value_of
@@ -104,7 +104,7 @@ def ranked_by(entries, seed, budget, objective=BOUND):
 
 def entry(event, pair=SHIFTED, *, swapped=False):
     nothing = Estimate(p=0.0, q=0.0)
-    return Entry(pair, RatedEvent(event=event, swapped=swapped, estimate=nothing, value=0.0))
+    return ComparedEvent(pair, RatedEvent(event=event, swapped=swapped, estimate=nothing, value=0.0))
 
 
 #: The same answers ten higher: events ten higher have the same rates, counted in other runs.
@@ -193,7 +193,7 @@ def test_a_rare_event_does_not_win_by_luck():
     pair = pairs(([1.0], [0.0])).given[0]
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
     events = [Interval(coordinate=0, low=1 + rare) for rare in (0.0, *(math.log(100) - 0.01 * np.arange(8)))]
-    entries = [Entry.uncounted(pair, event) for event in events]
+    entries = [ComparedEvent.uncounted(pair, event) for event in events]
     winners = [
         best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)[0].found.event
         for seed in range(40)

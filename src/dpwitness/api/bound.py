@@ -23,7 +23,7 @@ from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 from dpwitness.search.pairs import best_candidate, search_budget
 
 #: The largest number of paired search runs of a bound, unless the user gives the number.
-MOST_SEARCH_RUNS: Final = 8_000_000
+MOST_BOUND_SEARCH_RUNS: Final = 8_000_000
 
 
 @public
@@ -50,7 +50,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
     runner = replace(runner, tried=Tried())
     delta, runs, alpha = getattr(problem.claim, "delta", 0.0), effort.runs, effort.alpha
-    budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
+    budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_BOUND_SEARCH_RUNS))
     # Slow code makes fewer runs, as many as fit in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
     threshold = math.log(1 / alpha)

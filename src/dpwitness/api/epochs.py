@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.api.floating_point import LEAST_RUNS, leak_of_bits, unless_proved, with_leak
+from dpwitness.api.floating_point import LEAST_BITS_RUNS, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.loop import Confirmation, EvidenceCourse, confirm_events
 from dpwitness.api.verdict import Evidence, until_settled, verdict_of
 from dpwitness.candidate import Candidate, Estimate
@@ -48,11 +48,11 @@ from dpwitness.search.sensitivity import LEADING_PAIRS, by_sensitivity, measurab
 #: The seconds of a run above which every run is evidence: 600,000 paired search runs would take more than a minute.
 EXPENSIVE_RUN_SECONDS: Final = 50e-6
 #: The largest number of pairs of a check in epochs.
-MOST_PAIRS: Final = 32
+MOST_EPOCH_PAIRS: Final = 32
 #: The largest number of pairs of a slow mechanism.
-MOST_PAIRS_IF_SLOW: Final = 12
+MOST_EPOCH_PAIRS_IF_SLOW: Final = 12
 #: The largest number of pairs of a very slow mechanism.
-MOST_PAIRS_IF_VERY_SLOW: Final = 4
+MOST_EPOCH_PAIRS_IF_VERY_SLOW: Final = 4
 #: The seconds of a run above which a mechanism is very slow.
 VERY_SLOW_SECONDS: Final = 0.5
 #: The least mean number of runs of a leading pair before the other pairs join: a mechanism of ε = 2.5 is refuted at
@@ -143,9 +143,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
 def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "Epochs":
     """The epochs before their first run, with places for the relation's first pairs, variations and an unusual pair."""
     cost = problem.mechanism.cost
-    most = MOST_PAIRS
+    most = MOST_EPOCH_PAIRS
     if cost.slow:
-        most = MOST_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW_SECONDS else MOST_PAIRS_IF_SLOW
+        most = MOST_EPOCH_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW_SECONDS else MOST_EPOCH_PAIRS_IF_SLOW
     attacked = proposed(problem, effort.runs)
     events: dict[frozenset[Hashable], list[Event]] = {}
     for candidate in attacked:
@@ -334,7 +334,7 @@ class Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """The violation by the last bits of the outcomes so far, proved on fresh runs; None without a violation."""
-        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_RUNS)
+        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_BITS_RUNS)
         runner, cost = self.runner.searching(SHARE_AFTER_BITS_TEST), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 

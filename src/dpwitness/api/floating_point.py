@@ -42,9 +42,9 @@ from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.samples import sample_of
 
 #: The largest number of runs of a pair whose last bits are tested.
-MOST_RUNS: Final = 512
+MOST_BITS_RUNS: Final = 512
 #: The largest number of pairs whose last bits are tested.
-MOST_PAIRS: Final = 12
+MOST_BITS_PAIRS: Final = 12
 #: The number of fresh runs for each run that the bet is expected to take in plain Python.
 RUNS_FACTOR: Final = 3.0
 #: The number of fresh runs of cheap code, which give a larger lower bound than the runs that refute the claim.
@@ -52,7 +52,7 @@ CHEAP_RUNS: Final = 1 << 15
 #: The largest share of the planned runs for the test of last bits.
 RUNS_SHARE: Final = 0.05
 #: The least number of runs of a pair whose last bits are tested.
-LEAST_RUNS: Final = 64
+LEAST_BITS_RUNS: Final = 64
 #: The level at which plain Python must show the leak of compiled code, in few runs, which are no evidence.
 PYTHON_LEVEL: Final = 1e-3
 #: The share of the time in which compiled code is compared with Python.
@@ -62,8 +62,8 @@ PYTHON_SHARE: Final = 0.01
 def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Rows, Rows]]:
     """Outcomes of a few runs of the relation's first pairs; nothing if the first pair has whole numbers only."""
     affordable = RUNS_SHARE * affordable_runs(problem, runner)
-    n = int(max(min(MOST_RUNS, affordable / MOST_PAIRS), LEAST_RUNS))
-    for number, pair in enumerate(islice(problem.candidates(), int(min(MOST_PAIRS, affordable / n)))):
+    n = int(max(min(MOST_BITS_RUNS, affordable / MOST_BITS_PAIRS), LEAST_BITS_RUNS))
+    for number, pair in enumerate(islice(problem.candidates(), int(min(MOST_BITS_PAIRS, affordable / n)))):
         try:
             drawn = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
         except MechanismRaised:  # the search has reported it

@@ -15,8 +15,8 @@ from dpwitness.errors import InvalidClaim, InvalidData
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
 
-#: ALPHA is the default probability of a false alarm, as in the papers: a smaller probability would need more canaries.
-ALPHA: Final = 0.05
+#: AUDIT_ALPHA is the default probability of a false alarm, as in the papers: a smaller one would need more canaries.
+AUDIT_ALPHA: Final = 0.05
 #: LEAST_GUESSES is the smallest number of guesses that is tried by default: 8 right of 8 have p = 0.004 at ε = 0.
 LEAST_GUESSES: Final = 8
 #: COIN_TEST_LEVEL is the probability that fair coins are taken for unfair, by the number of canaries that they put into
@@ -32,7 +32,7 @@ def one_run(
     claim: Claim | float,
     *,
     guesses: int | None = None,
-    alpha: float = ALPHA,
+    alpha: float = AUDIT_ALPHA,
     seed: int | None = None,
 ) -> OneRun:
     """Test the claim of one training run by the scores of its canaries.

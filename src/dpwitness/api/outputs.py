@@ -21,7 +21,7 @@ from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
 
 #: The number of bins of a histogram; an end of the event takes the place of the edge beside it.
-BINS: Final = 36
+HISTOGRAM_BINS: Final = 36
 #: The largest number of most frequent values that a figure shows; more different numbers are drawn as a histogram.
 FREQUENT_VALUES: Final = 16
 #: The share of the numbers that a histogram leaves out at either end.
@@ -35,7 +35,7 @@ FIGURE_SECONDS: Final = 0.05
 #: The share of the seconds of the check so far that the runs of a figure may take.
 FIGURE_SECONDS_SHARE: Final = 0.03
 #: The least number of paired runs of a figure.
-LEAST_RUNS: Final = 50
+LEAST_FIGURE_RUNS: Final = 50
 
 
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
@@ -56,7 +56,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
     """The figure of outcomes of D and of D′, shapes (n, any width); None for few runs or an event of several values."""
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
-        if len(x) < LEAST_RUNS or not _of_one_value(event):
+        if len(x) < LEAST_FIGURE_RUNS or not _of_one_value(event):
             return None
         with np.errstate(all="ignore"):  # numbers near the largest float overflow
             return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
@@ -115,7 +115,7 @@ def _edges(statistic: Statistic, values: Floats) -> Floats | None:
     if not 0 < high - low < math.inf:
         return None
     ends = [end for end in (statistic.low, statistic.high) if 2 * low - high <= end <= 2 * high - low]
-    grid = np.linspace(min([low, *ends]), max([high, *ends]), BINS + 1)
+    grid = np.linspace(min([low, *ends]), max([high, *ends]), HISTOGRAM_BINS + 1)
     # No bin beside an end of the event is narrow, as a few runs would decide its height.
     inner = [edge for edge in grid[1:-1].tolist() if all(abs(edge - end) > (grid[1] - grid[0]) / 2 for end in ends)]
     return np.unique([grid[0], *inner, grid[-1], *ends])

@@ -38,7 +38,7 @@ from dpwitness.search.pairs import PromisingPair, proposed, search, search_budge
 from dpwitness.search.samples import Sample, sample_of
 
 #: The largest number of paired search runs for the pair, unless the user gives the number.
-MOST_SEARCH_RUNS: Final = 4_000_000
+MOST_PROFILE_SEARCH_RUNS: Final = 4_000_000
 #: The quantiles at which a statistic is cut, evenly spaced in log-odds.
 CUT_SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
 #: The largest number of statistics whose half-lines are counted.
@@ -81,7 +81,7 @@ def counted_events(
 
 
 #: The step between the ε, in nats, for which events are chosen.
-EPSILON_STEP: Final = 0.02
+CHOICE_EPSILON_STEP: Final = 0.02
 #: The largest ε for which events are chosen, also where log(runs) is larger.
 MOST_EPSILON: Final = 20.0
 #: The allowed loss of δ against the best event at an ε, as a share of the error of the best event.
@@ -91,7 +91,7 @@ ALLOWED_DELTA: Final = 5e-4
 #: The relative errors between which an event's share of α is proportional to its error.
 RELATIVE_ERRORS: Final = (0.002, 0.05)
 #: The largest number of events of a band.
-MOST_EVENTS: Final = 96
+MOST_BAND_EVENTS: Final = 96
 #: The logarithm of the number of events of a band, a guess before they are chosen.
 LOG_EVENTS: Final = math.log(30)
 #: The largest number of search runs that count events before the choice: enough to cut for 10¹⁰ confirm runs.
@@ -166,7 +166,7 @@ def _covering(
 
     `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """
-    epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + EPSILON_STEP, EPSILON_STEP)
+    epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + CHOICE_EPSILON_STEP, CHOICE_EPSILON_STEP)
     threshold = math.log(1 / alpha) + LOG_EVENTS
     # The estimates have an error too, by which some of many events look good.
     threshold = (math.sqrt(threshold) + math.sqrt(planned / counted / 2)) ** 2
@@ -190,7 +190,7 @@ def _covering(
     own, error = np.diagonal(shown), np.diagonal(errors)
     less = np.maximum(ALLOWED_ERROR * error, ALLOWED_DELTA * np.diagonal(means))
     nodes = _greedy(shown >= own - less)
-    while len(nodes) > MOST_EVENTS:
+    while len(nodes) > MOST_BAND_EVENTS:
         less = 2 * less
         nodes = _greedy(shown >= own - less)
     relative = error[nodes] / np.maximum(np.diagonal(means)[nodes], 1e-12)
@@ -246,7 +246,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     """Search, then confirm all events at once. `judged`: whether the problem's claim is judged by the band."""
     notes = before_search.make_required_checks(problem, runner)
     runs = effort.runs
-    budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
+    budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_PROFILE_SEARCH_RUNS))
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
     found = find_profile_events(problem, runner, alpha=effort.alpha, planned=planned, budget=budget)
     done = confirm_events(runner, found.pair, found.events, runs)

@@ -22,15 +22,14 @@ from dpwitness.arrays import Floats
 from dpwitness.claims import Claim
 from dpwitness.claims.claim import LARGEST_PARAMETER
 from dpwitness.claims.regions import lines_of
+from dpwitness.evidence.bounds import POWER
 from dpwitness.roots import halved
 
 #: Guesses is the number of guesses on the highest scores, and on the lowest scores.
 Guesses: TypeAlias = tuple[int, int]
 
-#: POWER is the probability with which the detectable parameter of a pass would have been refuted.
-POWER: Final = 0.95
-#: STEPS is the number of halvings of a parameter's interval, to 10⁻⁶ of its length.
-STEPS: Final = 20
+#: INTERVAL_HALVINGS is the number of halvings of a parameter's interval, to 10⁻⁶ of its length.
+INTERVAL_HALVINGS: Final = 20
 
 
 def excluded(claim: Claim, level: float, correct: int, guesses: int, canaries: int) -> bool:
@@ -98,7 +97,7 @@ def p_value_of(claim: Claim, correct: int, guesses: int, canaries: int) -> float
     if correct and len(slopes) == 1:
         return max(_tail(slopes, intercepts, correct, guesses, canaries), 1e-300)
     log_p = halved(
-        lambda x: excluded(claim, math.exp(x), correct, guesses, canaries), math.log(1e-300), 0.0, 2 * STEPS
+        lambda x: excluded(claim, math.exp(x), correct, guesses, canaries), math.log(1e-300), 0.0, 2 * INTERVAL_HALVINGS
     )[1]
     return math.exp(log_p)
 
@@ -115,7 +114,7 @@ def lower_bound_of(claim: Claim, level: float, correct: int, guesses: int, canar
     high = 1.0
     while high < LARGEST_PARAMETER and not kept(high):
         least, high = high, min(2 * high, LARGEST_PARAMETER)
-    return halved(kept, least, high, STEPS)[0]
+    return halved(kept, least, high, INTERVAL_HALVINGS)[0]
 
 
 def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses], canaries: int) -> float:
@@ -142,7 +141,7 @@ def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses
         if high >= LARGEST_PARAMETER:
             return math.inf
         low, high = high, min(2 * high, LARGEST_PARAMETER)
-    return halved(caught, low, high, STEPS)[1]
+    return halved(caught, low, high, INTERVAL_HALVINGS)[1]
 
 
 def _accuracy(slopes: Floats, intercepts: Floats, share: float) -> float:
@@ -152,5 +151,5 @@ def _accuracy(slopes: Floats, intercepts: Floats, share: float) -> float:
         # The last term is by the half-planes with 1 − q and 1 − p in place of p and q.
         return min(1.0, float(np.min(slopes * q + intercepts)), 1 - _smallest(slopes, intercepts, 1 - q))
 
-    q = halved(lambda q: q + largest(q) >= 2 * share, 0.0, 1.0, 2 * STEPS)[1]
+    q = halved(lambda q: q + largest(q) >= 2 * share, 0.0, 1.0, 2 * INTERVAL_HALVINGS)[1]
     return largest(q) / (q + largest(q))

@@ -18,7 +18,7 @@ from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import of_one_width, stack
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
-from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
+from dpwitness.health.dependence import MOST_CALLED_ENTRIES, Series, refuse_series
 from dpwitness.health.findings import (
     CHECK_SECONDS,
     CONSTANT_OUTCOME_REMARK,
@@ -37,9 +37,9 @@ from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator
 
-#: LEAST_RUNS is the smallest number of runs, or of texts, for a finding: with probability 2·10⁻⁴, 128 texts drawn from
-#: 1,000 equally likely texts all differ.
-LEAST_RUNS: Final = 128
+#: LEAST_FINDING_RUNS is the smallest number of runs, or of texts, for a finding: with probability 2·10⁻⁴, 128 texts
+#: drawn from 1,000 equally likely texts all differ.
+LEAST_FINDING_RUNS: Final = 128
 #: TIME_SHARE is the share of a check's time that one of its health checks may take.
 TIME_SHARE: Final = 1 / 20
 #: MOST_PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
@@ -78,13 +78,13 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
 
 
 def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None:
-    """Runs of both inputs of the relation's first pair; None if `LEAST_RUNS` of each would take too long."""
+    """Runs of both inputs of the relation's first pair; None if `LEAST_FINDING_RUNS` of each would take too long."""
     limit = min(CHECK_SECONDS, TIME_SHARE * runner.max_time) / 2  # seconds for each side
-    if LEAST_RUNS * runner.mechanism.cost.seconds_per_run > limit:
+    if LEAST_FINDING_RUNS * runner.mechanism.cost.seconds_per_run > limit:
         return None
     drawn = partial(_draw_series, runner, problem.first, limit)
     seen = next(Threads(1).ordered([drawn], runner.searching().deadline))  # a run may hang
-    return seen if seen and min(len(side.rows) for side in seen) >= LEAST_RUNS else None
+    return seen if seen and min(len(side.rows) for side in seen) >= LEAST_FINDING_RUNS else None
 
 
 def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
@@ -142,10 +142,10 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 
 def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `unrepeated_texts` if an entry of the outcomes is a text in `LEAST_RUNS` runs, and all texts differ."""
+    """Return `unrepeated_texts` if an entry is a text in `LEAST_FINDING_RUNS` runs or more, and all texts differ."""
     for entries in stack([side.rows for side in seen]).T if seen else ():
         texts = entries[is_text(entries)]
-        if len(texts) >= LEAST_RUNS and len(np.unique(texts)) == len(texts):
+        if len(texts) >= LEAST_FINDING_RUNS and len(np.unique(texts)) == len(texts):
             return Finding(
                 name="unrepeated_texts",
                 text=f"{len(texts)} runs of {name} returned {len(texts)} different texts, and a text is compared as a "
@@ -249,7 +249,7 @@ def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
     """The number of runs if both inputs gave the same outcomes in each of them, else 0."""
     mechanism = runner.mechanism
     most = 4096 if mechanism.cost.cheap_in_bulk else 64
-    most = max(min(most, MOST_NUMBERS // max(mechanism.width, 1)), 2)
+    most = max(min(most, MOST_CALLED_ENTRIES // max(mechanism.width, 1)), 2)
     for n in (2, most):  # two runs mostly show a difference
         key = (Role.HEALTH_SAME_DRAWS, number, n)
         try:

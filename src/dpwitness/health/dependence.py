@@ -25,8 +25,8 @@ from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator
 
-#: LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
-LEVEL: Final = 1e-9
+#: DEPENDENCE_LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
+DEPENDENCE_LEVEL: Final = 1e-9
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
@@ -59,7 +59,7 @@ def lags_p_value(hits: Booleans, places: Integers) -> tuple[float, int]:
     p-value covers all distances up to half of the length. At each distance the runs form disjoint pairs, in two ways,
     and Fisher's test compares the shares of hits among the second runs, after a hit and after a miss. Only the four
     distances that differ most from chance are tested, and only beyond five standard errors, as smaller differences are
-    not significant at `LEVEL`.
+    not significant at `DEPENDENCE_LEVEL`.
     """
     at = places - places[0]
     size, share = int(at[-1]) + 1, float(hits.mean())
@@ -136,8 +136,8 @@ MOST_SERIES_RUNS: Final = 1 << 15
 LEAST_SERIES_RUNS: Final = 16
 #: CALLS_SECONDS is the time in seconds of further calls on both inputs, about as long as a new process takes to start.
 CALLS_SECONDS: Final = 0.5
-#: MOST_NUMBERS is the largest number of entries in the outcomes of further calls on one input: 32 MiB.
-MOST_NUMBERS: Final = 1 << 22
+#: MOST_CALLED_ENTRIES is the largest number of entries in the outcomes of further calls on one input: 32 MiB.
+MOST_CALLED_ENTRIES: Final = 1 << 22
 
 #: Shard has the counts of one shard: hits on D, hits on D′, paired runs.
 Shard = tuple[int, int, int]
@@ -218,7 +218,7 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
     Three patterns are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The
     last two look at each event, and at whether the first entry of the outcomes is above, or far from, its median.
     """
-    level = LEVEL / max(len(series) * (1 + 2 * (len(events) + 2)), 1)
+    level = DEPENDENCE_LEVEL / max(len(series) * (1 + 2 * (len(events) + 2)), 1)
     for one in series:
         numbers: dict[bytes, int] = {}
         outcomes = np.array([numbers.setdefault(key, len(numbers)) for key in one.outcomes])
@@ -289,7 +289,7 @@ def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], 
     """Make up to 32 calls of equally many runs, at most a shard each, and `MOST_SERIES_RUNS` of plain Python."""
     mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
-    room = max(min(MOST_SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)
+    room = max(min(MOST_SERIES_RUNS, MOST_CALLED_ENTRIES // width), LEAST_SERIES_RUNS)
     most = mechanism.shard if mechanism.cost.batched else min(mechanism.shard, room // calls)
     rows = int(max(min(most, seconds / calls / max(mechanism.cost.seconds_per_run, 1e-9)), 1))
     hits: list[list[int]] = [[] for _ in events]
@@ -314,12 +314,12 @@ def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[F
     """Raise `DependentRuns` if the hits of one of `events` events vary between calls more, or less, than by chance.
 
     The calls are the shards of the confirm runs and the `further` calls on D and on D′. A mechanism of independent runs
-    is refused with probability at most `LEVEL`, if the number of runs was fixed before.
+    is refused with probability at most `DEPENDENCE_LEVEL`, if the number of runs was fixed before.
     """
     for event, side in product(range(events), (0, 1)):
         hits = [shard[event][side] for shard in shards.kept] + (further[side].hits[event] if further else [])
         rows = [shard[event][2] for shard in shards.kept] + (further[side].rows if further else [])
-        if calls_p_value(hits, rows) < LEVEL / (2 * events):
+        if calls_p_value(hits, rows) < DEPENDENCE_LEVEL / (2 * events):
             shares = sorted(h / n for h, n in zip(hits, rows, strict=True))
             raise _dependent_runs(
                 name,

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.arrays import Floats
+from dpwitness.arrays import RELATIVE_ROUNDING, Floats
 from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
 from dpwitness.files import as_utf8
@@ -39,8 +39,6 @@ RECORDING_SECONDS: Final = 1.0
 MOST_ENTRIES: Final = 4096
 #: MOST_COMPARED_VALUES is the largest number of entries, and of numbers drawn in a run, that are compared.
 MOST_COMPARED_VALUES: Final = 512
-#: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal.
-RELATIVE_ROUNDING: Final = 1e-9
 #: LAPLACE_FAMILIES has the families of noise whose scale determines ε.
 LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
 #: GAUSSIAN_FAMILIES has the families of noise whose scale determines μ.
@@ -166,7 +164,7 @@ def entries_of(output: object) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DrawnColumn:
     """The values of one draw, as standard noise of a family; shape (2, runs) for D and D′."""
 
     draw: Draw
@@ -178,7 +176,7 @@ class Column:
 class Fit:
     """An entry that equals constant + factor · draw in all runs; both coefficients are given for D and for D′."""
 
-    column: Column
+    column: DrawnColumn
     factors: tuple[float, float]
     constants: tuple[float, float]
 
@@ -344,10 +342,10 @@ class Comparison:
         places = branches if len(returned) > 1 or (branch_first and branches != {None}) else returned
         return self._explain_at("exact", places.pop(), text, *on) if len(places) == 1 else None
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[DrawnColumn]:
         """The columns of draws that all runs make in one order; empty if orders differ or the draws are too many."""
         runs = [run for side in self.sides for run in side]
-        columns: list[Column] = []
+        columns: list[DrawnColumn] = []
         if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED_VALUES:
             return columns
         for i, draw in enumerate(runs[0].draws):
@@ -355,10 +353,10 @@ class Comparison:
             if any(one is None for one in standard):
                 continue
             for numbers in np.array(standard).reshape(2, self.pairs, draw.size).transpose(2, 0, 1):
-                columns.append(Column(draw, draw.family, numbers))
+                columns.append(DrawnColumn(draw, draw.family, numbers))
                 if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # perhaps inverted to Laplace
                     centred = numbers - 0.5
-                    columns.append(Column(draw, "Laplace", -np.sign(centred) * np.log1p(-2 * np.abs(centred))))
+                    columns.append(DrawnColumn(draw, "Laplace", -np.sign(centred) * np.log1p(-2 * np.abs(centred))))
         return columns
 
     def _fits(self, entries: Sequence[Sides]) -> dict[int, Fit]:

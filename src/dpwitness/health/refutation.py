@@ -24,7 +24,7 @@ from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     CALLS_SECONDS,
-    LEVEL,
+    DEPENDENCE_LEVEL,
     FurtherCalls,
     Shards,
     further_calls,
@@ -56,7 +56,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 
     Raises `DependentRuns` if the runs of a call depend on each other, if they depend on the input that ran before, or
     if noise is remembered. Each of the three tests refuses a mechanism of independent runs with probability at most
-    `LEVEL` for one look after a fixed number of runs; at a stopping time the tests are not exact.
+    `DEPENDENCE_LEVEL` for one look after a fixed number of runs; at a stopping time the tests are not exact.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
@@ -113,7 +113,8 @@ def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tu
 
     The runs of several sessions are evidence together only if their draws are independent: a generator that a module
     seeds when it is imported gives every session the same draws. Raises `DependentRuns` if two new processes have the
-    same outcomes, which independent draws have with probability at most `LEVEL`. A note says if no process answered.
+    same outcomes, which independent draws have with probability at most `DEPENDENCE_LEVEL`. A note says if no process
+    answered.
     """
     if runner.mechanism.reproducible:  # its draws follow from the seed, which each session has for itself
         return ()
@@ -128,7 +129,7 @@ def require_new_draws(runner: Runner, pair: Pair, events: Sequence[Event]) -> tu
         runs = min(len(one.outcomes), len(other.outcomes))
         counts = Counter(one.outcomes[:runs]).values()
         orders = math.lgamma(runs + 1) - sum(math.lgamma(n + 1) for n in counts)
-        if one.outcomes[:runs] == other.outcomes[:runs] and orders > -math.log(LEVEL):
+        if one.outcomes[:runs] == other.outcomes[:runs] and orders > -math.log(DEPENDENCE_LEVEL):
             raise DependentRuns(
                 f"{runner.mechanism.name} draws the same noise in every new process, so sessions count the same draws: "
                 "seed its generator from the system's randomness, or let it take a generator rng"
@@ -264,7 +265,8 @@ class _Side:
     def other_share(self, there: Answer, where: str, *, between: str = "", tests: int = 1) -> str | None:
         """A text on an event or outcome whose share differs in other runs of the input; None without a difference.
 
-        If the runs have the same law, any of `tests` tests of both inputs returns a text with probability ≤ `LEVEL`.
+        If the runs have the same law, any of `tests` tests of both inputs returns a text with probability at most
+        `DEPENDENCE_LEVEL`.
         """
         pairs = zip(self.shares, there.hits, strict=False)  # `hits` is empty if no further process answered
         found = [("the event happened", *own, hits, there.runs) for own, hits in pairs]
@@ -273,7 +275,7 @@ class _Side:
             found.append(("the same outcome came", self.runs, self.runs, other, there.runs))
         came, new = (sum(outcome in self.twice for outcome in rows) for rows in (self.later, there.outcomes))
         found.append(("an outcome came that had come twice before", came, len(self.later), new, len(there.outcomes)))
-        level = LEVEL / (len(SIDE_NAMES) * tests * (len(self.shares) + 2))
+        level = DEPENDENCE_LEVEL / (len(SIDE_NAMES) * tests * (len(self.shares) + 2))
         for what, hits, runs, others, of in found:
             if fisher_p_value(hits, runs, others, of) < level:
                 return f"on {self.name} {what} in {hits} of {runs} runs{between}, and in {others} of {of} {where}"

@@ -23,9 +23,9 @@ from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import score_of, telling_entries
 
 #: The number of halvings of the range of parameters, which leave less than 10⁻¹² nats.
-STEPS: Final = 50
+PARAMETER_HALVINGS: Final = 50
 #: The largest number of cells of a learned partition.
-MOST_CELLS: Final = 24
+MOST_LEARNED_CELLS: Final = 24
 #: The largest number of entries of the learning runs' outcomes in memory, both sides together: 32 MiB.
 LEARNING_ENTRIES: Final = 1 << 22
 #: Shares of the values of an entry in each tail at which a bin ends.
@@ -33,7 +33,7 @@ TAIL_SHARES: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 #: Shares of the values of an entry at which a bin ends.
 BIN_SHARES: Final = np.unique(np.concatenate([TAIL_SHARES, np.arange(1, 128) / 128, 1 - TAIL_SHARES]))
 #: The largest number of different values of an entry for which each value has a bin.
-SINGLE_VALUES: Final = 256
+MOST_BINNED_VALUES: Final = 256
 #: The number of bins of each entry if several entries tell D from D′.
 COARSE_BINS: Final = 32
 #: The least number of learning runs of D′ in the first cell, and of D in the last cell.
@@ -47,7 +47,7 @@ LEAST_RATIO: Final = 1.05
 EVENT_SHARE: Final = 0.25
 #: Limits (nats) at which the log-ratios of cells are clipped. The large ratio of a rare cell increases the largest loss
 #: of a run, and so decreases all bets, by more than its few runs gain.
-LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
+LOG_RATIO_LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +151,11 @@ def _can_gain(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 def _learned(x: Rows, y: Rows) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None if no entry tells D from D′."""
     x, y = of_one_width(x, y)
-    telling = telling_entries(x, y, BIN_SHARES, single_values=SINGLE_VALUES)
+    telling = telling_entries(x, y, BIN_SHARES, single_values=MOST_BINNED_VALUES)
     if len(telling) > 1:
         columns = [j for j, *_ in telling]
         shares = np.arange(1, COARSE_BINS) / COARSE_BINS
-        telling = telling_entries(x, y, shares, single_values=SINGLE_VALUES, columns=columns) or telling
+        telling = telling_entries(x, y, shares, single_values=MOST_BINNED_VALUES, columns=columns) or telling
     if not telling:
         return None
     score = score_of(telling)
@@ -168,17 +168,17 @@ def _learned(x: Rows, y: Rows) -> Cells | None:
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
-    """Cuts of sorted scores of D and D′: between all values if at most `MOST_CELLS` differ, else evenly spaced.
+    """Cuts of sorted scores of D and D′: between all values if at most `MOST_LEARNED_CELLS` differ, else evenly spaced.
 
     `LEAST_HITS` runs of D′ lie below the lowest cut, and `LEAST_HITS` runs of D above the highest cut.
     """
     both = np.sort(np.concatenate([first, second]), kind="stable")
     different: Floats = both[np.append(True, both[1:] != both[:-1])]
-    if len(different) <= MOST_CELLS:
+    if len(different) <= MOST_LEARNED_CELLS:
         return different[:-1]
     least = min(LEAST_HITS, len(first) // 4)
     low, high = second[least], first[-1 - least]
-    cuts = np.unique(np.linspace(low, high, MOST_CELLS - 1))
+    cuts = np.unique(np.linspace(low, high, MOST_LEARNED_CELLS - 1))
     # Cuts move to scores that occur, as cells without runs tell nothing.
     places = np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)
     kept: Floats = different[np.unique(places)]
@@ -196,7 +196,7 @@ def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
     most = 0.0
     for order in aim.claim.orders:
         seen: set[tuple[float, ...]] = set()
-        for limit in LIMITS:
+        for limit in LOG_RATIO_LIMITS:
             logs = tuple(np.clip(ratios, -limit, limit).tolist())
             if logs in seen:
                 continue
@@ -244,4 +244,4 @@ def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> flo
     def allows_more(parameter: float) -> bool:
         return float(plane.allowed(claim.largest_divergence(plane.order, parameter))) > mean
 
-    return halved(allows_more, 0.0, MOST_NATS, STEPS)[0]
+    return halved(allows_more, 0.0, MOST_NATS, PARAMETER_HALVINGS)[0]

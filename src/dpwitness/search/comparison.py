@@ -22,13 +22,13 @@ from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
 #: The number of standard errors by which values are lowered: the largest of many noisy values is partly noise.
-STANDARD_ERRORS: Final = 1.0
+VALUE_STANDARD_ERRORS: Final = 1.0
 #: The largest number of runs of a cheap entry for each run of an entry of the mean cost.
 MOST_CHEAP_RUNS: Final = 64.0
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ComparedEvent:
     """A pair and an event to compare.
 
     `cuts`: the cells of all ranges, or sets of outcomes, that are counted with the event; None: the event alone.
@@ -41,7 +41,7 @@ class Entry:
     learned_from: int = 0
 
     @classmethod
-    def uncounted(cls, pair: Pair, event: Event) -> "Entry":
+    def uncounted(cls, pair: Pair, event: Event) -> "ComparedEvent":
         """An entry without any runs."""
         return cls(pair, RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0))
 
@@ -52,12 +52,12 @@ EVEN_DIVISOR: Final = 2
 SLICES: Final = 16
 #: The factor by which the runs of an entry with cuts grow before its event is chosen anew; until then the runs since
 #: the last choice, which did not choose the event, value the event.
-RENEWING_GROWTH: Final = 2.0
+CHOOSING_GROWTH: Final = 2.0
 #: The expected gain of replacing the best entry by its rival, as a share of the value, below which counting stops.
 LEAST_GAIN: Final = 0.005
 #: The largest standard error of the best entry, as a share of its value, at which counting stops: with fewer runs the
 #: entry may be best by chance.
-LARGEST_ERROR: Final = 0.05
+LARGEST_RELATIVE_ERROR: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _Comparison:
 
     runner: Runner
     objectives: Sequence[Objective]  # the objective of each entry
-    latest: list[Entry]
+    latest: list[ComparedEvent]
     tallies: list[Tally]
     role: Role
     prices: list[float]  # the price of a run of each entry, in runs of the first pair
@@ -97,7 +97,7 @@ class _Comparison:
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
             # Fewer runs than a set of outcomes was learned from would choose another set by chance.
-            if total.runs >= entry.learned_from and RENEWING_GROWTH * since.runs >= total.runs:
+            if total.runs >= entry.learned_from and CHOOSING_GROWTH * since.runs >= total.runs:
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
                 if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
@@ -128,12 +128,12 @@ class _Comparison:
 
 def compare(
     runner: Runner,
-    entries: Sequence[Entry],
+    entries: Sequence[ComparedEvent],
     objective: Objective,
     budget: int,
     role: Role,
     costs: Costs | None = None,
-) -> tuple[list[Entry], int]:
+) -> tuple[list[ComparedEvent], int]:
     """Count entries until the best is known or no longer matters; return them, best first, and the runs spent.
 
     Counting takes about `budget` runs at most, and ends at the deadline. The events of one pair are counted in the same
@@ -181,7 +181,7 @@ def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
         matters = LEAST_GAIN * abs(shown[best][0])
         rival = max(gains, key=gains.__getitem__, default=best)
         settled = gains.get(rival, 0.0) <= matters
-        if settled and shown[best][1] <= LARGEST_ERROR * abs(shown[best][0]):
+        if settled and shown[best][1] <= LARGEST_RELATIVE_ERROR * abs(shown[best][0]):
             return
         counted = best if settled else max(best, rival, key=lambda number: shown[number][1])
         mattering = [number for number in beside[counted] if number == best or gains[number] > matters]
@@ -200,5 +200,5 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 def valued(found: RatedEvent, estimate: Estimate, runs: int, objective: Objective) -> RatedEvent:
     """The event with an estimate from `runs` paired runs, and its value."""
-    value, lower = (value_of(estimate, objective, runs, errors) for errors in (STANDARD_ERRORS, 3.0))
+    value, lower = (value_of(estimate, objective, runs, errors) for errors in (VALUE_STANDARD_ERRORS, 3.0))
     return replace(found, estimate=estimate, value=value, lower_value=lower)

@@ -29,7 +29,7 @@ COMPARISON_STANDARD_ERRORS: Final = 2.0
 #: The number of cuts in each tail, behind its first 8, 16, 32, … runs.
 TAIL_CUTS: Final = 6
 #: The number of outcomes at either end of the order by likelihood ratio that have a cell each.
-SINGLE_OUTCOMES: Final = 24
+OUTCOME_CELLS_AT_EITHER_END: Final = 24
 #: The number of cells for the outcomes between both ends of the order.
 OUTCOME_GROUPS: Final = 16
 
@@ -220,12 +220,12 @@ def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)
-    between = len(ranks) - 2 * SINGLE_OUTCOMES
+    between = len(ranks) - 2 * OUTCOME_CELLS_AT_EITHER_END
     if between > OUTCOME_GROUPS:
-        last = ranks - (len(ranks) - SINGLE_OUTCOMES)
-        middle = SINGLE_OUTCOMES + (ranks - SINGLE_OUTCOMES) * OUTCOME_GROUPS // between
-        last_cells = SINGLE_OUTCOMES + OUTCOME_GROUPS + last
-        ranks = np.where(ranks < SINGLE_OUTCOMES, ranks, np.where(last >= 0, last_cells, middle))
+        last = ranks - (len(ranks) - OUTCOME_CELLS_AT_EITHER_END)
+        middle = OUTCOME_CELLS_AT_EITHER_END + (ranks - OUTCOME_CELLS_AT_EITHER_END) * OUTCOME_GROUPS // between
+        last_cells = OUTCOME_CELLS_AT_EITHER_END + OUTCOME_GROUPS + last
+        ranks = np.where(ranks < OUTCOME_CELLS_AT_EITHER_END, ranks, np.where(last >= 0, last_cells, middle))
     # A cell on both sides of the event is split; `OutcomeSet` sorts its outcomes.
     place = outcomes.places(sample.outcomes)
     numbers = np.empty(len(ranks), np.int64)

@@ -60,7 +60,7 @@ from dpwitness.search.samples import sample_of
 #: save no runs.
 COLUMN_CELLS: Final = 16
 #: The largest number of columns with ranges: the columns in which the sides differ most.
-MOST_COLUMNS: Final = 16
+MOST_COLUMNS_WITH_RANGES: Final = 16
 #: The largest number of columns whose ranges are all events; more columns have only half-lines, central ranges and
 #: equal tails, since each event takes a share of the prior.
 COLUMNS_WITH_ALL_RANGES: Final = 4
@@ -78,7 +78,7 @@ def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
         if len(cuts) or absent:
             sides = [np.searchsorted(np.sort(side[:, column]), cuts) for side in (x, y)]
             found[column] = float(max(np.abs(sides[0] - sides[1]).max(initial=0), absent)), cuts
-    columns = sorted(found, key=lambda column: -found[column][0])[:MOST_COLUMNS]
+    columns = sorted(found, key=lambda column: -found[column][0])[:MOST_COLUMNS_WITH_RANGES]
     return {column: found[column][1] for column in sorted(columns)}
 
 
@@ -195,7 +195,7 @@ RANGES_PRIOR: Final = 0.75
 #: The distance in log wealth (nats) from the best event beyond which an event is left out of a portfolio.
 LEFT_OUT_NATS: Final = 20.0
 #: The largest number of events of a portfolio.
-MOST_EVENTS: Final = 64
+MOST_PORTFOLIO_EVENTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ def portfolio(groups: Sequence[EventGroup], claim: Claim, imagined: float) -> Po
     if best == -np.inf:
         return EMPTY_PORTFOLIO
     chosen = np.flatnonzero(values >= best - LEFT_OUT_NATS)
-    chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST_EVENTS]
+    chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST_PORTFOLIO_EVENTS]
     promise = float(np.logaddexp.reduce(values[chosen]))
     log_shares = values[chosen] - promise
     chosen = rising[chosen]
@@ -281,7 +281,7 @@ def group_of(events: Sequence[Event], x: Rows, y: Rows) -> EventGroup:
 
 
 #: The number of steps to the best fractions of a graded event: 3 miss most of the gain, 200 overfit few runs.
-STEPS: Final = 40
+FRACTION_STEPS: Final = 40
 
 
 def flags_of(events: Sequence[Event], swapped: Booleans, x: Rows, y: Rows) -> Flags:
@@ -311,7 +311,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     runs = flags.times.sum()
     weights = np.concatenate([flags.times, flags.times * imagined / runs]) / (runs + imagined)
     single = np.exp(stakes.log_shares) * best_bet(stakes.p, stakes.q, plane, stakes.both) / most
-    fractions = best_fractions(pays, weights, np.append(single, max(1 - single.sum(), 0.0)), STEPS)
+    fractions = best_fractions(pays, weights, np.append(single, max(1 - single.sum(), 0.0)), FRACTION_STEPS)
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
@@ -331,17 +331,17 @@ CHARGED_RATIO: Final = 8.0
 #: The least number of runs of a pair from which learners propose events.
 LEARNING_RUNS: Final = 32
 #: The least number of runs of a pair from which learners propose thoroughly.
-THOROUGH_RUNS: Final = 512
+LEAST_THOROUGH_RUNS: Final = 512
 #: The factor by which the runs of a pair grow before events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
 #: The number of learned events that stay beside newly learned events: the events that won most.
 KEPT_EVENTS: Final = 16
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 64 MiB.
-PAIR_ENTRIES: Final = 1 << 23
+EPOCH_ENTRIES: Final = 1 << 23
 #: The least number of runs in the event of a pass, and outside the event, if no event looks good.
 LEAST_TELLING_RUNS: Final = 3
 #: The largest number of single outcomes that are events.
-SINGLE_OUTCOMES: Final = 16
+MOST_SINGLE_OUTCOMES: Final = 16
 #: The number of earlier events whose later runs are tested for dependence.
 EARLIER_EVENTS: Final = 3
 #: The least number of later runs of an earlier event that are tested for dependence.
@@ -388,8 +388,8 @@ class PairWealth:
 
     @property
     def full(self) -> bool:
-        """Whether the outcomes so far have at least `PAIR_ENTRIES` entries."""
-        return self.x.size + self.y.size >= PAIR_ENTRIES
+        """Whether the outcomes so far have at least `EPOCH_ENTRIES` entries."""
+        return self.x.size + self.y.size >= EPOCH_ENTRIES
 
     @property
     def wealth(self) -> float:
@@ -453,14 +453,14 @@ class PairWealth:
         renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
         if renewed:
             cuts = cuts_of(self.x, self.y)
-            some = self.x[:SINGLE_OUTCOMES]
+            some = self.x[:MOST_SINGLE_OUTCOMES]
             texts = [c for c in cuts if any(map(label, some[:, c].tolist()))]  # texts have no order
             self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts})
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
             proposed: list[Proposal] = []
             if self.runs >= LEARNING_RUNS:
-                objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH_RUNS
+                objective, thorough = GrowthAt(claim=claim), self.runs >= LEAST_THOROUGH_RUNS
                 proposed = propose(sample_of(self.x, self.y), objective, thorough=thorough)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
         groups = [self._ranges.seen(self.x, self.y), self._outcomes()]
@@ -482,11 +482,15 @@ class PairWealth:
         return list(dict.fromkeys(portfolio([group], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> EventGroup:
-        """The group of single outcomes with equal priors; only repeated outcomes if over `SINGLE_OUTCOMES` differ."""
-        rows = [row for side in (self.x, self.y) for row in side[: 2 * SINGLE_OUTCOMES]]
+        """The group of single outcomes of equal priors; only repeated ones if over `MOST_SINGLE_OUTCOMES` differ."""
+        rows = [row for side in (self.x, self.y) for row in side[: 2 * MOST_SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
-        frequent = {row.tobytes(): row for row in rows if len(times) <= SINGLE_OUTCOMES or times[row.tobytes()] > 1}
-        return group_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
+        frequent = {
+            row.tobytes(): row for row in rows if len(times) <= MOST_SINGLE_OUTCOMES or times[row.tobytes()] > 1
+        }
+        return group_of(
+            [OutcomeSet(row[None]) for row in list(frequent.values())[:MOST_SINGLE_OUTCOMES]], self.x, self.y
+        )
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
         """The candidate of the largest stake or, if betting has won no wealth, of the best learned event; else None.
@@ -496,7 +500,7 @@ class PairWealth:
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
-            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH_RUNS, most=1)[0]
+            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= LEAST_THOROUGH_RUNS, most=1)[0]
             found = Candidate(pair=learned.directed(self.pair), event=learned.event, estimate=learned.estimate)
             least = 1 if learned.value > 0 else LEAST_TELLING_RUNS
             return found if self.tells(found.event, least) else self.ordinary() or found

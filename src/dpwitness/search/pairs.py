@@ -27,7 +27,7 @@ from dpwitness.neighbours import Pair, adjacent, alternatives, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner
-from dpwitness.search.comparison import Entry, compare, valued
+from dpwitness.search.comparison import ComparedEvent, compare, valued
 from dpwitness.search.costs import Costs, affordable_runs
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen, compared
@@ -523,7 +523,7 @@ def best_candidate(
     """
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
-    entries, spent = [Entry.uncounted(one.pair, one.event) for one in proposed(problem, planned)], 0
+    entries, spent = [ComparedEvent.uncounted(one.pair, one.event) for one in proposed(problem, planned)], 0
     runner.tried.pairs += len({entry.pair.key for entry in entries})
     runner.tried.events += len(entries)
     if entries:
@@ -539,7 +539,7 @@ def best_candidate(
         promising, more = [], 0  # too slow to search, but the attack's candidate can still be confirmed
     spent += more
     thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
-    certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
+    certain = [ComparedEvent(one.pair, one.certain) for one in promising if one.certain]
     most = 6 if thorough else 2  # a bound has the runs to compare many events
     cut = threads if thorough else planned >= RANGE_RATIO * budget  # fewer runs would choose among ranges by chance
     entries += certain + learned(runner, promising, objective, most, costs, cut=cut)
@@ -567,7 +567,7 @@ def learned(
     costs: Costs | None = None,
     *,
     cut: bool = False,
-) -> list[Entry]:
+) -> list[ComparedEvent]:
     """The best events in the outcomes of promising pairs, at most `most` of each pair; each pair on a thread.
 
     `costs`: as in `search`; `cut`: whether one event stands for all ranges of its statistic, which are counted with it.
@@ -586,7 +586,7 @@ def learned(
                 if key in cut_already:
                     continue
                 cut_already.add(key)
-            entries.append(Entry(one.pair, found, cuts, one.sample.training_runs if one.sample.repeats else 0))
+            entries.append(ComparedEvent(one.pair, found, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
 
 
@@ -611,7 +611,7 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
     return found
 
 
-def _rank(entry: Entry) -> tuple[bool, bool, float]:
+def _rank(entry: ComparedEvent) -> tuple[bool, bool, float]:
     """The rank of an entry by its value three standard errors lower: the best of many is overestimated.
 
     Where that value is not positive, an event that holds some runs and not all comes first.
@@ -620,5 +620,5 @@ def _rank(entry: Entry) -> tuple[bool, bool, float]:
     return found.lower_value > 0, found.telling, found.lower_value
 
 
-def _candidate(entry: Entry) -> Candidate:
+def _candidate(entry: ComparedEvent) -> Candidate:
     return Candidate(pair=entry.found.directed(entry.pair), event=entry.found.event, estimate=entry.found.estimate)

@@ -27,7 +27,7 @@ RUNS_PER_OUTCOME = 4
 #: The largest number of different outcomes for which sets of whole outcomes replace scans and statistics.
 OUTCOMES_WITHOUT_SCANS = 64
 #: The least difference, in standard errors, between the counts of an informative bin on D and on D′.
-STANDARD_ERRORS = 4
+INFORMATIVE_STANDARD_ERRORS = 4
 
 
 #: The number of rows of the first block in which outcomes are numbered; each block is twice as large as the one before.
@@ -493,7 +493,7 @@ def informative_bins(
     # The bins between the edges, and one more for the runs without this entry.
     places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), runs]]) for side in sides]
     hits, others = (np.diff(place) for place in places)
-    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
+    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < INFORMATIVE_STANDARD_ERRORS:
         return None
     return edges, shrunken_log_ratio(hits, others)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.arrays import Rows
+from dpwitness.arrays import RELATIVE_ROUNDING, Rows
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import widen
 from dpwitness.events.encoding import is_no_number
@@ -39,8 +39,6 @@ MOST_MEASURED_PAIRS: Final = 1 << 10
 #: LARGEST_SHIFT is the largest sensitivity of one entry, in scales of its noise; an entry that shifts without noise has
 #: this sensitivity.
 LARGEST_SHIFT: Final = 1e3
-#: RELATIVE_ROUNDING is the relative difference up to which two numbers count as equal, the order of rounding errors.
-RELATIVE_ROUNDING: Final = 1e-9
 
 
 def sensitivity_per_scale(x: Rows, y: Rows, reference: Rows) -> float:

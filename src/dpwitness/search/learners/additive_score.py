@@ -19,7 +19,7 @@ from dpwitness.search.ranges import SHARES, Scan, scan_of
 from dpwitness.search.samples import Sample, informative_bins, score_of, shrunken_log_ratio
 
 #: The largest number of bins of an entry that distinguishes D from D′ by itself.
-BINS: Final = 32
+MOST_BINS: Final = 32
 #: The number of bins of a weak entry: below and above its median on D.
 WEAK_BINS: Final = 2
 #: The largest number of training runs of each input from which weak entries are learned.
@@ -27,7 +27,7 @@ WEAK_RUNS: Final = 1 << 15
 #: The number of values on D that a weak entry must exceed.
 LEAST_VALUES: Final = 64
 #: The least separation of the sides by a score of weak entries, in standard errors, in runs that did not choose it.
-LEAST_SEPARATION: Final = 2.0
+LEAST_SCORE_SEPARATION: Final = 2.0
 
 Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
@@ -52,7 +52,9 @@ def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
     strong: list[Part] = []
     others: list[tuple[int, Floats]] = []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
-        bins = informative_bins([side.values for side in column], np.arange(1, BINS) / BINS, sample.training_runs)
+        bins = informative_bins(
+            [side.values for side in column], np.arange(1, MOST_BINS) / MOST_BINS, sample.training_runs
+        )
         if bins is not None:
             strong.append((j, *bins))
         elif len(column[0].values) > LEAST_VALUES:
@@ -77,7 +79,7 @@ def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
     edges = [np.unique(ranked[np.arange(1, WEAK_BINS) * len(ranked) // WEAK_BINS]) for _, ranked in columns]
     score = score_of(_parts(columns, edges, x[:half], y[:half]))
     apart = score.score(x[half:]) - score.score(y[half:])  # in each run, so that shared noise cancels
-    if apart.mean() * math.sqrt(len(apart)) <= LEAST_SEPARATION * apart.std():
+    if apart.mean() * math.sqrt(len(apart)) <= LEAST_SCORE_SEPARATION * apart.std():
         return []
     return _parts(columns, edges, x, y)
 

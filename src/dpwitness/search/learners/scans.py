@@ -31,9 +31,9 @@ from dpwitness.search.samples import Sample, SortedColumn
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
 #: The least number of training runs of a sample that is scanned.
-LEAST_RUNS: Final = 128
+LEAST_SCANNED_RUNS: Final = 128
 #: The least number of training runs of a sample that is scanned in a quick look.
-LEAST_RUNS_IF_QUICK: Final = 1024
+LEAST_SCANNED_RUNS_IF_QUICK: Final = 1024
 #: Shares of the errors of chance by which sets are lowered; the best set for each share is proposed.
 ERROR_SHARES: Final = (1.0, 0.5)
 #: The number of sets of each kind, in either direction, that the objective rates.
@@ -72,7 +72,10 @@ class Scans(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < (LEAST_RUNS if thorough else LEAST_RUNS_IF_QUICK) or sample.few_outcomes:
+        if (
+            sample.training_runs < (LEAST_SCANNED_RUNS if thorough else LEAST_SCANNED_RUNS_IF_QUICK)
+            or sample.few_outcomes
+        ):
             return
         found = sample.once(_scanned, thorough)
         if not found.events:

@@ -34,16 +34,16 @@ STATISTIC_SCREENING_RUNS: Final = 1024
 #: The largest number of entries in the outcomes of the screening: 1 MiB.
 STATISTIC_SCREENING_ENTRIES: Final = 1 << 17
 #: The number of training runs of each input for the comparison of the best statistics of all families.
-LEARNING_RUNS: Final = 1 << 14
+STATISTIC_RUNS: Final = 1 << 14
 #: The least number of training runs for which statistics are compared: fewer runs cannot choose among hundreds of
 #: statistics.
-LEAST_RUNS: Final = 16
+LEAST_STATISTIC_RUNS: Final = 16
 #: The least number of training runs for which a quick look compares families.
-THOROUGH_RUNS: Final = 1 << 15
+LEAST_FAMILY_RUNS: Final = 1 << 15
 #: The number of training runs of each input from which a quick look chooses one statistic.
 QUICK_RUNS: Final = 96
 #: The least number of standard errors by which a quick look's statistic separates the inputs better than every entry.
-LEAST_SEPARATION: Final = 2.5
+LEAST_STATISTIC_SEPARATION: Final = 2.5
 #: The largest number of families whose best statistic is compared in more runs.
 KEPT_FAMILIES: Final = 6
 #: The largest number of statistics that give events.
@@ -66,10 +66,10 @@ class Statistics(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < LEAST_RUNS or sample.few_outcomes:
+        if sample.training_runs < LEAST_STATISTIC_RUNS or sample.few_outcomes:
             return
         features: Sequence[Feature] = []
-        if thorough or sample.training_runs >= THOROUGH_RUNS:
+        if thorough or sample.training_runs >= LEAST_FAMILY_RUNS:
             features = _screened(sample, objective, self._of)
         elif self._of is families_of:
             features = sample.once(_separating)
@@ -106,7 +106,7 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
 def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
     """The scans of the statistics of each family, and of the entries, in some of the training runs."""
     rows, times = sample.some(
-        max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_ENTRIES // (2 * sample.width)), LEAST_RUNS)
+        max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_ENTRIES // (2 * sample.width)), LEAST_STATISTIC_RUNS)
     )
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
     paired = not sample.repeats
@@ -120,17 +120,17 @@ def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, S
 
 
 def _many(sample: Sample) -> tuple[Rows, Integers]:
-    return sample.some(LEARNING_RUNS)
+    return sample.some(STATISTIC_RUNS)
 
 
 def _in_many(sample: Sample, feature: Feature) -> Scan:
-    """The scan of a statistic in `LEARNING_RUNS` training runs."""
+    """The scan of a statistic in `STATISTIC_RUNS` training runs."""
     rows, times = sample.once(_many)
     return scan_of(feature.values(rows), times, SHARES, paired=not sample.repeats)
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
-    """The scan of an entry, by its column, in `LEARNING_RUNS` training runs."""
+    """The scan of an entry, by its column, in `STATISTIC_RUNS` training runs."""
     rows, times = sample.once(_many)
     return scan_of(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
@@ -153,7 +153,7 @@ def _separating(sample: Sample) -> list[Feature]:
     separation = _separation(np.concatenate([values, rows.T]), times)
     best = int(separation[: len(values)].argmax()) if len(values) else 0
     error = float(np.sqrt((1 / times.sum(axis=1)).sum()))
-    clear = separation[best] > separation[len(values) :].max() + LEAST_SEPARATION * error
+    clear = separation[best] > separation[len(values) :].max() + LEAST_STATISTIC_SEPARATION * error
     return [named(best)] if len(values) and clear else []
 
 
