@@ -84,6 +84,13 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
 
 
+def test_outcomes_of_one_number_are_described_alike_wherever_they_are_made():
+    mechanism = python(elsewhere.counting)
+    width = mechanism.width
+    away(mechanism).sample(PAIR, 100, Role.SEARCH)
+    assert mechanism.width == width == 1  # else the text of an event names the "first value" in place of the "output"
+
+
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
     def until_it_raises(running):
         seen = []

@@ -158,16 +158,16 @@ class SentMechanism:
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
         # Without columns, so that earlier runs in this process do not count.
         runs = PairedRuns.d_first(self.pair, self.runs, coupled=False, columns=Columns())
-        traits = self.mechanism.traits
+        traits, width = self.mechanism.traits, self.mechanism.width
         self.mechanism.forget()
         try:
             rows = self.mechanism.pair_outcomes(runs, rng)
         except MechanismError as error:
             return FirstRuns(digest=class_and_text(error))
         finally:
-            self.mechanism.traits = traits
-        width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
-        rows = np.ascontiguousarray(rows[:, :, :width])
+            self.mechanism.traits, self.mechanism.width = traits, width
+        present = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
+        rows = np.ascontiguousarray(rows[:, :, :present])
         digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
         counts = [Counter(row.tobytes() for row in side).values() for side in rows]
         orders = sum(math.lgamma(self.runs + 1) - sum(math.lgamma(n + 1) for n in side) for side in counts)
