@@ -378,7 +378,7 @@ def checked(function, seed):
 def checked_in_epochs(function, seed):
     """A check that bets from the first run on; its bound exceeds the truth only where it refutes."""
     claim = ApproxDP(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
-    verdict = check(made(function), claim=claim, search_runs=0, runs=600, **settings_of(seed))
+    verdict = check(made(function), claim=claim, search_runs=0, runs=300, **settings_of(seed))
     assert verdict.refuted is not isinstance(verdict, NotRefuted)
     return verdict.refuted or verdict.epsilon_lower_bound > 1.0
 
@@ -394,10 +394,10 @@ BOUNDARIES = {
 
 
 def checked_claim(name, seed):
-    """A check of another claim."""
+    """A check of another claim, at the whole level."""
     function, claim = BOUNDARIES[name]
-    limits = settings_of(seed)
-    return not isinstance(check(made(function), claim=claim, search_runs=2_000, runs=20_000, **limits), NotRefuted)
+    limits = {"search_runs": 2_000, "runs": 20_000, "bits": False, **settings_of(seed)}
+    return not isinstance(check(made(function), claim=claim, **limits), NotRefuted)
 
 
 def bounded(case, seed):
