@@ -8,7 +8,6 @@ import math
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -139,15 +138,6 @@ def test_no_standard_output_hides_a_violation_or_invents_one(give, monkeypatch, 
     if not whole:
         assert err.startswith("dpwitness: error: the result could not be printed: ")
         assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("stream", [lambda: None, closed])
-def test_a_closed_standard_error_changes_no_code(give, monkeypatch, capsys, stream):
-    monkeypatch.setattr(sys, "stderr", stream())
-    assert main(give("violated")) == 1
-    assert main(["check", "nothing", "--epsilon", "1"]) == 2
-    monkeypatch.undo()
-    assert capsys.readouterr().out
 
 
 #: How runs end, and the code of a result that neither refutes nor has what was asked for.
@@ -321,13 +311,6 @@ def test_a_signal_while_a_result_is_written_waits_until_it_is(give, capsys, tmp_
     assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "not-refuted"
 
 
-def test_a_signal_that_an_import_turned_into_another_error_is_an_interruption(capsys):
-    session = console.Session()
-    session.signal = signal.SIGINT
-    assert session.explain(ImportError("numba")) == 130
-    assert capsys.readouterr().err == "dpwitness: interrupted before there was a result\n"
-
-
 def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monkeypatch):
     """`timeout` sends SIGTERM to a process, and at once to its group."""
     ended, now = [], [100.0]
@@ -343,60 +326,6 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
         now[0] += console.SIGNAL_SECONDS
         signal.raise_signal(signal.SIGINT)
         assert (ended, session.signal) == ([143], signal.SIGTERM)
-
-
-INTERRUPTED_IMPORT = """
-import os, signal, sys
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
-            sys.meta_path.remove(self)
-            try:
-                os.kill(os.getpid(), signal.SIGINT)
-                for _ in range(1000):
-                    pass
-            except KeyboardInterrupt:
-                if sys.argv[2] == "hidden":  # as C code of NumPy does
-                    raise ImportError("a part is missing") from None
-                raise
-
-sys.meta_path.insert(0, Finder())
-from dpwitness.cli import main
-sys.exit(main(["list"]))
-"""
-
-
-#: A signal that comes while a text is compiled or run.
-INTERRUPTED_TEXT = """
-exec("import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)")
-def noisy(rng, data): pass
-"""
-
-
-@pytest.mark.campaign
-def test_as_processes(tmp_path):
-    """Signals in imports and in texts of code; what is left in a broken stream when Python ends."""
-    (tmp_path / "mine.py").write_text(INTERRUPTED_TEXT)
-    script = [sys.executable, "-c", INTERRUPTED_IMPORT]
-    module = [sys.executable, "-m", "dpwitness"]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    cases = [
-        ([*script, "dpwitness.cli.values", "seen"], 130, "dpwitness: interrupted before there was a result"),
-        ([*script, "numpy", "hidden"], 130, "dpwitness: interrupted before there was a result"),
-        (["sh", "-c", f"{' '.join(module)} >&-"], 70, "the result could not be printed: standard output is closed"),
-    ]
-    text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
-    cases.append((text, 143, "dpwitness: interrupted before there was a result"))
-    if Path("/dev/full").exists():
-        cases.append((["sh", "-c", f"{' '.join(module)} --help >/dev/full"], 70, "No space left on device"))
-        cases.append((["sh", "-c", f"{' '.join(module)} >/dev/full 2>/dev/full"], 70, ""))
-    started = [(subprocess.Popen(command, **pipes), code, message) for command, code, message in cases]
-    for process, code, message in started:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, (process.args, out, err)
-        assert message in err
-        assert err.count("\n") == bool(message), (process.args, err)
 
 
 def test_texts_of_files_cannot_drive_the_terminal(capsys):

@@ -13,7 +13,6 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.report import github
-from dpwitness.report.source import place_of
 
 MINE = """\
 import numpy as np
@@ -161,19 +160,6 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
     assert page.count("<article") == (pytester.path / "again.html").read_text().count("<article") == 3
 
 
-@pytest.mark.campaign
-def test_a_summary_that_cannot_be_written_ends_nothing_and_elsewhere_there_is_none(session, actions, monkeypatch):
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
-    result = session("-k", "good")
-    result.assert_outcomes(passed=1, deselected=2)
-    result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
-    assert result.ret == pytest.ExitCode.OK
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions))
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
-    assert actions.read_text() == "before\n"
-
-
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
@@ -218,10 +204,3 @@ def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
     assert read_sarif("dp.sarif") == (["approx-dp"], [])
     assert "::error" not in capsys.readouterr().err
     assert check("good", "--sarif", "no/such/dp.sarif") == 2
-
-
-def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
-    file = tmp_path / "two.py"
-    classes = "".join(f"class {name}:\n    def run(self, data): ...\n\n\n" for name in "AB")
-    file.write_text(f'"""\ndef run(data):\n"""\n\n\n{classes}')
-    assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}

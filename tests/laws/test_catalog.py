@@ -69,20 +69,6 @@ def test_code_that_raises_while_it_is_imported(folder, text):
         assert "_dpwitness_file_raises_on_import" not in sys.modules
 
 
-def test_names_that_raise_when_they_are_looked_up(folder):
-    (folder / "odd_module.py").write_text("def __getattr__(name):\n    raise ValueError('no luck')\n")
-    with pytest.raises(UnknownTarget, match=r"odd_module:f.* ValueError: no luck"):
-        load("odd_module:f")
-
-
-@pytest.mark.parametrize("name", ["leaves.py:f", "leaves:f"])
-def test_code_that_leaves_while_it_is_imported(folder, name):
-    (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")
-    with pytest.raises(SystemExit):
-        load(name)
-    assert "_dpwitness_file_leaves" not in sys.modules
-
-
 def test_a_module_of_the_working_folder(folder):
     (folder / "package_here").mkdir()
     (folder / "package_here" / "module.py").write_text(LATE)

@@ -1,9 +1,6 @@
 """Functions of this process: what they are given, what they return, and what they may do meanwhile."""
 
-import inspect
 import re
-import sys
-from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -133,11 +130,6 @@ def test_many_runs_a_call_are_read_by_their_places(make, columns):
     assert many(make)[:, : len(columns[0])].tolist() == columns
 
 
-def test_many_rows_of_a_table_are_read_by_their_places():
-    frames = [many(lambda x, n, i=i: pd.DataFrame({"a": x}, index=range(i, i + n))) for i in (0, 5)]
-    assert np.array_equal(*frames, equal_nan=True)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -151,16 +143,6 @@ def test_many_rows_of_a_table_are_read_by_their_places():
 def test_many_runs_a_call_are_one_outcome_each_in_an_order(make):
     with pytest.raises(InvalidOutcome, match=r"for \d runs? from"):
         many(make)
-
-
-def test_an_outcome_that_cannot_be_read_is_an_error_of_one_line():
-    @dataclass
-    class Release:
-        total: float
-        mean: float = field(init=False)
-
-    with pytest.raises(InvalidOutcome, match="a Release on run 0 that cannot be read: AttributeError: 'Release'"):
-        rows_of(lambda rng, data: Release(1.0))
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
@@ -199,19 +181,6 @@ def test_what_a_run_sets_for_numpy_ends_with_it():
     verdict = dpw.check(strict, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), workers=1, seed=1)
     assert isinstance(verdict, dpw.Violation)
     assert np.geterr() == before
-
-
-def test_a_recursion_limit_that_a_run_lowers_is_raised_again():
-    def lowers(data, rng):
-        sys.setrecursionlimit(len(inspect.stack(0)) + 60)
-        return rng.random()
-
-    before = sys.getrecursionlimit()
-    try:
-        as_mechanism(lowers, [1], errors="outcome")
-        assert sys.getrecursionlimit() == before
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def silent(first=None, *more, **others):

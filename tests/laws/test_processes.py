@@ -77,13 +77,6 @@ def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waite
     assert pool.shards == [1, 2]
 
 
-def test_what_outputs_showed_elsewhere_is_known_here():
-    mechanism = python(elsewhere.noisy)
-    mechanism.forget()
-    x, _ = away(mechanism).sample(PAIR, 100, Role.SEARCH)
-    assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
-
-
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
     def until_it_raises(running):
         seen = []

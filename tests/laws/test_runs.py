@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 import threading
 import time
 from collections import Counter
@@ -36,7 +35,7 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import Role, Runner, default_workers, generator
+from dpwitness.runs import Role, Runner, generator
 from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
@@ -292,21 +291,6 @@ def test_coupled_runs_are_independent_of_each_other():
     assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
 
 
-def test_an_output_longer_than_the_first_guess_is_kept_whole():
-    def growing(rng, value):
-        return np.ones(1 + int(3 * rng.random()))
-
-    pair = pairs((0, 1)).given[0]
-    mechanism = as_mechanism(growing, pair.data)
-    left, _ = sample(mechanism, pair, 3_000, seed=1, key=(0,))
-    assert left.shape == (3_000, 3)
-    lengths = np.sum(~np.isnan(left), axis=1)
-    assert abs(np.mean(lengths == 3) - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
-    fresh = as_mechanism(growing, pair.data)
-    (only_one,) = last(confirm(fresh, pair, [OutcomeSet([[1.0]])], seed=1, runs=3_000))
-    assert abs(only_one.hits / 3_000 - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
-
-
 @pytest.mark.parametrize("side", [0, 1])
 def test_the_run_that_raises_is_the_one_whose_draws_do(side):
     """One number a run, from one stream: the first below 0.001 is that of the run to be named, on either side."""
@@ -386,16 +370,6 @@ def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     assert 99.0 in np.concatenate([x, y])
     _, x, _, _ = betting.epoch(pair, EVENTS[1:], 32, 0, 1)
     assert len(x) == 0
-
-
-def test_by_default_there_are_as_many_workers_as_cores_that_may_be_used(monkeypatch):
-    assert Runner(mechanism=svt(), seed=1).workers == default_workers() >= 1
-    if hasattr(os, "sched_getaffinity"):
-        assert default_workers() == len(os.sched_getaffinity(os.getpid()))
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    for cores, workers in ((7, 7), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert default_workers() == workers
 
 
 def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():

@@ -43,15 +43,6 @@ def test_a_witness_replays_on_fresh_runs(violation, tmp_path, seed):
     assert replayed.counts != violation.counts
 
 
-@pytest.mark.campaign
-def test_a_replay_of_a_bound_tests_the_bound(tmp_path):
-    bound = dpw.bound("svt", epsilon=0.7, runs=200_000, seed=1, workers=1)
-    bound.witness.save(tmp_path / "bound.json")
-    again = dpw.replay(tmp_path / "bound.json", seed=2, workers=1)
-    assert 0 < again.claim.epsilon == bound.lower_bound <= 0.7
-    assert "allowed" not in str(bound)  # by no claim: none was tested
-
-
 def length(rng, data):
     return len(data) + rng.laplace(scale=0.2)
 
@@ -291,14 +282,6 @@ def test_a_pair_outside_the_relation_is_not_replayed(found, settings, named):
         dpw.replay(found.witness, quiet, **settings)
 
 
-@pytest.mark.campaign
-def test_a_relation_that_contains_the_pair_is_kept(found):
-    pair = found.witness.pair
-    for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
-        replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
-        assert replayed.witness.relation is relation
-
-
 @pytest.mark.parametrize("form", ["list", "columns", "dataframe"])
 def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(found, form, tmp_path):
     def number_of_floats(rng, rows):
@@ -336,10 +319,6 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
 def test_a_replay_without_the_outcome_of_its_witness_says_so(violation):
     witness = replace(violation.witness, outcome="mine.py:released")
     assert any("outcome=mine.py:released" in note for note in dpw.replay(witness, seed=2).notes)
-
-
-def test_a_target_may_be_given_by_its_name(violation):
-    assert isinstance(dpw.replay(violation.witness, "svt", seed=99, runs=100_000), dpw.NotRefuted)
 
 
 def test_a_mechanism_with_other_parameters_is_refused(found, violation):
@@ -412,11 +391,6 @@ def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
         dpw.shrink(loaded, counted)
     for neighbours in (given, [(Ledger(0), Ledger(1))]):  # which of them was D is known
         assert dpw.replay(again, counted, neighbours=neighbours, seed=3, runs=5_000).refuted
-
-
-def test_a_replay_of_too_few_runs_is_refused_as_a_check_is(violation):
-    with pytest.raises(dpw.BudgetTooSmall, match=r"runs=35 is too small: .* needs 36 runs"):
-        dpw.replay(violation.witness, runs=35)
 
 
 def test_whatever_a_relation_of_another_package_raises_is_one_line(violation, monkeypatch):

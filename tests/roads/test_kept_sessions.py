@@ -17,7 +17,6 @@ from dpwitness.errors import DependentRuns, InvalidData, InvalidParameter, Inval
 from dpwitness.evidence import Counts, log_e_value
 from dpwitness.problem import Effort, Statement
 from dpwitness.problem import prepare as prepared
-from dpwitness.report.page import page_of
 from dpwitness.results.kept import KeptEvidence
 from dpwitness.results.schema import schemas
 from dpwitness.results.verdict import verdict_from_json
@@ -299,17 +298,6 @@ def test_sessions_of_the_same_draws_refute_nothing(path, monkeypatch):
     with pytest.raises(DependentRuns, match="the same draws"):
         session(path)
     assert content(path).sessions == before.sessions
-
-
-@pytest.mark.campaign
-def test_a_page_says_that_the_evidence_is_of_several_versions(path):
-    for mechanism in (flipped, flipped, flipped_anew, flipped_anew, flipped_anew, flipped_anew):
-        found = session(path, mechanism, runs=1_500)
-        if found.refuted:
-            break
-    page = page_of(found)
-    assert "one of these 2 versions of" in page
-    assert "a replay may not refute" in page
 
 
 @pytest.mark.campaign

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import dpwitness as dpw
 from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
-from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, unless_proved, with_leak
+from dpwitness.api.floating_point import best_bits, drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.claims import PureDP
 from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter, MechanismRaised
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -171,17 +171,6 @@ def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
 
 
 @pytest.mark.campaign
-def test_in_epochs_the_outcomes_that_there_are_show_it():
-    def one(rng, data):
-        return data[0] + float(np.float32(rng.laplace(0, 1)))
-
-    verdict = dpw.check(one, claim=1.0, neighbours=ONE, seed=1, workers=1, runs=8_000, search_runs=0, errors="outcome")
-    assert verdict.epoch_runs
-    assert verdict.floating_point is not None
-    assert verdict.floating_point.counts.runs <= 0.05 * 8_000  # a few percent of the runs
-
-
-@pytest.mark.campaign
 def test_under_each_adjacency_the_levels_are_shares_of_that_adjacency():
     def count(rng, records, size):
         return len(records) + rng.laplace(0, 1, size)
@@ -249,11 +238,6 @@ def test_compiled_code_alone_is_not_accused():
         without_last_bits, pair.data, neighbour=pair.neighbour, parameters={}, epsilon=1.0, errors="outcome"
     )
     assert leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), 40_000) is None
-
-
-def test_whole_numbers_are_not_looked_at():
-    assert not is_rounded(np.array([[1.0, -3.0, np.nan, np.inf]]))
-    assert is_rounded(np.array([[1.0, 0.5]]))
 
 
 def test_a_grid_of_last_bits_on_one_side_is_found():

@@ -206,18 +206,6 @@ def test_the_level_of_the_check_before_a_refutation(monkeypatch):
     assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
 
 
-def test_consecutive_runs_of_plain_python_that_share_a_draw():
-    state = []
-
-    def shared(rng, data):
-        if not state:
-            state.extend([rng.laplace()] * 2)
-        return data[0] + state.pop()
-
-    with pytest.raises(DependentRuns, match="the same outcome came again 1 run later"):
-        dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
-
-
 MEMORY, DRAWN_ONCE = [0.0], np.random.default_rng(1).laplace()
 NEW_PROCESS = r"remembers its noise or .*: on D′? .* in a new process"
 
@@ -315,14 +303,6 @@ def without_noise(rng, data):
     return 2 * data[0]
 
 
-class SlowAndSeeded:
-    __name__ = "slow_and_seeded"
-
-    def __call__(self, data):
-        time.sleep(0.021)
-        return float(data[0]) + np.random.default_rng(666).laplace()
-
-
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 @pytest.mark.parametrize(
     ("function", "counts", "same"),
@@ -336,14 +316,6 @@ def test_a_pass_names_the_same_noise_in_every_run(function, counts, same):
     for seed in range(3 if same else 1):
         notes = check_pass(job(function, seed + (not same))[1], GIVEN, [POSITIVE], shards_of(counts))
         assert [SAME_NOISE in note for note in notes] == [True] * same
-
-
-def test_a_slow_pass_names_the_same_noise_in_every_run():
-    """It tells apart two pairs, and not the inputs of one."""
-    neighbours = dpw.pairs(([0.0, 0.0], [0.0, 1.0]), ([1.0, 0.0], [1.0, 1.0]))
-    verdict = dpw.check(SlowAndSeeded(), claim=1.0, neighbours=neighbours, alpha=0.1, runs=30, seed=2, workers=1)
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert [note for note in verdict.notes if SAME_NOISE in note]
 
 
 @pytest.fixture

@@ -276,38 +276,6 @@ def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     assert first["events"] == second["events"]
 
 
-@pytest.mark.campaign
-def test_few_runs_of_plain_python_give_an_honest_band():
-    def responded(rng, data):
-        return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
-
-    with pytest.warns(dpw.SlowMechanism):
-        found = dpw.profile(
-            responded, claim=1.0, neighbours=[([True], [False])], runs=3_000, search_runs=200, seed=1, workers=1
-        )
-    truth = (math.e - np.exp(GRID)) / (1 + math.e)  # of one event and of its complement
-    assert np.all(found.delta(GRID) <= np.maximum(truth, 0))
-    assert found.delta(0.0) > truth[0] - 6 / math.sqrt(3_000)
-    assert not found.refuted
-
-
-def unclaimed(rng, data):
-    return data[0] == (rng.random() < 0.75)
-
-
-@pytest.mark.campaign
-def test_what_nothing_is_claimed_of_is_measured_and_not_judged():
-    limits = {"neighbours": [([True], [False])], "outcome": bool, "runs": 3_000, "search_runs": 200, "seed": 1}
-    bound = dpw.bound(unclaimed, workers=1, **limits)
-    assert 0.9 <= bound.epsilon_lower_bound <= math.log(3)
-    assert bound.delta == 0.0
-    profile = dpw.profile(unclaimed, workers=1, **limits)
-    assert profile.claim is None
-    assert profile.witness is None
-    with pytest.raises(dpw.InvalidClaim, match="no claim to test"):
-        dpw.check(unclaimed, **limits)
-
-
 def test_the_picture_draws_what_a_claim_allows():
     """Nowhere less: else it would convict a mechanism that just keeps its claim."""
     drawn = claimed_delta(GaussianDP(1.0), GRID)
