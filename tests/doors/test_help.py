@@ -12,24 +12,12 @@ from command_lines import commands, parsed, refusal
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.commands import program
 from dpwitness.cli.console import EXIT_CODES
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
 #: What runs nothing.
 IDLE = {"list", "attack", "compare", "doctor", "init", "one-run", "report"}
 RUNNING = sorted(set(COMMANDS) - IDLE)
-
-
-@pytest.mark.parametrize("words", [(), ("attack",)])
-def test_without_a_command_there_is_an_overview(capsys, monkeypatch, words):
-    monkeypatch.setenv("COLUMNS", "120")
-    assert main([*words]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    for name, inner in (COMMANDS["attack"] if words else program()).commands.items():
-        assert re.search(rf"^  {name} +{re.escape(inner.short_help)}$", printed.out, re.MULTILINE)
-    assert "`--help` behind a command shows its options" in printed.out
 
 
 @pytest.mark.parametrize("name", ["list", "compare", "doctor", "init", "one-run", *RUNNING])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpwitness as dpw
-from dpwitness.errors import InvalidOutcome, InvalidParameter, SlowMechanism
+from dpwitness.errors import InvalidOutcome, InvalidParameter
 from dpwitness.events import widen
 from dpwitness.events.encoding import NONE
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
@@ -158,15 +158,6 @@ def test_parameters_stay_what_the_caller_gave():
     verdict = dpw.check(changing, claim=1.0, runs=64, search_runs=64, seed=1, workers=1, **given)
     assert (weights, options) == ([3.0, 1.0], {"calls": [0]})
     assert verdict.witness.parameters == {"weights": weights, "options": options}
-
-
-def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
-    def longest(rng, data, weights):
-        return data[0] + max(len(row) for row in weights)
-
-    with pytest.warns(SlowMechanism, match="the parameter weights holds lists of different lengths"):
-        mechanism = as_mechanism(longest, np.array([1.0]), parameters={"weights": [[1], [1, 2]]})
-    assert mechanism.outcomes(np.array([1.0]), np.random.default_rng(0), 1)[0, 0] == 3.0
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")

@@ -178,20 +178,6 @@ def through_a_file(witness, tmp_path):
     return dpw.Witness.load(path)
 
 
-@pytest.mark.campaign
-def test_parameters_relation_and_data_are_kept(found, tmp_path):
-    again = through_a_file(found.witness, tmp_path)
-    assert again.parameters == {"bound": math.inf, "norm": "inf", "shape": (1, 2), "scale": 0.2}
-    assert again.relation == queries(3)
-    assert again.data.tolist() == [10, 4, 4]
-    assert again.data.dtype == again.pair.data.dtype == np.int64
-    replayed = dpw.replay(again, quiet, seed=3)
-    assert isinstance(replayed, dpw.Violation)
-    assert replayed.witness.to_json()["parameters"] == again.to_json()["parameters"]
-    assert replayed.witness.relation == again.relation
-    assert replayed.witness.data.tolist() == [10, 4, 4]
-
-
 class Foreign(Relation):
     """A relation as another package may write it."""
 

@@ -13,7 +13,7 @@ from dpwitness.events.encoding import LEAST_NUMBER, NESTED_SEQUENCE, NONE, excep
 from dpwitness.events.event import date_text
 from dpwitness.events.features import Feature
 from dpwitness.search.epochs import cuts_of
-from running import same, soon
+from running import same
 
 PAIR = dpw.pairs(([0], [1]))
 
@@ -108,31 +108,6 @@ def test_codes_of_texts_have_no_order():
     numbers = np.array([[float(k)] for k in range(32)])
     assert cuts_of(texts, numbers)[0].min() >= LEAST_NUMBER
     assert statistic_of(only(text_code("a"))).between is None
-
-
-def flag_and_constant(rng, data):
-    return [7.0, rng.random() < 0.5]
-
-
-def number_or_error(rng, data):
-    if rng.random() < 0.3:
-        raise ValueError("no answer")
-    return ["yes" if rng.random() < 0.5 else None, rng.random()]
-
-
-@pytest.mark.parametrize("mechanism", [flag_and_constant, number_or_error])
-@pytest.mark.parametrize("runs", soon([47, 100, 1200], 1))
-def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs):
-    """Of each of 32 pairs there are a few runs, and none is worth a bet."""
-    relation = dpw.records(dpw.categories(*"abcde"), adjacency="replace-one", form="list")
-    verdict = dpw.check(
-        mechanism, claim=1.0, neighbours=relation, seed=2, workers=1, outcome=same, search_runs=0, runs=runs,
-        errors="outcome",
-    )  # fmt: skip
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert verdict.ended == "runs"
-    if runs > 47 and mechanism is flag_and_constant:  # else one or two runs of the pair were all that was known
-        assert 0 < verdict.counts.hits + verdict.counts.neighbour_hits < 2 * verdict.counts.runs
 
 
 @pytest.mark.parametrize("search_runs", [0, 300])
