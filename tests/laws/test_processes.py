@@ -22,7 +22,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from loky.process_executor import ProcessPoolExecutor as LokyExecutor
 
 import elsewhere
 from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised
@@ -36,7 +35,7 @@ from dpwitness.runs import Pool, Role, Runner
 from dpwitness.runs.elsewhere import WORKER_LOSSES, CannotSend, Dispatcher, FirstRuns, dumped, execute
 from dpwitness.runs.executors import Processes, ordered
 from elsewhere import Elsewhere, away, finished
-from running import interpreted, last, runner, sampled, soon
+from running import interpreted, last, runner, sampled
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
@@ -247,21 +246,6 @@ def on_executor(mechanism, executor, workers=2, **more):
     return Runner(mechanism=mechanism, seed=1, pool=pool, **more)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    "executor", soon([partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor], 1)
-)
-def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
-    mechanism = python(elsewhere.slow)
-    with executor(2) as started:
-        there = on_executor(mechanism, started, 7)
-        assert there.beside == 2  # as it says itself
-        assert counted(there, 300) == counted(runner(mechanism), 300)
-        assert there.notes == ()
-    with pytest.raises(ClusterLost):
-        counted(there, 300)
-
-
 @pytest.mark.skipif("fork" not in get_all_start_methods(), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_forks_repeat_nobody_s_noise(tmp_path, monkeypatch):
@@ -346,20 +330,6 @@ def test_a_killed_process_costs_no_counts(place):
         assert np.array_equal(a, b)
     assert killed not in place._loky._processes
     assert there.notes == ()
-
-
-@pytest.mark.campaign
-def test_a_mechanism_that_kills_its_process_is_named(place):
-    here = os.getpid()
-
-    def deadly(rng, data):
-        if rng.random() < 0.01 and os.getpid() != here:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return data[0] + rng.random()
-
-    mechanism = python(deadly)
-    with pytest.raises(MechanismCrashed, match=r"deadly .*terminated.* runs"):
-        counted(away(mechanism, place), 5_000)
 
 
 @pytest.mark.campaign

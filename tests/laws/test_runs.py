@@ -36,7 +36,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator
-from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
+from dpwitness.runs.shards import BLOCK_NUMBERS, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
 from running import confirm, last, ordered, runner, sample
@@ -48,35 +48,6 @@ EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
 
 def svt(epsilon=0.7):
     return as_mechanism(load("svt"), PAIR.data, epsilon=epsilon)
-
-
-def coins_of_any_number(rng, data):
-    coins = np.empty(rng.integers(0, 5))
-    for i in range(len(coins)):
-        coins[i] = rng.random() < 0.5 + 0.1 * data[0]
-    return coins
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    "event",
-    [
-        OutcomeSet([[0, 1]]),  # and nothing behind it
-        OutcomeSet([[]]),
-        OutcomeSet([[k] for k in (0, 1)] + [[k, 0] for k in (0, 1)] + [[0, 0, 1], [0, 1, 1]]),  # by its table
-        Interval(coordinate=1, low=1.0),
-        Outside(interval=Interval(coordinate=2, high=1.0)),
-        Interval(coordinate=7, low=0.0),
-    ],
-)
-def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event):
-    pair = pairs(([0], [1])).given[0]
-    mechanism = as_mechanism(coins_of_any_number, pair.data)
-    runs = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
-    _, rows, _ = OutcomeRows(**runs, width=8)(0)
-    (counts,) = last(confirm(mechanism, pair, [event], seed=3, runs=2_000))
-    assert counts == cells_of(event, *rows)
-    assert EventCells.width_for(mechanism, [event]) == event.width + 1
 
 
 def cells_of(event, x, y):

@@ -1,7 +1,6 @@
 """A claim that leaves the adjacency open: one verdict for each, at half of α, and none is lost."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 import dpwitness as dpw
 from conftest import without_processes
 from dpwitness.api.check import check_each_adjacency
-from dpwitness.candidate import Candidate
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismRaised
-from dpwitness.events import Interval
 from dpwitness.problem import Effort, Statement, prepare
 
 FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}
@@ -114,23 +111,6 @@ def test_of_two_violations_the_clearer_one_is_told_and_of_two_passes_the_weaker_
     sharp, blind = (replace(found.others[0], detectable_epsilon=value) for value in (1.5, math.inf))
     for pair in ((sharp, blind), (blind, sharp)):
         assert outcomes_of(*pair)[0].detectable_epsilon == math.inf
-
-
-@pytest.mark.campaign
-def test_an_adjacency_of_which_an_attack_proposes_no_pair_is_left_out():
-    def attack(parameters, data, claim, planned):
-        pair = next(iter(replace(EITHER, adjacency="add-remove").candidates(data)))
-        return [Candidate(pair=pair, event=Interval(coordinate=0, low=len(pair.data) - 0.5), estimate=None)]
-
-    def leaks(rng, data, size):
-        return len(data) + rng.laplace(0, 0.2, size)
-
-    verdict = dpw.check(leaks, claim=1.0, neighbours=EITHER, attack=attack, **FEW)
-    assert isinstance(verdict, dpw.Violation)
-    assert (verdict.witness.relation.adjacency, verdict.alpha, verdict.others) == ("add-remove", 1e-6, ())
-    assert re.search(
-        r"not checked: records\(.*'replace-one'.*, for which the attack proposes no pair", verdict.notes[-1]
-    )
 
 
 def test_dependent_runs_are_never_a_violation(found):

@@ -13,7 +13,7 @@ import dpwitness as dpw
 from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismTimeout
-from dpwitness.events import Feature, FeatureEvent, Interval
+from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, runs_to_detect
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.neighbours import Pair, Relation
@@ -276,27 +276,6 @@ def test_an_event_is_counted_in_the_runs_since_it_was_chosen():
     along = Candidate(pair=pair, event=high, estimate=None)
     assert course.later_counts(along) == ((low, Counts(n11=12, n01=3, n00=5)),)
     assert course.later_counts(replace(along, pair=pair.swapped())) == ((low, Counts(n11=12, n10=3, n00=5)),)
-
-
-@pytest.mark.campaign
-def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
-    """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
-    sevens = FeatureEvent(
-        feature=Feature(name="residue", columns=(0,), number=7.0), within=Interval(coordinate=0, high=1.0)
-    )
-
-    def answer(rng, data):
-        number = int(rng.integers(0, 9_990))
-        return number - number % 7 if data[0] and rng.random() < 0.5 else number
-
-    def attack(parameters, data, claim, planned):
-        return [Candidate(pair=ONE.given[0].swapped(), event=sevens)]
-
-    settings = {"claim": 0.5, "neighbours": ONE, "runs": 600, **HERE}
-    verdict = dpw.check(answer, attack=attack, **settings)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.witness.event == sevens
-    assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
 
 
 def test_the_verdict_has_the_e_value_by_which_the_runs_ended(monkeypatch):

@@ -13,7 +13,7 @@ from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
 from dpwitness.api.floating_point import best_bits, drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.claims import PureDP
-from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter, MechanismRaised
+from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers, make_pair
 from dpwitness.problem import Effort, Statement, prepare
@@ -118,32 +118,6 @@ def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     # A violation needs no bits.
     verdict = dpw.check(laplace, claim=0.5, neighbours=ONE, seed=1, bits="strict", **FEW)
     assert (verdict.refuted, verdict.by_bits, verdict.floating_point) == (True, False, None)
-
-
-@pytest.mark.campaign
-def test_runs_that_fail_behind_it_do_not_lose_it(monkeypatch):
-    full = []
-
-    def failing(rng, data):  # with outcome=, so that it is not compiled
-        if full:
-            raise OSError("the disk is full")
-        return data[0] + rng.laplace(0, 1)
-
-    def checked(bits):
-        full.clear()
-        return dpw.check(failing, claim=1.0, neighbours=ONE, outcome=float, seed=1, bits=bits, **FEW)
-
-    def confirmed(*given, **named):
-        full.append(True)
-        return confirm(*given, **named)
-
-    confirm = check_module.confirm_candidate
-    monkeypatch.setattr(check_module, "confirm_candidate", confirmed)
-    verdict = checked("strict")
-    assert verdict.by_bits
-    assert any("ended with an error: failing raised OSError (the disk is full)" in note for note in verdict.notes)
-    with pytest.raises(MechanismRaised, match="the disk is full"):
-        checked(True)
 
 
 def test_they_can_be_left_out_and_then_all_of_alpha_is_the_verdicts():

@@ -213,18 +213,6 @@ def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_wh
         assert line.estimate.p > line.slope * line.estimate.q
 
 
-@pytest.mark.campaign
-def test_a_profile_of_gaussian_noise(found):
-    """Six standard errors of the difference, √(1/n) at most, and the loss of thresholds that were searched for."""
-    band = found.delta(GRID)
-    assert np.all(band <= TRUTH)
-    assert np.all(band[:51] >= TRUTH[:51] - 6 / math.sqrt(400_000))
-    rates = np.array([0.01, 0.1, 0.5])
-    assert np.all(found.trade_off(rates) >= 1 - ndtr(ndtri(rates) + 1))
-    assert found.runs == 400_000
-    assert len({event.counts.runs for event in found.events}) == 1
-
-
 def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, tmp_path):
     assert found.refuted
     assert "is not 0.8-GDP" in repr(found)

@@ -14,7 +14,6 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role, Runner
-from dpwitness.search import epochs
 from dpwitness.search.comparison import Entry, compare
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
@@ -150,18 +149,3 @@ def test_a_cut_is_valued_by_runs_that_did_not_choose_it(monkeypatch):
     chosen_by_first, _ = cuts.best(first, BOUND)
     assert best.found.value == value_of(cuts.estimate(chosen_by_first, second), BOUND, second.runs, 1.0)
     assert best.found.event == cuts.best(first + second, BOUND)[0]
-
-
-@pytest.mark.campaign
-def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
-    def noise(rng, data):
-        return [float(data[0] + value) for value in rng.laplace(size=2)]
-
-    monkeypatch.setattr(epochs, "PAIR_ENTRIES", 1 << 10)
-    plain = {"outcome": lambda found: str(found) and found}  # keeps it plain Python
-    effort = {"search_runs": 0, "runs": 2000, "seed": 1, "workers": 1}
-    verdict = dpw.check(noise, claim=2.0, neighbours=[([0.0], [1.0])], **plain, **effort)
-    # Both sides of 256 runs hold 2 · 2 · 256 numbers; the last epoch may add a tenth.
-    assert 256 <= verdict.epoch_runs <= 282
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert verdict.witness.counts.runs == 2000 - verdict.epoch_runs
