@@ -57,15 +57,6 @@ def compiled_offset(rng, data):
     return np.round(data[0] + OFFSET) + rng.integers(0, 2)
 
 
-RESPONSES = {}
-
-
-def response(data):
-    """Randomised response that is kept, as RAPPOR keeps it; of its own law it is 0.85-DP."""
-    truth = bool(data[0])
-    return RESPONSES.setdefault(truth, truth == (random.random() < 0.7))
-
-
 COIN = random.random() < 0.5
 FLIP = float(COIN)
 

@@ -266,14 +266,6 @@ def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, lin
     assert refusal(capsys, command, function, "--epsilon", 1, "--queries", 1, *more, code=code).startswith(line)
 
 
-def test_the_traceback_is_shown_when_asked_for(capsys):
-    for before, behind in (([], []), (["--traceback"], []), ([], ["--traceback"])):
-        code, _, err = run(capsys, *before, "check", "svt", "--epsilon", "0", *behind)
-        assert code == 2
-        assert ("Traceback" in err) == bool(before + behind)
-        assert err.splitlines()[-1].startswith("dpwitness: error: epsilon=0.0 ")
-
-
 @pytest.mark.parametrize("error", [MemoryError(), ImportError("x"), UserWarning("a warning as an error")])
 def test_an_unexpected_error_is_no_verdict(capsys, monkeypatch, error):
     def check(*_, **__):
@@ -362,15 +354,3 @@ def test_what_a_line_says_reaches_the_function_and_nothing_else(give, mine, monk
         if kind == "passed" and "alpha" in expected:  # the command that repeats it has all digits
             for part in ("--alpha 1.2345678e-07", "--max-time 120.0", "--runs 100000"):
                 assert part in out.partition("reproduce: ")[2]
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 here")
-@pytest.mark.filterwarnings("error")
-def test_a_file_whose_name_the_locale_cannot_read(capsys, mine):
-    """It is compiled, and its witness is read back."""
-    Path("\udce9.py").write_text(MINE)
-    few = ("--runs", 2_000, "--quiet")
-    check = ("check", "\udce9.py:noisy", "--epsilon", 1, "--pair", "[1]", "[9]", "--seed", 1, *few)
-    assert run(capsys, *check, "--save", "w.json")[::2] == (1, "")
-    assert json.loads(Path("w.json").read_text())["witness"]["mechanism"] == r"\xe9.py:noisy"
-    assert run(capsys, "replay", "w.json", "--mechanism", "\udce9.py:noisy", *few)[0] == 1

@@ -130,25 +130,6 @@ def test_a_wrapped_function_is_called_through_its_wrapper(how):
     assert verdict.parameters == ({} if how == "draws itself" else {"scale": 0.2})
 
 
-async def later(rng, data):
-    return data[0]
-
-
-def test_an_async_function_has_to_be_run():
-    with pytest.raises(dpw.InvalidParameter, match=r"later is an async function: wrap it .* asyncio.run\(later\("):
-        dpw.check(later, claim=1, neighbours=ONE)
-
-
-def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
-    monkeypatch.setattr(checks, "memory", lambda: 10**9)
-    for made in (dpw.queries, dpw.histogram, dpw.bits):
-        assert made(10**6)
-        with pytest.raises(
-            dpw.InvalidNeighbours, match=r"length=10000000 is too large for 1 GB of memory: give at most 2604166"
-        ):
-            made(10**7)
-
-
 def test_only_a_check_goes_without_search_runs():
     for function, more in ((dpw.bound, {}), (dpw.profile, {}), (dpw.curve, {"claims": [1.0]})):
         with pytest.raises(dpw.BudgetTooSmall, match="search_runs=0 is for check alone"):

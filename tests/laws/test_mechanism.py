@@ -160,20 +160,6 @@ def test_parameters_stay_what_the_caller_gave():
     assert verdict.witness.parameters == {"weights": weights, "options": options}
 
 
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-def test_what_a_run_sets_for_numpy_ends_with_it():
-    """A run that had overflows raise ended the check, in the search, as an unexpected error of this package."""
-
-    def strict(data, rng):
-        np.seterr(all="raise")
-        return data[0] + rng.laplace(0, 0.3)
-
-    before = np.geterr()
-    verdict = dpw.check(strict, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), workers=1, seed=1)
-    assert isinstance(verdict, dpw.Violation)
-    assert np.geterr() == before
-
-
 def silent(first=None, *more, **others):
     raise ValueError
 

@@ -1,9 +1,7 @@
 import json
 import math
 import re
-import sys
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,6 @@ from dpwitness.errors import (
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, input_to_json, pairs, queries, shown
-from dpwitness.problem import _reference
 from dpwitness.results.verdict import verdict_from_json
 
 
@@ -331,23 +328,6 @@ def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* cannot be written to a file"):
         dpw.replay(again, noisy)
     assert isinstance(dpw.replay(again, noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
-
-
-def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
-    """The name `__main__:noisy` is that of another script in the process that replays it."""
-    main = ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", main)
-    noisy = SimpleNamespace(__module__="__main__", __qualname__="noisy")
-    assert _reference(noisy) == "__main__:noisy"  # typed in: of no file
-    script, elsewhere = tmp_path / "script.py", tmp_path / "elsewhere"
-    script.touch()
-    elsewhere.mkdir()
-    main.__file__ = str(script)
-    monkeypatch.chdir(tmp_path)
-    assert _reference(noisy) == "script.py:noisy"
-    monkeypatch.chdir(elsewhere)
-    elsewhere.rmdir()
-    assert _reference(noisy) == f"{script}:noisy"  # the working folder was removed
 
 
 class Ledger:

@@ -13,7 +13,7 @@ import slow_to_load
 from dpwitness import problem
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import DependentRuns, MechanismTimeout, SlowMechanism
-from dpwitness.machine import COMPILATION_STOPWATCH, Deadline, Overdue, compiled_within
+from dpwitness.machine import COMPILATION_STOPWATCH, Deadline
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -155,32 +155,6 @@ def test_a_function_that_numba_compiles_for_long_runs_as_plain_python():
         mechanism = as_mechanism(nested, np.array([1.0]), compile_seconds=0.2)
     assert type(mechanism) is PythonMechanism
     assert as_mechanism(doubled, np.array([1.0])).compiled  # the compiler is not left locked
-
-
-class Finalized:
-    """An object whose finalizer takes as long as all else that its thread does."""
-
-    def __del__(self):
-        for _ in range(2_000):
-            pass
-
-
-def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
-    """Python prints what a finalizer raises, and goes on: pytest makes an error of it."""
-
-    def compiles():
-        COMPILATION_STOPWATCH.start()
-        try:
-            while True:
-                Finalized()
-                for _ in range(2_000):
-                    pass
-        finally:
-            COMPILATION_STOPWATCH.stop()
-
-    for _ in range(8):
-        with pytest.raises(Overdue):
-            compiled_within(0.01, compiles)
 
 
 @pytest.mark.parametrize("name", ["kept", "pooled", "noisy"])

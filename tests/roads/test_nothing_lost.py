@@ -94,21 +94,6 @@ def test_a_parameter_without_a_text_loses_nothing():
     assert verdict.parameters == {"by": "of type Elsewhere"}
 
 
-@pytest.mark.usefixtures("asked_here")  # the subject is calls in this process
-@pytest.mark.parametrize(
-    "error", [MechanismRaised("its budget is used up"), MechanismTimeout("hangs"), KeyError("budget"), SystemExit(3)]
-)
-def test_calls_that_fail_behind_the_evidence_are_a_note(error, monkeypatch):
-    def fails(*_, **__):
-        raise error
-
-    monkeypatch.setattr(refutation, "further_calls", fails)
-    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.notes[0].startswith("its runs were not compared with each other: ")
-    assert str(error) in verdict.notes[0]
-
-
 def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
     monkeypatch.setattr(refutation, "further_calls", lambda *_: None)
     answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
@@ -182,18 +167,6 @@ def test_a_time_limit_of_a_test_that_ends_while_a_result_is_questioned(against, 
     assert isinstance(verdict, dpw.Violation)
     said = "ended by Failed: Timeout (>30s) before its runs were tested for independence"
     assert verdict.notes[0] == said
-
-
-def test_a_test_whose_time_is_over_in_the_very_first_run_ends():
-    calls = count()
-
-    def once(data, random_state):
-        if not next(calls):
-            pytest.fail("Timeout (>30s)")
-        return data[0] + random_state.laplace()
-
-    with pytest.raises(pytest.fail.Exception, match="Timeout"):
-        dpw.check(once, claim=1.0, runs=1_000, **FEW)
 
 
 def fails_late(claimed):
