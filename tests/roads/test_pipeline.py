@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from itertools import islice
 from types import SimpleNamespace
 
@@ -8,9 +7,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-import running
-from dpwitness.api.loop import EvidenceCourse, confirm_events
-from dpwitness.api.verdict import until_settled
+from dpwitness.api.loop import confirm_events
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     CompiledDisagrees,
@@ -24,7 +21,6 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.problem import Effort
 from dpwitness.runs import Runner
 from running import confirm, soon
 
@@ -243,31 +239,6 @@ BITS = dpw.pairs(([0], [1]))
 def test_a_limit_that_is_given_counts_as_one_whatever_its_value(monkeypatch, limits, by_default):
     monkeypatch.setattr("dpwitness.api.check.work_on", lambda statement, effort, work: effort)
     assert dpw.check(responds, claim=1.0, neighbours=BITS, **limits).limits_by_default is by_default
-
-
-def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_them():
-    """What ends 400,000 confirm runs of a mechanism that just keeps its claim: from 300,000 on a doubling gains 1 %."""
-    p, n = STAYS, 400_000
-    hits, others, both = (round(share * n) for share in (p, 1 - p, p * (1 - p)))
-    counts = Counts(n10=hits - both, n11=both, n01=others - both, n00=n - hits - others + both)
-    estimate = Estimate(p=p, q=1 - p)
-
-    def why(mechanism, **given):
-        problem = running.problem(mechanism, BITS)
-        return until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
-
-    plain = as_mechanism(responds, np.array([0]), outcome=float)
-    assert why(plain) == "converged"
-    assert not why(plain, runs=5_000_000)
-    assert not why(plain, max_time=61)
-    assert not why(plain, given=frozenset({"max_time"}))
-    assert why(plain, given=frozenset({"claim", "seed"})) == "converged"
-    assert why(plain, runs=5_000_000, detectable_ratio=1.1) == "detectable"
-    assert not why(plain, detectable_ratio=1.01)
-    assert not why(plain, detectable_ratio=1)
-    plain.cost = replace(plain.cost, batched=True)
-    assert not why(plain)
-    assert not why(plain, detectable_ratio=1.1)  # a million of such runs take no time
 
 
 def half_noise(rng, data, size):

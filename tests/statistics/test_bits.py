@@ -181,21 +181,6 @@ def test_at_the_boundary_bits_accuse_no_more_often_than_their_level(monkeypatch)
     assert leaks(one_in_three, PureDP(math.log(2)), 100, 0.2) <= binom.isf(1e-9, 100, 0.1)
 
 
-@pytest.mark.campaign
-def test_verdict_and_bits_together_accuse_no_more_often_than_alpha(monkeypatch):
-    def told_twice(rng, data, size):
-        told = np.where(rng.random(size) < 2 / 3, data[0] > 0, data[0] <= 0)
-        number = 1 + rng.random(size)
-        return np.column_stack([told, np.where(told, number.astype(np.float32), number)])
-
-    monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
-    accused = 0
-    for seed in range(100):
-        verdict = dpw.check(told_twice, claim=math.log(2), neighbours=ONE, seed=seed, alpha=0.2, **FEW)
-        accused += verdict.refuted or verdict.floating_point is not None
-    assert accused <= binom.isf(1e-9, 100, 0.2)
-
-
 def test_compiled_code_alone_is_not_accused():
     """Python must show the same bits: here it returns numbers without the last twelve."""
 
