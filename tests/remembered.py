@@ -2,7 +2,6 @@
 
 import functools
 import multiprocessing
-import os
 import random
 import time
 
@@ -137,15 +136,6 @@ def talkative(data):
     """Writes to stdout, where the answer of a new process goes."""
     print("one run")
     return float(data[0])
-
-
-def crashes(rng, data):
-    """Ends the process that it runs in."""
-    os._exit(3)
-
-
-def leaves(data):
-    raise SystemExit("no more")
 
 
 hidden = [lambda data: data[0]]
