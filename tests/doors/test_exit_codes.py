@@ -27,11 +27,6 @@ DOES = {
     "noisy": "return data[0] + rng.laplace(0, 1 / epsilon)",
     "leaves": "sys.exit(0)",
     "leaves_in_a_run": "CALLS.append(None); return rng.random() if len(CALLS) <= 30 else sys.exit(0)",
-    "removes_its_folder": "os.path.isdir('../here') and os.rmdir('../here'); return data[0] + rng.laplace(0, 0.1)",
-    "leaves_for_a_folder_that_is_removed": """
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-        return data[0] + rng.laplace(0, 0.1)""",
     "ends": "raise GeneratorExit('no luck')",
     "panics": "raise Panic('no luck')",
     "stops": "os.kill(os.getpid(), signal.SIGINT); return 1.0",
@@ -45,7 +40,7 @@ DOES = {
             raise ValueError("something else") from None""",
 }
 MINE = """
-import os, signal, sys, tempfile
+import os, signal, sys
 CALLS = []
 class Panic(BaseException): ...
 """ + "\n".join(f"def {name}(rng, data, epsilon):\n        {does}" for name, does in DOES.items())
@@ -227,24 +222,6 @@ def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(
     check = give("violated")
     assert run(capsys, *check, "--save", os.devnull, "--sarif", os.devnull)[0] == 1
     assert "cannot write -, which is standard input" in refusal(capsys, *check, "--save", "-")
-
-
-@pytest.mark.usefixtures("asked_here")  # the subject is files
-@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
-@pytest.mark.parametrize("target", ["removes_its_folder", "leaves_for_a_folder_that_is_removed"])
-def test_a_result_stays_where_a_mechanism_removes_folders(mine, capsys, monkeypatch, target):
-    (mine / "here").mkdir()
-    monkeypatch.chdir(mine / "here")
-    options = ["--pair", "[0]", "[100]", "--claim", "1", "--set", "epsilon=1", "--runs", "1000", "--max-time", "20s"]
-    code, out, err = run(capsys, "check", f"../mine.py:{target}", *options, "--save", "w.json")
-    removed = target == "removes_its_folder"
-    assert code == 1, err
-    assert out.startswith("VIOLATED")
-    assert (mine / "here" / "w.json").exists() is (mine / "here").exists() is not removed
-    assert err.startswith("dpwitness: error: cannot write w.json: ") == bool(err) == removed
-    if removed:  # nor can anything begin there
-        said = refusal(capsys, "check", "laplace_mechanism", "--epsilon", "1", "--runs", "1000")
-        assert said.startswith("the working folder cannot be read: ")
 
 
 @pytest.mark.parametrize(

@@ -85,26 +85,6 @@ def test_a_file_finds_its_neighbours_when_it_runs(folder, tmp_path_factory):
     assert load(f"{elsewhere}/mine.py:noisy")(None, None) == 8
 
 
-def test_one_broken_target_hides_no_other(folder, monkeypatch, capsys):
-    """One cannot be imported, one leaves, and one is no entry point."""
-    (folder / "broken_package.py").write_text("import no_such_module_xyz\n")
-    (folder / "leaving_package.py").write_text("import sys\nsys.exit(0)\n")
-    monkeypatch.syspath_prepend(folder)
-    places = {"broken": "broken_package:f", "leaving": "leaving_package:f", "odd": "this is no entry point"}
-    theirs = [EntryPoint(f"{name}_target", place, catalog.TARGET_GROUP) for name, place in places.items()]
-    ours = catalog.entry_points(group=catalog.TARGET_GROUP)
-    monkeypatch.setattr(catalog, "entry_points", lambda group: [*ours, *theirs])
-    assert main(["list"]) == 0
-    printed = capsys.readouterr()
-    assert "isvt3" in printed.out
-    assert "svt_single_noise" in printed.out  # behind the broken ones in the alphabet
-    for line, name in zip(printed.err.splitlines(), places, strict=True):
-        assert line.startswith("dpwitness: warning: target ")
-        assert f"{name}_target" in line
-    with pytest.raises(UnknownTarget, match=r"'broken_target' \(broken_package:f\)"):
-        load_registered("broken_target")
-
-
 #: By text of a module that is an entry point: the error of the target that bears the entry point's name.
 NO_TABLES = {
     "import no_such_module_xyz": UnknownTarget,

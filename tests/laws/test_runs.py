@@ -15,7 +15,7 @@ from scipy import stats
 
 import dpwitness
 from dpwitness.candidate import Tally
-from dpwitness.errors import MechanismRaised, MechanismTimeout
+from dpwitness.errors import MechanismTimeout
 from dpwitness.events import (
     FEATURES,
     Box,
@@ -260,26 +260,6 @@ def test_coupled_runs_are_independent_of_each_other():
         assert stats.chi2_contingency(table).pvalue > 1e-6
     together = np.histogram2d(*stops, bins=[np.arange(1, 6)] * 2)[0]
     assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_the_run_that_raises_is_the_one_whose_draws_do(side):
-    """One number a run, from one stream: the first below 0.001 is that of the run to be named, on either side."""
-
-    def fragile_at(rng, data):
-        u = rng.random()
-        if data[0] > 0 and u < 0.001:
-            raise ValueError("too far out")
-        return u
-
-    inputs = [np.array([4.0 * (side == k)]) for k in (0, 1)]
-    mechanism = as_mechanism(fragile_at, np.zeros(1))
-    assert mechanism.compiled
-    first = int(np.flatnonzero(generator(1, Role.CONFIRM, 0).random(mechanism.shard) < 0.001)[0])
-    assert first > 1
-    message = rf"fragile_at raised ValueError \(too far out\) on run {first}, on the input \[4\.\]"
-    with pytest.raises(MechanismRaised, match=message):
-        last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, runs=mechanism.shard))
 
 
 def one_by_one(rng, data):
