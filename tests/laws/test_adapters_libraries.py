@@ -229,23 +229,6 @@ def linear_regression():
     return partial(kind, epsilon=1.0, bounds_y=(0, 1), fit_intercept=False)
 
 
-def test_the_linear_regression_of_diffprivlib_adds_no_noise_to_the_squares_of_x():
-    """It takes the lower bound of X twice for the sensitivity of ΣX², which makes it 0 for bounds (0, 5)."""
-    make = linear_regression()
-
-    def slope(x):
-        """Fit y = 1/2 on one person's x, as (0, 5) bounds it."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the optimiser, on so little data
-            return float(make(bounds_X=(0, 5)).fit(np.array([[x]]), np.array([0.5])).coef_[0])
-
-    limits = {"alpha": 1e-6, "runs": 20_000, "search_runs": 300, "seed": 11, "max_time": 300.0}
-    verdict = check(slope, epsilon=1.0, outcome=float, neighbours=pairs((0.01, 5.0)), **limits)
-    assert isinstance(verdict, Violation)
-    assert verdict.epsilon_lower_bound > 1
-    assert sorted((verdict.witness.pair.data.item(), verdict.witness.pair.neighbour.item())) == [0.01, 5.0]
-
-
 def python_dp_sum():
     kind = installed("pydp.algorithms.laplacian").BoundedSum
     return kind(epsilon=1.0, delta=0.0, lower_bound=0, upper_bound=1, dtype="float")

@@ -22,13 +22,10 @@ def noisy_sums(rng, data, size):
     return data.sum() + rng.laplace(0.0, 1.0, size=size)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("mechanism", "values", "budget"),
-    [
-        pytest.param(noisy_sum, 32_561, 1_000, marks=pytest.mark.campaign),
-        (noisy_sums, 300_000, None),
-        pytest.param(noisy_sums, 3_000_000, None, marks=pytest.mark.campaign),
-    ],
+    [(noisy_sum, 32_561, 1_000), (noisy_sums, 300_000, None), (noisy_sums, 3_000_000, None)],
 )
 def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, values, budget):
     """Rows as wide as the input left 64 search runs for 32,561 values, and none for three million."""

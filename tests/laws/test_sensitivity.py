@@ -114,6 +114,7 @@ def costly(rng, data):
     return sum(8.0 if value == 9 else 1.0 for value in data) + rng.laplace()
 
 
+@pytest.mark.campaign
 def test_the_one_pair_of_many_that_shows_a_violation_is_found():
     pairs = [([0] * k, [*[0] * k, 9 if k == 50 else 1]) for k in range(1, 60)]
     verdict = dpw.check(costly, epsilon=1.0, neighbours=dpw.pairs(*pairs), seed=1, workers=1, outcome=float)
