@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from report_pages import results
@@ -19,16 +18,6 @@ def closed():
     from matplotlib import pyplot
 
     pyplot.close("all")
-
-
-def test_a_verdict_shows_both_rates_and_what_the_claim_allows():
-    found = results()["violation"]
-    axes = found.plot(Figure().add_subplot())
-    counts = found.counts
-    assert [bar.get_width() for bar in axes.patches] == [counts.hits / counts.runs, counts.neighbour_hits / counts.runs]
-    allowed = np.e * counts.neighbour_hits / counts.runs
-    lines = [line for line in axes.lines if line.get_label().startswith("allowed")]
-    assert lines[0].get_xdata() == pytest.approx([allowed, allowed])
 
 
 def test_what_a_claim_allows_is_shown_where_one_was_tested():

@@ -28,7 +28,6 @@ from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
-from dpwitness.mechanisms.memory import is_installed
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner
@@ -211,14 +210,6 @@ def test_a_user_s_code_is_sent_by_value_and_installed_code_by_name(tmp_path):
     with pytest.raises(CannotSend, match="TypeError"):
         dumped(threading.Lock())
     assert execute(b"nothing", b"", 0).refused.startswith("UnpicklingError")
-
-
-def test_what_is_installed_is_so_by_any_path(tmp_path):
-    """An interpreter that is reached through links may name its folder otherwise than its modules do."""
-    (tmp_path / "linked").symlink_to(Path(os.__file__).parent, target_is_directory=True)
-    assert is_installed(str(tmp_path / "linked" / "json" / "decoder.py"))
-    assert is_installed(str(tmp_path / "site-packages" / "other.py"))
-    assert not is_installed(str(tmp_path / "json" / "decoder.py"))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What was proved is kept, whatever happens after it: an error, Ctrl-C, a function that no other process can load."""
 
 import asyncio
+import contextlib
 import json
 import signal
 from itertools import count
@@ -111,18 +112,36 @@ def test_inputs_that_cannot_be_written_are_a_note():
     assert "it cannot be written for a new process (" in verdict.notes[0]
 
 
-@pytest.mark.parametrize("against", [True, False])
-def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
-    def stop(*_):
-        signal.raise_signal(signal.SIGINT)
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop, "check_refutation" if against else "check_pass", stop)
-    verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation) == against
-    assert verdict.ended == "interrupted"
-    assert "interrupted before its runs were tested for independence" in verdict.notes
-    bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW) if against else None
-    assert bound is None or (bound.ended == "interrupted" and bound.lower_bound > 1)
+
+def time_out(*_):
+    pytest.fail("Timeout (>30s)")
+
+
+@pytest.mark.parametrize(
+    ("function", "against", "said"),
+    [
+        *(
+            (interrupt, against, "interrupted before its runs were tested for independence")
+            for against in (True, False)
+        ),
+        (time_out, True, "ended by Failed: Timeout (>30s) before its runs were tested for independence"),
+        (time_out, False, None),  # of a pass it is the test's own end
+    ],
+)
+def test_what_ends_a_check_while_its_result_is_questioned_keeps_it(function, against, said, monkeypatch):
+    monkeypatch.setattr(loop, "check_refutation", function)
+    monkeypatch.setattr(loop, "check_pass", function)
+    with pytest.raises(pytest.fail.Exception, match="Timeout") if said is None else contextlib.nullcontext():
+        verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
+        assert isinstance(verdict, dpw.Violation) == against
+        assert said in verdict.notes
+    if function is interrupt:
+        assert verdict.ended == "interrupted"
+        bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW)
+        assert (bound.ended, bound.lower_bound > 1) == ("interrupted", True)
 
 
 class Panic(BaseException):
@@ -153,20 +172,6 @@ def test_whatever_a_run_raises_behind_the_evidence_keeps_it(error, monkeypatch):
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("its runs were not compared with each other: ")
     assert verdict.ended == "refuted"
-
-
-@pytest.mark.parametrize("against", [True, False])
-def test_a_time_limit_of_a_test_that_ends_while_a_result_is_questioned(against, monkeypatch):
-    monkeypatch.setattr(loop, "check_refutation", lambda *_: pytest.fail("Timeout (>30s)"))
-    monkeypatch.setattr(loop, "check_pass", lambda *_: pytest.fail("Timeout (>30s)"))
-    if not against:  # of a pass it is the test's own end
-        with pytest.raises(pytest.fail.Exception, match="Timeout"):
-            dpw.check(private, claim=1.0, runs=20_000, **FEW)
-        return
-    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation)
-    said = "ended by Failed: Timeout (>30s) before its runs were tested for independence"
-    assert verdict.notes[0] == said
 
 
 def fails_late(claimed):
@@ -248,10 +253,7 @@ def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
 
 @pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
-    def stop(*_):
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(curve, "check_refutation", stop)
+    monkeypatch.setattr(curve, "check_refutation", interrupt)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
     assert (found.ended, len(found.lines)) == ("interrupted", 1)
     assert "not begun: ε = 2" in found.notes

@@ -410,42 +410,6 @@ def test_what_a_bulk_event_would_have_caught_passes_in_an_event_of_the_rare_rate
     assert caught((claim.parameter + rare) / 2) <= samples / 2
 
 
-#: (p, claim, runs) of passes: common and rare events, with and without δ.
-PASSES = [
-    (0.9, ApproxDP(epsilon=1.0), 1_000_000),
-    (0.5, ApproxDP(epsilon=0.1), 4_000_000),
-    (0.1, ApproxDP(epsilon=1.0, delta=1e-3), 400_000),
-    (0.02, ApproxDP(epsilon=0.5, delta=5e-3), 4_000_000),
-    (0.001, ApproxDP(epsilon=3.0), 4_000_000),
-]
-COUPLINGS = {
-    "shared draws": lambda p, q: min(p, q),
-    "independent": lambda p, q: p * q,
-    "opposite draws": lambda p, q: max(p + q - 1, 0.0),
-}
-
-
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize(("p", "claim", "runs"), PASSES)
-def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_coupled(p, claim, runs, coupling):
-    """200 mechanisms whose ε is what a pass says it would have caught, each tested as the pass was: a look a shard.
-
-    The pass is of a mechanism exactly at its claim, its sides independent, and of a search that saw just that.
-    """
-    rng = np.random.default_rng(25)
-    alpha, shards, violators = 1e-6, 8, 200
-    q = (p - claim.delta) * math.exp(-claim.epsilon)
-    hint = Estimate(p=p, q=q)
-    detectable = detectable_parameter(event_bet(expected(p, q, runs), hint), claim, alpha=alpha)
-    q = (p - claim.delta) * math.exp(-detectable)
-    cells = law(p, q, COUPLINGS[coupling](p, q))
-    refuted = sum(
-        any(refutes(look, claim, hint, alpha) for look in looks(rng, cells, runs // shards, shards))
-        for _ in range(violators)
-    )
-    assert refuted >= stats.binom.ppf(1e-4, violators, 0.95)
-
-
 def mu_of(epsilon, delta):
     """Of Gaussian noise that just keeps (ε, δ)."""
     return brentq(lambda mu: gaussian_delta(epsilon, mu=mu) - delta, 1e-3, 50.0)
