@@ -117,20 +117,6 @@ def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session,
     assert (report["profile"], report["seed"], report["alpha"]) == ("dev", 4, 1e-5)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "[tool]\ndpwitness = {seed = 9}", "[ tool . 'dpwitness' ]\nseed = 9", "tool.dpwitness.seed = 9",
-        "tool = { dpwitness = { seed = 9 } }",
-    ],
-)  # fmt: skip
-def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monkeypatch):
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
-    pytester.makepyprojecttoml(table)
-    pytester.makepyfile("def test_other(): pass")
-    pytester.runpytest_inprocess().stdout.fnmatch_lines("dpwitness: profile *, --dp-seed=9, *")
-
-
 def test_a_bad_setting_ends_the_session_with_one_line(session):
     result, report = session(lines=["alhpa = 1"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR

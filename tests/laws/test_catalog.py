@@ -78,13 +78,6 @@ def test_a_module_of_the_working_folder(folder):
     assert sys.path.index(str(folder)) == len(sys.path) - 1  # behind the libraries, which it must not replace
 
 
-def test_a_file_finds_its_neighbours_when_it_runs(folder, tmp_path_factory):
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / "mine.py").write_text(LATE)
-    (elsewhere / "late_helper_of_a_mechanism.py").write_text("VALUE = 8\n")
-    assert load(f"{elsewhere}/mine.py:noisy")(None, None) == 8
-
-
 #: By text of a module that is an entry point: the error of the target that bears the entry point's name.
 NO_TABLES = {
     "import no_such_module_xyz": UnknownTarget,

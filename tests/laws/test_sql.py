@@ -12,7 +12,7 @@ import dpwitness as dpw
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.sql import SqlMechanism, quoted, rows_of
+from dpwitness.mechanisms.sql import SqlMechanism, quoted
 
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
 
@@ -197,9 +197,3 @@ def test_a_run_that_hangs_is_interrupted():
     mechanism.release()
     thread.join(60)
     assert failed
-
-
-def test_missing_numbers_of_lists_are_handed_over_and_of_columns_are_null():
-    nan = float("nan")
-    assert rows_of([{"x": nan}])[1][0][0] != rows_of([{"x": nan}])[1][0][0]
-    assert rows_of(pd.DataFrame({"x": [nan, 1.0]}))[1] == [(None,), (1.0,)]
