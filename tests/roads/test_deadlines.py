@@ -1,5 +1,6 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
+import gc
 import re
 import threading
 import time
@@ -13,7 +14,7 @@ import slow_to_load
 from dpwitness import problem
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import DependentRuns, MechanismTimeout, SlowMechanism
-from dpwitness.machine import COMPILATION_STOPWATCH, Deadline
+from dpwitness.machine import COMPILATION_STOPWATCH, Deadline, Overdue, compiled_within
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -150,11 +151,48 @@ def doubled(rng, data):
     return 2 * data[0] + rng.laplace()
 
 
+@pytest.fixture
+def no_callbacks():
+    """What is raised in a callback of the garbage collector is lost: hypothesis, where another test used it, has one."""
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = callbacks
+
+
+@pytest.mark.usefixtures("no_callbacks")
 def test_a_function_that_numba_compiles_for_long_runs_as_plain_python():
     with pytest.warns(SlowMechanism, match=r"compiling takes more than 0\.2 s, a share of max_time"):
         mechanism = as_mechanism(nested, np.array([1.0]), compile_seconds=0.2)
     assert type(mechanism) is PythonMechanism
     assert as_mechanism(doubled, np.array([1.0])).compiled  # the compiler is not left locked
+
+
+class Finalized:
+    """An object whose finalizer takes as long as all else that its thread does."""
+
+    def __del__(self):
+        for _ in range(2_000):
+            pass
+
+
+@pytest.mark.usefixtures("no_callbacks")
+def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
+    """Python prints what a finalizer raises, and goes on: pytest makes an error of it."""
+
+    def compiles():
+        COMPILATION_STOPWATCH.start()
+        try:
+            while True:
+                Finalized()
+                for _ in range(2_000):
+                    pass
+        finally:
+            COMPILATION_STOPWATCH.stop()
+
+    for _ in range(8):
+        with pytest.raises(Overdue):
+            compiled_within(0.01, compiles)
 
 
 @pytest.mark.parametrize("name", ["kept", "pooled", "noisy"])
