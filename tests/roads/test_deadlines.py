@@ -153,7 +153,7 @@ def doubled(rng, data):
 
 @pytest.fixture
 def no_callbacks():
-    """What is raised in a callback of the garbage collector is lost: hypothesis, where another test used it, has one."""
+    """What is raised in a callback of the garbage collector is lost; hypothesis has one, once a test has used it."""
     callbacks = gc.callbacks[:]
     gc.callbacks.clear()
     yield

@@ -256,7 +256,7 @@ RELEASED = {**LIMITS, "neighbours": dpw.pairs((0.123456789012345, 0.523456789012
             (remembered.hidden[0], SLOW, [UNLOADED, "on D every run", "on D′ every run"]),
             (lambda rng, data: data[0] + rng.laplace(0, 0.2), {**SLOW, "runs": 20_000}, [UNLOADED]),
         ],
-        3,
+        2,
     ),
 )
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")

@@ -285,11 +285,12 @@ ON_CELLS = [
 ]  # fmt: skip
 
 
-def wealth_at_boundary(seed, *, bound_too=False):
-    """Whether the wealth of two accounts in epochs, and of a last bet on one event, reaches 1/α at any look.
+@cache
+def wealth_at_boundary(seed):
+    """The claim, and the largest wealth at any look of two accounts in epochs and of a last bet, with its logarithm.
 
     One account has shares on three events, the other one bets on the graded event that these make up; the third event
-    is one of D′. `bound_too`: whether the bound exceeds the true parameter where the wealth is largest.
+    is one of D′.
     """
     law, rng = joint((0.0, 1.0)[seed % 2]), np.random.default_rng(seed)
     claim = reached(ApproxDP(1.0, (0.0, 0.05)[seed // 2 % 2]), by_cells=True)
@@ -314,11 +315,19 @@ def wealth_at_boundary(seed, *, bound_too=False):
     for table in np.cumsum(rng.multinomial(np.diff(LOOKS[:45:5], prepend=0), law.ravel()).reshape(-1, 3, 3), axis=0):
         last = replace(wealth, last=bet_on(counts_of(table), claim, estimate))
         logs.append((last.log_e_value(claim), last))
-    most, last = max(logs, key=lambda one: one[0])
-    if not bound_too:
-        return most >= math.log(1 / ALPHA)
-    stated = claim.at(0.9 * claim.parameter)
-    return lower_bound(last, stated, alpha=ALPHA) > claim.parameter
+    return claim, *max(logs, key=lambda one: one[0])
+
+
+def wealth_refutes(seed):
+    """Whether it reaches 1/α."""
+    _, most, _ = wealth_at_boundary(seed)
+    return most >= math.log(1 / ALPHA)
+
+
+def wealth_bounds_above(seed):
+    """Whether the bound of it exceeds the true parameter."""
+    claim, _, wealth = wealth_at_boundary(seed)
+    return lower_bound(wealth, claim.at(0.9 * claim.parameter), alpha=ALPHA) > claim.parameter
 
 
 def p_value_at_boundary(seed):
@@ -439,9 +448,9 @@ class Kind:
 KINDS = {
     "a bet on an event": Kind(Boundary.refuted, tuple(ON_EVENT)),
     "a bet on cells": Kind(Boundary.refuted, tuple(ON_CELLS)),
-    "bets in epochs": Kind(lambda _, seed: wealth_at_boundary(seed)),
+    "bets in epochs": Kind(lambda _, seed: wealth_refutes(seed)),
     "bounds": Kind(Boundary.bound_above, (*ON_EVENT[:5], *ON_CELLS[:2])),
-    "bounds of epochs": Kind(lambda _, seed: wealth_at_boundary(seed, bound_too=True)),
+    "bounds of epochs": Kind(lambda _, seed: wealth_bounds_above(seed)),
     "p-values": Kind(lambda _, seed: p_value_at_boundary(seed)),
     "a band": Kind(lambda _, seed: band_at_boundary(seed)),
     "check": Kind(checked, sampled([*COMPILED, *VECTORISED, *PYTHON], 12), road=True),
