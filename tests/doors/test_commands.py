@@ -1,9 +1,7 @@
 """The commands around checks: compare, doctor, init, and completion in shells."""
 
 import json
-import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,21 +45,6 @@ def report(*verdicts, name="test_it.py::test"):
 
 def kinds(old, new):
     return [change.kind for change in compare(old, new).changes]
-
-
-@pytest.mark.campaign
-def test_compare_says_what_is_newly_refuted_and_what_no_longer(verdicts):
-    passed, violated, fewer = verdicts
-    found = compare(passed, violated)
-    assert found.newly_refuted
-    assert str(found).startswith("newly refuted: bad(epsilon=1)\n  mechanism good(epsilon=1) → bad(epsilon=1)\n  ε ≥ ")
-    assert kinds(violated, passed) == ["no longer refuted"]
-    assert not compare(violated, passed).newly_refuted
-    assert str(compare(passed, passed)) == "1 unchanged"
-    worse, better = compare(passed, fewer), compare(fewer, passed)
-    assert [change.kind for change in worse.changes] == ["other values"]
-    assert any(text.startswith("would have caught") and text.endswith(": worse") for text in worse.changes[0].details)
-    assert any(text.endswith(": better") for text in better.changes[0].details)
 
 
 def test_compare_of_reports_goes_test_by_test(verdicts):
@@ -165,22 +148,6 @@ def test_compare_as_a_command(verdicts, tmp_path, monkeypatch, capsys):
     assert refusal(capsys, "compare", "passed.json", "none.json").startswith("cannot read none.json")
 
 
-@pytest.mark.campaign
-def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))
-    folder.mkdir(mode=0o700)
-    assert main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["compiler"]["works"]
-    assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "dpwitness", "pytest"}
-    folder.chmod(0o777)
-    assert main(["doctor"]) == 0
-    text = capsys.readouterr().out
-    assert "slow: DPWITNESS_CACHE_DIR=" in text
-    assert "others can write to it" in " ".join(text.split())
-
-
 SOURCES = {
     "noisy_sum": "def noisy_sum(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 1 / epsilon)\n",
     "half_noise": "def half_noise(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 0.5 / epsilon)\n",
@@ -231,23 +198,6 @@ def test_init_never_overwrites_without_being_told_to(folder, capsys):
     assert "noisy_sum" in Path("test_privacy.py").read_text()
 
 
-@pytest.mark.campaign
-def test_init_for_a_package_and_another_folder(folder):
-    package = folder / "src" / "pack" / "inner"
-    package.mkdir(parents=True)
-    for place in (package, package.parent):
-        (place / "__init__.py").touch()
-    (package / "noise.py").write_text(SOURCES["noisy_sum"])
-    Path("tests").mkdir()
-    assert main(["init", "src/pack/inner/noise.py:noisy_sum", "--output", "tests/test_noise.py"]) == 0
-    text = Path("tests/test_noise.py").read_text()
-    assert "from pack.inner.noise import noisy_sum" in text
-    assert "'../src'" in text
-    Path("tests/test_noise.py").write_text(edited(text))
-    code, said = run_pytest("tests/test_noise.py")
-    assert code == 0, said
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -263,23 +213,6 @@ def test_what_init_refuses(folder, capsys, arguments, said):
     Path("my-own.py").write_text("def f(rng, x): return 0\ndef no_data(rng, epsilon): return 0\n")
     assert said in refusal(capsys, "init", *arguments)
     assert not Path("test_privacy.py").exists()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["comp"], ["compare"]), (["check", "f", "--errors", "o"], ["outcome"]),
-        (["attack", "subset_sum", "--see"], ["--seed"]), (["bound", "f", "--sar"], []),
-        (["check", "f", "--save", "re"], ["re"]),  # a file of that beginning
-    ],
-)  # fmt: skip
-def test_a_shell_completes_commands_options_choices_and_files(words, offered):
-    shell = {"_DPWITNESS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["dpwitness", *words])}
-    command = [sys.executable, "-m", "dpwitness"]
-    environment = os.environ | shell | {"COMP_CWORD": str(len(words))}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert [line.partition(",")[2] for line in done.stdout.split()] == offered
 
 
 def test_evidence_goes_on_in_a_file(tmp_path, monkeypatch, capsys):

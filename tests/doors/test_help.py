@@ -11,37 +11,13 @@ import pytest
 from command_lines import commands, parsed, refusal
 
 import dpwitness as dpw
-from dpwitness.cli import console, main
-from dpwitness.cli.commands import program
+from dpwitness.cli import main
 from dpwitness.cli.console import EXIT_CODES
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
-#: What every command that runs something takes.
-COMMON = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
 #: What runs nothing.
 IDLE = {"list", "attack", "compare", "doctor", "init", "one-run", "report"}
 RUNNING = sorted(set(COMMANDS) - IDLE)
-#: What runs a mechanism of the user's choice, not an attack.
-OWN = [name for name in RUNNING if not name.startswith("attack ") and name != "sweep"]
-
-
-@pytest.mark.parametrize("name", RUNNING)
-def test_every_command_that_runs_something_has_the_whole_option_set(name):
-    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
-    own = {"--alpha", "--runs", "--column"} - ({"--alpha"} if name == "curve" else set())
-    common = set(COMMON) - ({"--max-time"} if name == "sweep" else set())  # its --seconds are those of each case
-    assert common | (own if name in OWN else set()) <= options
-
-
-@pytest.mark.parametrize("words", [(), ("attack",)])
-def test_without_a_command_there_is_an_overview(capsys, monkeypatch, words):
-    monkeypatch.setenv("COLUMNS", "120")
-    assert main([*words]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    for name, inner in (COMMANDS["attack"] if words else program()).commands.items():
-        assert re.search(rf"^  {name} +{re.escape(inner.short_help)}$", printed.out, re.MULTILINE)
-    assert "`--help` behind a command shows its options" in printed.out
 
 
 @pytest.mark.parametrize("name", ["list", "compare", "doctor", "init", "one-run", *RUNNING])
@@ -101,20 +77,6 @@ def terminal(monkeypatch):
         return sys.stdout
 
     return watched
-
-
-def test_colour_only_where_it_is_wanted_and_what_is_quoted_is_no_control(terminal, monkeypatch):
-    report = "VIOLATED: f(epsilon=1) is not 1-DP\nevent [red]:warning: \x1b[2J[/red] 12"
-    shown = report.replace("\x1b", "\\u001b") + "\n"
-    seen = terminal()
-    console.show(report, coloured=True)
-    assert seen.getvalue() == shown.replace("VIOLATED", "\x1b[31mVIOLATED\x1b[0m")
-    for variable, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        with monkeypatch.context() as given:
-            given.setenv(variable, value)
-            seen = terminal()
-            console.show(report, coloured=True)
-            assert seen.getvalue() == shown
 
 
 def test_what_is_printed_is_the_text_of_the_verdict(capsys, monkeypatch):

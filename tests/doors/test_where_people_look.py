@@ -13,7 +13,6 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.report import github
-from dpwitness.report.source import place_of
 
 MINE = """\
 import numpy as np
@@ -161,19 +160,6 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
     assert page.count("<article") == (pytester.path / "again.html").read_text().count("<article") == 3
 
 
-@pytest.mark.campaign
-def test_a_summary_that_cannot_be_written_ends_nothing_and_elsewhere_there_is_none(session, actions, monkeypatch):
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
-    result = session("-k", "good")
-    result.assert_outcomes(passed=1, deselected=2)
-    result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
-    assert result.ret == pytest.ExitCode.OK
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions))
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
-    assert actions.read_text() == "before\n"
-
-
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
@@ -187,41 +173,3 @@ def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     last = github.table([row | {"reason": "a\n<b> `c` | __x__, a_b, *c*, ~~d~~"}], "one").splitlines()[-1]
     test = r"t\|b\[!\[x\](http://e/)\] (2)"
     assert last == rf"| {test} |  | error | a &lt;b> \`c\` \| \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my code").mkdir()
-    Path("my code/mine.py").write_text(MINE)
-    return tmp_path
-
-
-def check(name, *options):
-    return main(["check", f"my code/mine.py:{name}", "--epsilon", "1", "--queries", "1", "--seed", "1", *options])
-
-
-@pytest.mark.campaign
-def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
-    assert check("bad", "--sarif", "dp.sarif", "--json", "--save", "found.json") == 1
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["verdict"] == "violated"
-    assert re.search(
-        rf"^::error file=my code/mine\.py,line={BAD},title=bad violates ε = 1::VIOLATED", printed.err, re.M
-    )
-    rules, results = read_sarif("dp.sarif")
-    assert (rules, place_in(results[0])) == (["approx-dp"], ("%SRCROOT%", "my%20code/mine.py", BAD))
-    assert main(["replay", "found.json", "--mechanism", "my code/mine.py:bad", "--sarif", "again.sarif"]) == 1
-    assert place_in(read_sarif("again.sarif")[1][0])[1:] == ("my%20code/mine.py", BAD)
-    capsys.readouterr()
-    assert check("good", "--sarif", "dp.sarif", "--runs", "20000") == 0
-    assert read_sarif("dp.sarif") == (["approx-dp"], [])
-    assert "::error" not in capsys.readouterr().err
-    assert check("good", "--sarif", "no/such/dp.sarif") == 2
-
-
-def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
-    file = tmp_path / "two.py"
-    classes = "".join(f"class {name}:\n    def run(self, data): ...\n\n\n" for name in "AB")
-    file.write_text(f'"""\ndef run(data):\n"""\n\n\n{classes}')
-    assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}

@@ -1,8 +1,6 @@
 """Tables of Polars and Arrow: as inputs, in files, and as outcomes."""
 
 import json
-import subprocess
-import sys
 from itertools import islice
 
 import pandas as pd
@@ -50,18 +48,6 @@ def eager(data):
 def ages(data):
     column = eager(data)["age"]
     return column.to_pylist() if isinstance(column, pa.ChunkedArray) else list(column)
-
-
-@pytest.mark.parametrize("form", ALL)
-def test_the_usual_form_is_that_of_the_examples_or_of_the_base(form):
-    example = ALL[form]
-    domain = {"age": dpw.integers(31, 47)}
-    base = example.select(["age"]) if form != "dataframe" else example
-    assert dpw.records(dpw.like(example)).form == form
-    assert dpw.records(dpw.like(example), form="dataframe").form == "dataframe"
-    assert dpw.records(domain, base=base).form == form
-    assert dpw.records(domain, base=base, form="pandas").form == "dataframe"
-    assert dpw.records(domain, form="dataframe").form == "dataframe"
 
 
 @pytest.mark.parametrize("form", ALL)
@@ -176,45 +162,3 @@ def test_what_makes_no_table_is_refused_in_one_line(make, named):
     with pytest.raises((InvalidNeighbours, InvalidOutcome), match=named) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-WITHOUT = """
-import sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {absent!r}:
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Absent())
-import dpwitness as dpw
-
-def size(rng, data):
-    return len(data) + rng.laplace()
-
-try:
-    relation = dpw.records({{"a": dpw.integers(0, 3)}}, form={form!r})
-    pair = next(iter(relation.candidates()))
-    verdict = dpw.check(size, claim=1.0, neighbours=[pair.sides], runs=64, search_runs=64, seed=1, workers=1)
-    print(type(verdict).__name__, *(name for name in ("pandas", "pyarrow", "polars") if sys.modules.get(name)))
-except dpw.InvalidNeighbours as error:
-    print(error)
-"""
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("form", "absent", "said"),
-    [
-        ("polars", ["pandas", "pyarrow"], "NotRefuted polars"),
-        ("arrow", ["pandas", "polars"], "NotRefuted pyarrow"),
-        ("list", ["pandas", "polars", "pyarrow"], "NotRefuted"),
-        ("dataframe", ["pandas"], "form='dataframe' needs pandas, which cannot be imported: pip install pandas"),
-        ("polars-lazy", ["polars"], "form='polars-lazy' needs polars, which cannot be imported: pip install polars"),
-        ("arrow", ["pyarrow"], "form='arrow' needs pyarrow, which cannot be imported: pip install pyarrow"),
-    ],
-)
-def test_no_library_is_needed_but_the_one_that_is_used(form, absent, said):
-    code = WITHOUT.format(form=form, absent=absent)
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert ended.stdout.strip() == said, ended.stderr[-600:]
