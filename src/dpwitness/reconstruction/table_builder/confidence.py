@@ -189,24 +189,32 @@ def _count_outside(
     return float(rest[kept].mean()), math.sqrt(noise + variance * float(mean @ fit.inverse @ mean))
 
 
+def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float, float]:
+    """The χ² of values of mean 0, by degree of freedom, and its p-value; 0 and 1 without a value."""
+    from scipy.stats import f  # half a second
+
+    if not len(values):
+        return 0.0, 1.0
+    square = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) / len(values)
+    return square, float(f.sf(square, len(values), freedom))
+
+
 def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, first: Booleans) -> tuple[float, float]:
     """The χ² by degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
 
     The p-value is of χ² or of the largest difference of one count, which one person who leaves makes. A part with fewer
-    answers than unknowns has χ² and p-value 1.
+    answers than unknowns has χ² 0 and p-value 1.
     """
-    from scipy.stats import f, t  # half a second
+    from scipy.stats import t  # half a second
 
     if min(np.count_nonzero(first), np.count_nonzero(~first)) < len(fit.solution):
-        return 1.0, 1.0
+        return 0.0, 1.0
     one, other = (_Fit.of(design[some], fit.residuals[some]) for some in (first, ~first))
     both = np.flatnonzero(one.identified & other.identified)
-    if not len(both):
-        return 1.0, 1.0
     apart, spread = (one.solution - other.solution)[both], variance * (one.inverse + other.inverse)[np.ix_(both, both)]
-    square = float(apart @ np.linalg.pinv(spread, hermitian=True) @ apart) / len(both)
-    largest = float(np.max(np.abs(apart) / np.sqrt(np.diag(spread))))
-    return square, 2 * min(float(f.sf(square, len(both), freedom)), 2 * len(both) * float(t.sf(largest, freedom)))
+    square, p_value = _departure(apart, spread, freedom)
+    largest = float(np.max(np.abs(apart) / np.sqrt(np.diag(spread)), initial=0.0))
+    return square, 2 * min(p_value, 2 * max(len(both), 1) * float(t.sf(largest, freedom)))
 
 
 def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...]:
@@ -216,8 +224,6 @@ def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...
     people and about both, shape (3, questions). Both answers less the third have no people left, but three noises, and
     one time more whatever the system adds to a value in each question. An F test compares this with 0.
     """
-    from scipy.stats import f  # half a second
-
     kept = np.asarray(usable(answers).all(axis=0))
     rest = np.asarray(np.array([1, 1, -1]) @ answers, np.float64)
     kept[kept] = ~outliers(rest[kept])
@@ -228,11 +234,8 @@ def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...
     fit = _Fit.of(design, rest[kept])
     variance = (float(np.square(fit.residuals).sum()) + 1) / freedom
     added = np.flatnonzero(fit.identified[:-1])
-    if not len(added):
-        return ()
-    spread = variance * fit.inverse[np.ix_(added, added)]
-    square = float(fit.solution[added] @ np.linalg.pinv(spread, hermitian=True) @ fit.solution[added])
-    return (PARTS_DO_NOT_ADD_UP,) if f.sf(square / len(added), len(added), freedom) < LEVEL else ()
+    _, p_value = _departure(fit.solution[added], variance * fit.inverse[np.ix_(added, added)], freedom)
+    return (PARTS_DO_NOT_ADD_UP,) if p_value < LEVEL else ()
 
 
 def _contradictions(counts: Floats, errors: Floats, freedom: int) -> Iterator[str]:
