@@ -590,6 +590,11 @@ def main() -> None:
     for name, runs in together.items():
         add(name, runs)
     text = "Counts that the attack recovers. kept: as many are right as their probabilities say, up to chance."
+    if given.goal == "histogram":
+        text += (
+            "\nThe tables have a second attribute, except in the last system: answers about one attribute alone never "
+            "show a layer a\nvalue, as a system without layers gives the same answers for other counts."
+        )
     title = "What the attack on TableBuilder claims" if given.goal == "histogram" else "What is claimed of its noise"
     if differencing:
         title = "What differencing claims"
