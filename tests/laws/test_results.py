@@ -33,7 +33,6 @@ from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import findings_on_pass, notes_on_pass, useful_runs
 from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
-from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import CurveTest, PValueCurve, curve_from_json
@@ -293,17 +292,6 @@ def test_a_relation_fits_the_schema_and_one_that_lacks_a_key_does_not(relation):
     assert schema.is_valid(written)
     for name in set(written) - {"empty"}:
         assert not schema.is_valid({key: value for key, value in written.items() if key != name})
-
-
-def test_a_transcript_fits_its_schema(tmp_path):
-    transcript = Transcript("subset_sum", 3, {"size": 8, "law": "uniform"})
-    transcript.add(Row(0, [1, 0], 2.0))
-    transcript.add(Row(0, [0, 1]))
-    transcript.save(str(tmp_path / "asked.jsonl"))
-    lines = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text(encoding="utf-8").splitlines()]
-    validator = Draft202012Validator(schemas()["transcript"])
-    assert all(map(validator.is_valid, lines))
-    assert not validator.is_valid({**lines[0], "attack": {"family": "subset_sum"}})
 
 
 def test_texts_of_results():

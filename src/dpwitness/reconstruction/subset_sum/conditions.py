@@ -7,7 +7,6 @@ number, such as a customer's number, tell people apart best.
 
 import copy
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -67,11 +66,6 @@ class Attributes:
     def people(self) -> int:
         """The number of people."""
         return len(next(iter(self.columns.values())))
-
-    @property
-    def told_apart(self) -> int:
-        """The number of people who differ from every other person in some attribute."""
-        return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
         """Draw `number` random conditions that hold for different subsets of people; return conditions and subsets.

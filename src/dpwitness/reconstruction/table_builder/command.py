@@ -12,17 +12,16 @@ from typing import Final, TypeAlias
 import click
 import numpy as np
 
-from dpwitness.cli.command import CODE, READ_FILE, Option
-from dpwitness.cli.output import check_places
+from dpwitness import checks
+from dpwitness.cli.command import READ_FILE, Option
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.files import number_in, read_text, reads_as_number, typed_column
+from dpwitness.files import number_in, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     AttackOptions,
     Progress,
     add_attack_command,
-    finish,
     oracle_options,
     run_attack,
     settings_of,
@@ -31,25 +30,23 @@ from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
-from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
+from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition
 from dpwitness.reconstruction.table_builder.perturbation import recover_perturbation
 from dpwitness.reconstruction.table_builder.report import Found, result_of
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import LAWS, SYSTEMS, Simulation, System
-from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
+from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute
 
 #: Name of the table that is attacked without --data.
 EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
 #: Names of the options that each value of --recover refuses.
 REFUSED_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "histogram": ("sums",),
-    "suppressed": ("partitions", "base", "base_partitions", "sums"),
-    "perturbation": ("partitions", "base", "base_partitions", "where", "value"),
+    "suppressed": ("partitions", "sums"),
+    "perturbation": ("partitions", "where", "value"),
 }
 #: Names of the options that describe a simulated system.
 SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "scale")
-#: Names of the options that describe the user's own system.
-OWN_SYSTEM_OPTIONS: Final = ("values", "rate", "retries")
 #: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
 #: Largest value of --sums: each sum takes three answers and a place in memory.
@@ -69,7 +66,6 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
     simulated = functools.partial(Option, title="the simulated system")
-    histogram = functools.partial(Option, title="--recover histogram")
     counts = functools.partial(Option, title="--recover histogram or suppressed", multiple=True)
     parameters = [
         Option(
@@ -101,14 +97,11 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         simulated("--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"),
         counts("--value", metavar="VALUE", help="only the count of this value (repeatable)"),
         counts("--where", metavar="NAME=VALUE", help="only people with this value (repeatable)"),
-        histogram(
-            "--partitions", type=whole, help="two-partitions for each value (default: 100 × the noise's variance)"
-        ),
-        histogram("--base", type=whole, metavar="N", help="maximum number of values in the base set (default 20)"),
-        histogram(
-            "--base-partitions",
+        Option(
+            "--partitions",
             type=whole,
-            help="two-partitions of the base set, asked once (default: 2.5 × the two-partitions of a value)",
+            title="--recover histogram",
+            help="two-partitions for each value (default: 100 × the noise's variance)",
         ),
         Option(
             "--sums",
@@ -119,18 +112,19 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
         Option(
             "--values",
-            type=CODE,
             metavar="NAME=VALUES",
             multiple=True,
-            help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or "
-            "--data)",
+            help="an attribute of your own system: A,B,C or LOW:HIGH (repeatable; or --data)",
         ),
     ]
     add_attack_command(
         commands,
         family,
+        Options,
         run,
         parameters,
+        simulated=SIMULATION_OPTIONS,
+        own=("values", "rate", "retries"),
         examples=examples,
         description="Averages away the bounded noise of counts that a system publishes, or recovers the counts that it "
         "suppresses: a simulated system, or your own (--oracle).",
@@ -147,36 +141,24 @@ class Options(AttackOptions):
     value: Sequence[str] = ()
     where: Sequence[str] = ()
     partitions: int | None = None
-    base: int | None = None
-    base_partitions: int | None = None
     sums: int | None = None
     values: Sequence[str] = ()
 
     def question_settings(self, values: Values) -> dict[str, object]:
         """The options and values that determine the questions, for the transcript."""
-        names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
+        names = ("recover", "column", "where", "value", "partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}
         return given | {"values": {name: list(known) for name, known in values.items()}}
 
 
-def run(arguments: SimpleNamespace) -> int:
-    """Run the command; return its exit code. Bad input raises."""
-    options = settings_of(Options, arguments)
-    refuse(
-        arguments,
-        REFUSED_OPTIONS[options.recover],
-        f"says nothing of --recover {options.recover}: leave one of them out",
-    )
-    if options.own_system:
-        refuse(arguments, SIMULATION_OPTIONS, "describes a simulated system: leave one of them out")
-    else:
-        refuse(arguments, OWN_SYSTEM_OPTIONS, "is of an attack on your own system, --oracle: leave one of them out")
-    if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
-        raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
-    check_places(arguments)  # before the attack, not after it
+def run(options: Options, arguments: SimpleNamespace) -> Result | None:
+    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+    reason = f"says nothing of --recover {options.recover}: leave one of them out"
+    refuse(arguments, REFUSED_OPTIONS[options.recover], reason)
+    if options.sums is not None:
+        checks.whole("--sums", options.sums, 1, MAX_SUMS)
     exact = "exact" if options.recover == "suppressed" else None
-    simulation = settings_of(Simulation, arguments, system=arguments.system or exact)
-    return finish(arguments, _attack(options, simulation))
+    return _attack(options, settings_of(Simulation, arguments, system=arguments.system or exact))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +198,9 @@ class Goal:
 
         Raises `InvalidParameter` where the table has no value of the attribute.
         """
-        texts = [str(value) for value in table.values[self.attribute]]
-        counts = dict(zip(texts, table.histogram(self.attribute, self.where).tolist(), strict=True))
-        people = {value: counts[text] for text, value in values_named(self.values, texts).items()}
-        if not people:
+        counts = table.histogram(self.attribute, self.where).tolist()
+        people = dict(zip(table.values[self.attribute], counts, strict=True))
+        if people.keys().isdisjoint(self.values):
             raise InvalidParameter(
                 f"--data has none of the values of {self.attribute!r}, which are {_list_values(self.values)}; it has "
                 f"{_list_values(table.values[self.attribute])}"
@@ -238,7 +219,8 @@ def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progr
         return recover_suppressed(system, rng, goal.attribute, plan.targets, where=goal.where, questions=plan.questions)
 
     def done(values: int, of: int) -> None:
-        options.require_time(deadline, "--partitions")
+        if not deadline.left:
+            raise InvalidParameter(f"--max-time {options.max_time:g} is over: allow more time or fewer --partitions")
         if progress is not None:
             progress("recover", values, of, f"{system.asked} queries")
 
@@ -274,7 +256,7 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
     if ended is None:
         return None
     data = options.data if options.own_system else options.data or EMBEDDED_DATA
-    return result_of(ended, ended.asked or simulation, data, true)
+    return result_of(ended, None if options.own_system else simulation, data, true)
 
 
 def _load_table(options: Options) -> Table:
@@ -295,29 +277,23 @@ def _load_table(options: Options) -> Table:
 
 
 def _values(options: Options, table: Table | None) -> Values:
-    """The system's attributes and their values, by --values, else by --data, else by the system itself."""
-    from dpwitness.mechanisms.catalog import load_object
-
+    """The system's attributes and their values, by --values, else by --data."""
     if options.values:
         return given_values(options.values)
-    if table is not None:
-        return table.values
-    values = None if options.oracle is None else values_of(load_object(options.oracle))
-    if values is None:
+    if table is None:
         raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
-    return values
+    return table.values
 
 
 def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
-    """Parse attributes from texts NAME=A,B,C, NAME=LOW:HIGH or NAME=@FILE; raises `InvalidParameter`, `InvalidData`."""
+    """Parse attributes from texts NAME=A,B,C or NAME=LOW:HIGH. Raises `InvalidParameter`."""
     found: dict[str, tuple[Value, ...]] = {}
     for item in given:
         name, equals, text = item.partition("=")
         if not equals or not name or not text or name in found:
-            raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
-        if text.startswith("@"):
-            values = read_text(text[1:]).splitlines()
-        elif len(ends := text.split(":")) == 2 and all(map(reads_as_number, ends)):
+            raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH, once a name")
+        values = text.split(",")
+        if len(ends := text.split(":")) == 2 and all(map(reads_as_number, ends)):
             low, high = map(number_in, ends)
             if not (isinstance(low, int) and isinstance(high, int) and low <= high < low + MAX_VALUES):
                 raise InvalidParameter(
@@ -325,8 +301,6 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
                     "or list the values, A,B,C"
                 )
             values = [str(value) for value in range(low, high + 1)]
-        else:
-            values = text.split(",")
         found[name] = tuple(typed_column([value.strip() for value in values if value.strip()]))
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"--values {name}: there must be different values, at least one")
@@ -335,10 +309,10 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
 
 def _find_value(known: Sequence[Value], text: str, option: str) -> Value:
     """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
-    named = values_named(known, [text])
-    if text not in named:
-        raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
-    return named[text]
+    for value in known:
+        if text == str(value) or number_in(text) == value:
+            return value
+    raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
 
 
 def _list_values(values: Sequence[Value]) -> str:

@@ -1,6 +1,6 @@
 """A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -129,15 +129,3 @@ def read_table(path: str | Path) -> Table:
             raise InvalidData(f"{place}, line {number}: count {cell!r} must be a whole number from 0 to 2^40")
         counts.append(count)
     return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
-
-
-def values_named(known: Iterable[Value], texts: Iterable[str]) -> dict[str, Value]:
-    """The attribute's value that each text names: the value of the same text, else the equal number.
-
-    The texts come from an option or from another file, where the attribute's column may have another type. Texts that
-    name no value are left out.
-    """
-    by_number = {value: value for value in known}
-    by_text = {str(value): value for value in by_number}
-    named = {text: by_text.get(text, by_number.get(typed_column([text])[0])) for text in texts}
-    return {text: value for text, value in named.items() if value is not None}
