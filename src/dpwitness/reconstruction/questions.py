@@ -284,11 +284,8 @@ class Asking(Generic[Q]):
         budget = self.limits.budget
         if budget is None or len(questions) <= budget - self.asked:
             return questions, None
-        some = questions[: max(budget - self.asked, 0)]
-        number = self.asked + len(some)
-        return some, AttackStopped(
-            f"--budget {budget} is used up: {number} questions were asked, and the attack asks more: allow more"
-        )
+        error = AttackStopped(f"--budget {budget} is used up, and the attack asks more questions: allow more")
+        return questions[: max(budget - self.asked, 0)], error
 
     def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], strict: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
