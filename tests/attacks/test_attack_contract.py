@@ -262,7 +262,7 @@ SIMULATED = (
     "subset_sum --size 24 --error 1 --law gaussian", "table_builder --partitions 20 --where hlthp=1",
     "table_builder --data true.csv --system keyed --partitions 20",
     "table_builder --data true.csv --recover suppressed",
-    "threshold_testing --epsilon 1 --repeat 4", "threshold_testing --epsilon 1 --epsilon2 0.5 --copies 5 --repeat 1",
+    "threshold_testing --epsilon 1 --adaptive", "threshold_testing --epsilon 1 --epsilon2 0.5 --copies 5",
 )  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
         ("subset_sum --oracle mine.py:silent --size 8", "None for question 1, ["),
         ("subset_sum --oracle mine.py:gone --size 8", "'gone'"),
         ("subset_sum --oracle mine.py:bits --size 40 --queries 20", "30 questions are too few"),
-        ("subset_sum --oracle mine.py:bits --size 8 --error 3", "--error says nothing"),
+        ("subset_sum --oracle mine.py:bits --size 8 --error 3", "--error is of a simulated system"),
         ("subset_sum --oracle mine.py:bits --size 8 --rate 0", "--rate 0"),
         ("subset_sum --oracle mine.py:bits --size 8 --adversary exponential", "--error"),
         ("subset_sum --oracle mine.py:bits --size 10 --adversary exponential --error 0 --budget 9", "1024 questions"),

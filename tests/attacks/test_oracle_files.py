@@ -1,6 +1,7 @@
 """Questions out and answers in: attacks on a system that no function reaches, and those that go on."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from dpwitness.cli import options
 from dpwitness.cli.command import Command, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData
 from dpwitness.reconstruction.command import AttackOptions, oracle_options, run_attack, settings_of
-from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number, of_system=("size",))
@@ -36,7 +37,7 @@ def run(*words, settings=None, attack=adaptive):
         settings_of(AttackOptions, arguments),
         FORM,
         settings or {"size": 3},
-        lambda ask, seed: (attack(ask, seed), None),
+        attack,
         lambda seed, progress: [],
     )
     return None if ended is None else ended.found
@@ -113,7 +114,7 @@ def test_the_answers_so_far_are_written_every_few_seconds():
 
     asking = Asking(
         FORM, system_of(system, FORM, seed=1), transcript=Transcript("toy", 1, {}),
-        limits=Limits(clock=Clock(now=lambda: seconds[0])), save=lambda: saved.append(asking.asked),
+        limits=Limits(clock=SimpleNamespace(monotonic=lambda: seconds[0])), save=lambda: saved.append(asking.asked),
     )  # fmt: skip
     for question in range(8):
         asking.ask([question])
@@ -165,9 +166,8 @@ def test_a_file_gives_the_answers_that_it_has(tmp_path, asked, kept, budget, aga
     answers, why = run("--ask", file, "--budget", budget, attack=some(*again))
     assert [None if np.isnan(one) else one for one in answers] == found
     assert why.startswith(stopped)
-    with pytest.raises(AttackStopped, match=stopped) as caught:
+    with pytest.raises(AttackStopped, match=stopped):
         run("--ask", file, "--budget", budget, attack=lambda ask, seed: ask.ask(again))
-    assert caught.value.answers == (() if found[0] is None else (10,))
 
 
 def test_other_questions_than_before_use_every_answer_that_fits(tmp_path, capsys):

@@ -5,6 +5,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_flag, as_number, as_whole
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number)
@@ -32,7 +33,7 @@ class Time:
         self.pauses.append(pause)
 
     def clock(self):
-        return Clock(now=lambda: self.seconds, sleep=self.sleep)
+        return SimpleNamespace(monotonic=lambda: self.seconds, sleep=self.sleep)
 
 
 class Unreadable(float):
@@ -141,10 +142,9 @@ def test_what_never_answers_is_named_with_what_it_gave(thing, kind, named):
 def test_the_budget_stops_a_batch_in_its_midst():
     ask = asking(lambda question: question, budget=5)
     ask.ask(range(3))
-    with pytest.raises(AttackStopped, match="--budget 5 is used up") as stopped:
+    with pytest.raises(AttackStopped, match="--budget 5 is used up"):
         ask.ask([7, 8, 9])
     assert ask.asked == 5
-    assert stopped.value.answers == (7, 8)
 
 
 def test_the_rate_is_kept():

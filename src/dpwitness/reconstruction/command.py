@@ -151,7 +151,7 @@ def run_attack(
     options: AttackOptions,
     form: Form[Q],
     settings: Mapping[str, object],
-    attack: Callable[[Asking[Q], int], tuple[R, str | None]],
+    attack: Callable[[Asking[Q], int], R],
     simulate: Callable[[int, Progress | None], R],
 ) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None, after a printed line, if questions wait in a file.
@@ -164,8 +164,8 @@ def run_attack(
         The settings that determine the questions, besides the seed, as JSON values. An attack that continues from a
         file may change all of them but `form.of_system`.
     attack
-        The attack on the user's system, a function of an `Asking` and the seed. It returns the findings, and the reason
-        for an early stop or None. Equal answers must make it ask equal questions.
+        The attack on the user's system, a function of an `Asking` and the seed that returns the findings. Equal answers
+        must make it ask equal questions.
     simulate
         The attack on a simulated system, a function of the seed and the progress that returns the findings. It uses no
         `Asking`, which asks one question after another.
@@ -174,44 +174,15 @@ def run_attack(
     --ask FILE has its questions and answers; after a kill the file lacks the answers of the last seconds.
     """
     started = time.monotonic()
-    if not options.own_system:
-        seed = seed_or_new(options.seed)
+    if options.own_system:
+        transcript = _transcript(options, form, settings)
+        if (ended := _attack_own_system(options, form, transcript, attack)) is None:
+            return None
+        (found, asked), seed = ended, transcript.seed
+    else:
+        asked, seed = None, seed_or_new(options.seed)
         with live(quiet=options.quiet, seconds=options.max_time) as progress:
             found = simulate(seed, progress)
-        seconds = time.monotonic() - started
-        return EndedAttack(attack=options.attack, found=found, asked=None, seed=seed, seconds=seconds)
-    # A fifth of the time is kept for the computation after the last answer.
-    limits = settings_of(Limits, options, deadline=options.deadline().earlier(0.2 * options.max_time))
-    transcript = _transcript(options, form, settings)
-    seed, system, save = transcript.seed, None, None
-    if options.oracle is not None:
-        system = system_of(load_object(options.oracle), form, seed=seed, name=options.oracle)
-    if options.ask is not None:
-        save = functools.partial(transcript.save, options.ask)
-    asking = Asking(form, system, limits=limits, transcript=None if save is None else transcript, save=save)
-    waiting = 0
-    try:
-        with live(quiet=options.quiet, seconds=options.max_time) as progress:
-            if progress is not None:
-                total = options.budget or 0
-                asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
-            found, stopped = attack(asking, seed)
-    except Waiting as ended:
-        waiting = ended.count
-    finally:
-        if save is not None and transcript.rows:
-            save()
-    if waiting:
-        _say_waiting(options, waiting, asking.asked)
-        return None
-    asked = Asked(
-        oracle=options.oracle or "files",
-        questions=asking.asked,
-        unanswered=asking.missing,
-        budget=options.budget,
-        rate=options.rate,
-        stopped=stopped,
-    )
     return EndedAttack(attack=options.attack, found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
@@ -224,12 +195,41 @@ def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, ob
     return transcript
 
 
-def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
-    if options.json:
-        show(json_text({"attack": options.attack, "waiting": count, "asked": asked, "questions": options.ask}))
-        return
-    behind = f" after {asked:,} answered ones" if asked else ""
-    show(
-        f"{count:,} question{'s wait' if count > 1 else ' waits'} in {options.ask}{behind}: fill in the answers "
-        "there and run the same command again",
-    )
+def _attack_own_system(
+    options: AttackOptions, form: Form[Q], transcript: Transcript, attack: Callable[[Asking[Q], int], R]
+) -> tuple[R, Asked] | None:
+    """The findings of an attack and its questions; None, after a printed line, if questions wait in the transcript."""
+    # A fifth of the time is kept for the computation after the last answer.
+    limits = settings_of(Limits, options, deadline=options.deadline().earlier(0.2 * options.max_time))
+    system, save = None, None
+    if options.oracle is not None:
+        system = system_of(load_object(options.oracle), form, seed=transcript.seed, name=options.oracle)
+    if options.ask is not None:
+        save = functools.partial(transcript.save, options.ask)
+    asking = Asking(form, system, limits=limits, transcript=None if save is None else transcript, save=save)
+    waiting = 0
+    try:
+        with live(quiet=options.quiet, seconds=options.max_time) as progress:
+            if progress is not None:
+                total = options.budget or 0
+                asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
+            found = attack(asking, transcript.seed)
+    except Waiting as ended:
+        waiting = ended.count
+    finally:
+        if save is not None and transcript.rows:
+            save()
+    if not waiting:
+        return found, Asked(
+            oracle=options.oracle or "files",
+            questions=asking.asked,
+            unanswered=asking.missing,
+            budget=options.budget,
+            rate=options.rate,
+            stopped=asking.stopped,
+        )
+    behind = f" after {asking.asked:,} answered ones" if asking.asked else ""
+    number = f"{waiting:,} question{'s wait' if waiting > 1 else ' waits'} in {options.ask}{behind}"
+    values = {"attack": options.attack, "waiting": waiting, "asked": asking.asked, "questions": options.ask}
+    show(json_text(values) if options.json else f"{number}: fill in the answers there and run the same command again")
+    return None

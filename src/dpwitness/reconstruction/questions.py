@@ -1,7 +1,4 @@
-"""`Asking` asks a system within a budget, a rate and a time limit, counts the questions and checks the answers.
-
-No answer is lost: `AttackStopped`, which ends the asking, carries the answers so far.
-"""
+"""`Asking` asks a system within a budget, a rate and a time limit, counts the questions and checks the answers."""
 
 import inspect
 import json
@@ -102,14 +99,6 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
-    """The clock of the limits, in seconds; tests replace it."""
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
@@ -121,7 +110,7 @@ class Limits:
     rate: float | None = None
     deadline: Deadline | None = None
     retries: int = 3
-    clock: Clock = Clock()
+    clock: Any = time  # a test's own clock has `monotonic` and `sleep`, too
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -151,8 +140,7 @@ class Asking(Generic[Q]):
 
     - `ask_some` gives NaN for each question without an answer. The family drops the NaN, uses the other answers, and
       reports `stopped`. Nothing is raised unless all answers are missing.
-    - `ask` raises `AttackStopped` at the first question without an answer; the error's `answers` are the answers before
-      this question. A family that can report a partial result catches the error.
+    - `ask` raises `AttackStopped` at the first question without an answer.
 
     Attributes
     ----------
@@ -185,14 +173,12 @@ class Asking(Generic[Q]):
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
     ) -> None:
-        if system is None and transcript is None:
-            raise InvalidParameter("an attack needs a system, or a transcript that its questions are written to")
         self.form, self.system, self.limits, self.transcript = form, system, limits or Limits(), transcript
         self.progress: Callable[[int], None] | None = None
         self.asked = self.missing = 0
         self.stopped: str | None = None
         self._next_call = -np.inf  # the earliest time of the next call by the rate, in seconds
-        self._save, self._next_save = save, self.limits.clock.now() + SAVE_INTERVAL
+        self._save, self._next_save = save, self.limits.clock.monotonic() + SAVE_INTERVAL
         self._answered = False  # whether any question has an answer
         self._failures: list[OracleFailed] = []  # the failures of the questions since the last answer
         if transcript is not None:
@@ -202,14 +188,13 @@ class Asking(Generic[Q]):
     def ask(self, questions: Iterable[Q]) -> Floats:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; the error's
-        `answers` are the answers to the questions before. Raises `OracleFailed` where the system raises, or gives no
-        valid answer, and has answered no question before; and `Waiting` where there is no system, and the transcript
-        lacks all answers or some of the questions.
+        Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; `OracleFailed`
+        where the system raises, or gives no valid answer, and has answered no question before; and `Waiting` where
+        there is no system, and the transcript lacks all answers or some of the questions.
         """
         answers, stopped = self._collect(iter(questions), strict=True)
         if stopped is not None:
-            stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
+            self.stopped = str(stopped)
             raise stopped
         return answers
 
@@ -353,7 +338,7 @@ class Asking(Generic[Q]):
 
     def _save_at_intervals(self) -> None:
         """Write the answers every few seconds, in case the process is killed; a long file less often."""
-        now = self.limits.clock.now
+        now = self.limits.clock.monotonic
         if self._save is not None and (started := now()) >= self._next_save:
             self._save()
             self._next_save = now() + max(SAVE_INTERVAL, 20 * (now() - started))
@@ -373,7 +358,7 @@ class Asking(Generic[Q]):
 
     def _wait(self, number: int) -> None:
         """Wait until the rate allows `number` more questions. Raises `AttackStopped` if the deadline comes first."""
-        now, rate = self.limits.clock.now(), self.limits.rate
+        now, rate = self.limits.clock.monotonic(), self.limits.rate
         pause = max(self._next_call - now, 0.0)
         if not self._pause(pause):
             raise AttackStopped(

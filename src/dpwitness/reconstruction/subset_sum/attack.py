@@ -69,7 +69,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """The options of an attack on subset sums; `law` and `error` (E, in counts) of the answers are None if unknown."""
+    """The options of an attack on subset sums; `law` and `error` (E, in counts) of the answers if they are known."""
 
     size: int | None = None
     error: float | None = None
@@ -82,9 +82,8 @@ class Options(AttackOptions):
 class Plan:
     """The questions of an attack: `used` random subsets to reconstruct and `fresh` subsets to check, or all subsets.
 
-    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `variance`: the variance
-    of the errors in counts², None if unknown. `attributes`: known attributes of people, on which conditions make the
-    subsets.
+    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `attributes`: known
+    attributes of people, on which conditions make the subsets.
     """
 
     size: int
@@ -92,7 +91,6 @@ class Plan:
     fresh: int
     adversary: str = "least-squares"
     error: float = 0.0
-    variance: float | None = None
     attributes: Attributes | None = None
 
     @property
@@ -103,7 +101,7 @@ class Plan:
     @classmethod
     def of(cls, options: Options, size: int, attributes: Attributes | None) -> "Plan":
         """Plan an attack on `size` people by the options. Raises `InvalidParameter` for options that do not fit."""
-        adversary, error, law, budget = options.adversary, options.error, options.law, options.budget
+        adversary, error, budget = options.adversary or "least-squares", options.error, options.budget
         if attributes is not None and attributes.people != size:
             raise InvalidParameter(
                 f"--conditions has {attributes.people} people, and there are to be {size}: give one line a person, in "
@@ -111,33 +109,19 @@ class Plan:
             )
         if error is not None and not 0 <= error <= LARGEST_ERROR:
             raise InvalidParameter(f"error={error!r} must be a finite number of at least 0 and at most {LARGEST_ERROR}")
-        if adversary == "exponential":
-            if attributes is not None or options.queries is not None:
-                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions and --queries")
-            if error is None or law in NORMAL_LAWS:
-                raise InvalidParameter(
-                    "--adversary exponential needs --error, a bound of the errors of a bounded --law"
-                )
-            number = oracle.all_subsets(size)
-            if budget is not None and budget < number:
-                raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
-            return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
-        if error is not None and law is None:
-            raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
-        used, fresh = question_counts(size, options.queries, budget)
-        variance = None
-        if law is not None:
-            adversary = adversary or choose_adversary(law)
-            if law != "adversarial" and error is not None:  # uniform errors have E²/3, rounding errors about as much
-                variance = error**2 / (4 if law in NORMAL_LAWS else 3)
-        return cls(
-            size=size,
-            used=used,
-            fresh=fresh,
-            adversary=adversary or "least-squares",
-            variance=variance,
-            attributes=attributes,
-        )
+        if adversary != "exponential":
+            if options.own_system and error is not None:
+                raise InvalidParameter("--error is of a simulated system, and of --adversary exponential: leave it out")
+            used, fresh = question_counts(size, options.queries, budget)
+            return cls(size=size, used=used, fresh=fresh, adversary=adversary, attributes=attributes)
+        if attributes is not None or options.queries is not None:
+            raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions and --queries")
+        if error is None or options.law in NORMAL_LAWS:
+            raise InvalidParameter("--adversary exponential needs --error, a bound of the errors of a bounded --law")
+        number = oracle.all_subsets(size)
+        if budget is not None and budget < number:
+            raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
+        return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
@@ -167,7 +151,7 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     """
     law, error = options.law or DEFAULT_LAW, DEFAULT_ERROR if options.error is None else options.error
     if not options.own_system:
-        options = replace(options, error=error, law=law)
+        options = replace(options, error=error, law=law, adversary=options.adversary or choose_adversary(law))
     plan = Plan.of(options, size, attributes)
     simulation = Simulated(law=law, error=error, queries=plan.used + plan.fresh)
     settings: dict[str, object] = {"size": size, "questions": simulation.queries}
@@ -186,12 +170,11 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
         # One call, without `Asking`, gets all answers: 2²⁴ questions of the exponential adversary take minutes singly.
         answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
         if plan.asks_all_subsets:
-            return _outcome_of_all_subsets(answers, plan, None)
-        return _outcome_of(Sample(oracle.subset_family(size, simulation.queries, family), answers), plan, None)
+            return _outcome_of_all_subsets(answers, plan)
+        return _outcome_of(Sample(oracle.subset_family(size, simulation.queries, family), answers), plan)
 
-    def ask(asking: Asking[Any], seed: int) -> tuple[Outcome, str | None]:
-        outcome = reconstruct(asking, seed, plan)
-        return outcome, outcome.stopped
+    def ask(asking: Asking[Any], seed: int) -> Outcome:
+        return reconstruct(asking, seed, plan)
 
     ended = run_attack(options, FORM if attributes is None else conditions.FORM, settings, ask, simulate)
     if ended is None:
@@ -210,7 +193,7 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:
     if plan.asks_all_subsets:
         people = np.arange(plan.size)
         answers = asking.ask_some((number >> people) & 1 == 1 for number in range(planned))
-        return _outcome_of_all_subsets(answers, plan, _explain_missing_answers(asking, answers))
+        return _outcome_of_all_subsets(answers, plan)
     rng = np.random.default_rng([seed, 1])  # no other generator of this seed gives the same numbers
     if plan.attributes is None:
         subsets = Subsets.drawn(rng, planned, plan.size)
@@ -218,21 +201,13 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:
     else:
         questions, subsets = plan.attributes.drawn(rng, planned)
         answers = asking.ask_some(questions)
-    stopped = _explain_missing_answers(asking, answers)
-    if len(answers) < planned:
-        stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
-    return _outcome_of(Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers))), plan, stopped)
+    if len(answers) < planned and asking.stopped is None:
+        asking.stopped = f"there are no more than {len(answers):,} subsets of these people by such conditions"
+    return _outcome_of(Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers))), plan, asking.stopped)
 
 
-def _outcome_of(sample: Sample, plan: Plan, stopped: str | None) -> Outcome:
+def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outcome:
     """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` for too few answers."""
-    # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return _decode(sample, plan, stopped)
-
-
-def _decode(sample: Sample, plan: Plan, stopped: str | None) -> Outcome:
-    """As `_outcome_of`, on as many threads as the BLAS library likes."""
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
     if number - kept < plan.size + SPARE_ANSWERS:
@@ -244,10 +219,12 @@ def _decode(sample: Sample, plan: Plan, stopped: str | None) -> Outcome:
     used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
     def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
-        if name == "least-squares":
-            return least_squares_adversary(*some, variance=plan.variance, offset=True, sharpened=sharpened)
-        adversary = least_absolute_adversary if name == "least-absolute" else polynomial_adversary
-        return adversary(*some, offset=True)
+        # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
+        with threadpool_limits(limits=1, user_api="blas"):
+            if name == "least-squares":
+                return least_squares_adversary(*some, offset=True, sharpened=sharpened)
+            adversary = least_absolute_adversary if name == "least-absolute" else polynomial_adversary
+            return adversary(*some, offset=True)
 
     def scale_of(name: str, found: Reconstruction) -> Scale | None:
         scales = [held_out_scale(*fresh, found)]
@@ -287,34 +264,21 @@ def _decode(sample: Sample, plan: Plan, stopped: str | None) -> Outcome:
         adversary=plan.adversary,
         finding=Finding(guess=final.bits, probability=claims, chance=CHANCE, contradicted=refuted),
         basis=f"none: {contradicted}" if contradicted else basis,
-        stopped=stopped,
         scale=scale,
     )
 
 
-def _explain_missing_answers(asking: Asking[Any], answers: Floats) -> str | None:
-    """The reason why some answers are NaN; None if no answer is missing."""
-    missing = int(np.isnan(answers).sum())
-    return asking.stopped or f"{missing:,} of {len(answers):,} questions got no answer" if missing else None
-
-
-def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
+def _outcome_of_all_subsets(answers: Floats, plan: Plan) -> Outcome:
     """The bits that the exponential adversary reconstructs from answers to all subsets; NaN is a missing answer."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
-    known = np.isfinite(answers)
     bits = exponential_adversary(answers, plan.error)
-    sums = np.zeros(1)
-    for bit in bits:
-        sums = np.concatenate([sums, sums + bit])
-    residual = float(np.abs(sums - answers)[known].max(initial=0.0))
     right, basis = 1 - 4 * plan.error / plan.size, "Theorem 2, if no answer is wrong by more than E"
-    if not known.all():
+    if not np.isfinite(answers).all():
         right, basis = CHANCE, "none: Theorem 2 takes the answers to all subsets"
     return Outcome(
-        reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64), largest_residual=residual),
+        reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64)),
         adversary="exponential",
         finding=Finding(guess=bits, probability=np.full(plan.size, right), chance=CHANCE),
         basis=basis,
-        stopped=stopped,
     )

@@ -39,14 +39,14 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Option(
             "--law",
             type=click.Choice(LAWS),
-            help=f"law of the errors (default {attack.DEFAULT_LAW}); binomial uses R = E² fair bits, so its standard "
-            "deviation is E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
+            help=f"law of the simulated errors (default {attack.DEFAULT_LAW}); binomial uses R = E² fair bits, so its "
+            "standard deviation is E/2, as for gaussian",
         ),
         Option(
             "--adversary",
             type=click.Choice(ADVERSARIES),
             help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of "
-            "these two, by the law; least-squares if it is unknown); least-absolute: a fit of least absolute errors, "
+            "these two, by --law; least-squares for your own system); least-absolute: a fit of least absolute errors, "
             "some of which may be large; exponential: all subsets and all candidates",
         ),
         Option("--queries", type=whole, help="number of random subsets (default n·ln²n)"),
@@ -72,6 +72,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         attack.Options,
         run,
         parameters,
+        simulated=("law",),
         own=(*OWN_SYSTEM_OPTIONS, "conditions", "allow"),
         examples=examples,
         description="Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from "

@@ -45,13 +45,12 @@ def choose_adversary(law: str) -> str:
 class Reconstruction:
     """The bits that an adversary reconstructed from answers; arrays of shape (n,); None for values it does not compute.
 
-    `largest_residual` of the linear program is the least E for which program (1) of Theorem 3 has a solution, and the
-    `fractions` are a solution. `expected_right` is None, too, where the answers contradict normal errors.
+    `expected_right` is None, too, where the answers contradict normal errors.
     """
 
     bits: Bits
     fractions: Floats  # in [0, 1], rounded to bits: the linear program's solution, or the probabilities of a 1
-    largest_residual: float | None = None  # the largest distance of an answer from its fractions' sum, in counts
+    largest_residual: float | None = None  # the least E, in counts, for which program (1) of Theorem 3 has a solution
     expected_right: float | None = None  # the expected number of right bits, by least squares
     spread: float | None = None  # the standard deviation of the errors that least squares assumes, in counts
     offset: float = 0.0  # the count that all answers have in common
@@ -218,7 +217,6 @@ def least_squares_adversary(
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=fractions,
-        largest_residual=float(np.abs(subsets.sums(fractions) + shared - answers).max()),
         expected_right=float(np.maximum(fractions, 1 - fractions).sum()) if probable else None,
         spread=math.sqrt(variance),
         offset=shared,
@@ -341,7 +339,6 @@ def least_absolute_adversary(subsets: Subsets, answers: Floats, *, offset: bool 
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=np.clip(fractions, 0.0, 1.0),
-        largest_residual=float(missed.max()),
         offset=common,
     )
 

@@ -21,7 +21,6 @@ class Outcome:
     adversary: str
     finding: Finding
     basis: str  # the reason for the claims, in words
-    stopped: str | None  # the reason why the system gave fewer answers than planned; None if it gave all
     # The scale of the fresh answers, pooled with the scale of half of the used answers, on bits from the other half.
     scale: Scale | None = None
 
@@ -79,7 +78,6 @@ def result_of(ended: EndedAttack[Outcome], simulated: Simulated | None, truth: B
             "scale_error": None if scale is None else scale.error,
             "spread": found.spread,
             "offset": found.offset,
-            "largest_residual": found.largest_residual,
         },
         heading=heading,
         rows=rows,

@@ -5,7 +5,7 @@ The attack sees answers alone; the data make the bundled system, and show afterw
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Final, TypeAlias
 
@@ -26,6 +26,7 @@ from dpwitness.reconstruction.command import (
     run_attack,
     settings_of,
 )
+from dpwitness.reconstruction.people import randhie
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
@@ -45,8 +46,6 @@ REFUSED_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "suppressed": ("partitions", "sums"),
     "perturbation": ("partitions", "where", "value"),
 }
-#: Names of the options that describe a simulated system.
-SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "scale")
 #: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
 #: Largest value of --sums: each sum takes three answers and a place in memory.
@@ -123,7 +122,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Options,
         run,
         parameters,
-        simulated=SIMULATION_OPTIONS,
+        simulated=[field.name for field in fields(Simulation)],
         own=("values", "rate", "retries"),
         examples=examples,
         description="Averages away the bounded noise of counts that a system publishes, or recovers the counts that it "
@@ -230,8 +229,14 @@ def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progr
 def _attack(options: Options, simulation: Simulation) -> Result | None:
     """Attack the user's system, or a system simulated from the data. None: the questions wait in a file."""
     law = simulation.law()
-    table = None if options.own_system and not options.data else _load_table(options)
-    values = _values(options, table)
+    table = None
+    if options.data:
+        table = read_table(options.data)
+    elif not options.own_system:
+        table = Table.from_columns(randhie("mdvis", "disea", "fmde", "hlthg", "hlthf", "hlthp", "idp"))
+    elif not options.values:
+        raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
+    values = given_values(options.values) if table is None or options.values else table.values
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
 
     def simulate(seed: int, progress: Progress | None) -> Found:
@@ -242,14 +247,13 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
         system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=rng)
         return _find(system, options, goal, choices, progress)
 
-    def attack(asking: Asking[Condition], seed: int) -> tuple[Found, str | None]:
+    def attack(asking: Asking[Condition], seed: int) -> Found:
         try:
-            found = _find(AskedSystem(asking, values), options, goal, seed)
+            return _find(AskedSystem(asking, values), options, goal, seed)
         except InvalidParameter as error:
             if asking.stopped is None:
                 raise
             raise AttackStopped(f"{asking.stopped}; the answers until then are too few for a result") from error
-        return found, asking.stopped
 
     true = None if goal is None or table is None else goal.true_counts(table)
     ended = run_attack(options, FORM, options.question_settings(values), attack, simulate)
@@ -257,32 +261,6 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
         return None
     data = options.data if options.own_system else options.data or EMBEDDED_DATA
     return result_of(ended, None if options.own_system else simulation, data, true)
-
-
-def _load_table(options: Options) -> Table:
-    """The table of --data, or the embedded table. Raises `InvalidParameter` if it has no attribute --column."""
-    if options.data:
-        table = read_table(options.data)
-    else:
-        from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # it ships no types
-
-        frame = randhie.load_pandas().data
-        names = ("mdvis", "disea", "fmde", "hlthg", "hlthf", "hlthp", "idp")
-        table = Table.from_columns(
-            {name: [int(v) if v == int(v) else v for v in frame[name].tolist()] for name in names}
-        )
-    if options.column is not None:
-        require_attribute(table.values, options.column)
-    return table
-
-
-def _values(options: Options, table: Table | None) -> Values:
-    """The system's attributes and their values, by --values, else by --data."""
-    if options.values:
-        return given_values(options.values)
-    if table is None:
-        raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
-    return table.values
 
 
 def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:

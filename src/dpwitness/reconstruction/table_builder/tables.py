@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import number_in, read_named_rows, shown, typed_column
+from dpwitness.files import number_in, shown
+from dpwitness.reconstruction.people import Value as Value
+from dpwitness.reconstruction.people import read_people
 
-#: A value of an attribute.
-Value: TypeAlias = int | float | str
 #: A sub-population: the values that its people may have of each named attribute.
 Where: TypeAlias = Mapping[str, Collection[Value]]
 
@@ -108,24 +108,16 @@ def require_attribute(values: Mapping[str, object], attribute: str) -> None:
 def read_table(path: str | Path) -> Table:
     """Read a table from a CSV file with a header line; a row is one person, or the number of people in column "count".
 
-    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are not whole numbers.
+    Raises `InvalidData` for counts that are not whole numbers from 0 to 2⁴⁰, and where `read_people` does.
     """
-    place = shown(path)
-    header, rows = read_named_rows(path, "holds no table: it needs a header line and at least one row")
-    for number, row in rows:
-        for name, cell in zip(header, row, strict=True):
-            if not cell or cell.lower() in ("nan", "na", "null", "?"):
-                raise InvalidData(
-                    f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
-                )
-    cells = dict(zip(header, zip(*(row for _, row in rows), strict=True), strict=True))
-    columns = {name: typed_column(column) for name, column in cells.items() if name != "count"}
-    if "count" not in cells:
+    columns: dict[str, Sequence[Value]] = {**read_people(path)}
+    counts = columns.pop("count", None)
+    if counts is None:
         return Table.from_columns(columns)
-    counts: list[int] = []
-    for (number, _), cell in zip(rows, cells["count"], strict=True):
-        count = number_in(cell)
-        if not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
-            raise InvalidData(f"{place}, line {number}: count {cell!r} must be a whole number from 0 to 2^40")
-        counts.append(count)
-    return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
+    people = []
+    for count in counts:
+        number = number_in(str(count))  # one text makes the column texts
+        if number is None or not (0 <= number <= LARGEST_COUNT and number == int(number)):
+            raise InvalidData(f"{shown(path)}: count {count} must be a whole number from 0 to 2^40")
+        people.append(int(number))
+    return Table.from_columns(columns, people) if columns else Table.from_counts(people)

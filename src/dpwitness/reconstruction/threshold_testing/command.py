@@ -1,13 +1,12 @@
 """`dpwitness attack threshold_testing` reads a histogram's counts through private threshold testing.
 
-The system is the user's own, or the bundled `ThresholdOracle`, attacked several times. An attack sees `Queries` alone.
+The system is the user's own, or the bundled `ThresholdOracle`. An attack sees `Queries` alone.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,13 +20,13 @@ from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     OWN_SYSTEM_OPTIONS,
     AttackOptions,
-    Progress,
     add_attack_command,
     oracle_options,
     run_attack,
 )
+from dpwitness.reconstruction.people import randhie
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Finding, Result
+from dpwitness.reconstruction.report import Finding, Result, Rows
 from dpwitness.reconstruction.threshold_testing.attack import (
     adaptive_attack,
     reconstruct,
@@ -48,8 +47,6 @@ from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attac
 
 #: The largest number of cells: a question takes a byte a cell.
 MOST_CELLS: Final = 10**7
-#: The largest number of attacks: more would take days.
-MOST_ATTACKS: Final = 1_000_000
 #: The least ε: the noise of a smaller ε does not fit into whole numbers of 64 bits.
 LEAST_EPSILON: Final = 1e-12
 #: The share of ε for the threshold's noise where Algorithm 4 spends the rest on noisy totals.
@@ -58,11 +55,6 @@ THRESHOLD_SHARE: Final = 0.5
 FILE_QUESTIONS_AT_ONCE: Final = 64
 #: The number of counts that a report on the user's own system prints; its JSON has all counts.
 PRINTED_COUNTS: Final = 24
-
-#: The findings of the attacks and the numbers of their questions; no finding where the attack was stopped.
-Attacks: TypeAlias = list[tuple[Finding, int]]
-#: Rows of text, each a label and its text.
-Texts: TypeAlias = list[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +70,6 @@ class Options(AttackOptions):
     support: int | None = None
     copies: int | None = None
     delta: float = 0.05
-    repeat: int = 10
     cells: int | None = None
 
     def check(self, given: SimpleNamespace) -> None:
@@ -91,7 +82,7 @@ class Options(AttackOptions):
         for name in ("epsilon", "epsilon2"):
             if (epsilon := getattr(self, name)) is not None and not epsilon >= LEAST_EPSILON:
                 raise InvalidParameter(f"--{name} {epsilon:g} must be at least {LEAST_EPSILON}")
-        for name, least, most in (("cells", 2, MOST_CELLS), ("copies", 1, MOST_COPIES), ("repeat", 1, MOST_ATTACKS)):
+        for name, least, most in (("cells", 2, MOST_CELLS), ("copies", 1, MOST_COPIES)):
             if (value := getattr(self, name)) is not None:
                 checks.whole(f"--{name}", value, least, most)
         if self.method == "weighing":
@@ -117,62 +108,47 @@ class Options(AttackOptions):
             theta = float(attack_threshold(epsilon1, self.delta))
         return Noise(epsilon1=epsilon1, epsilon2=self.epsilon2, threshold=theta)
 
-    def run_on(self, oracle: Queries, rng: np.random.Generator) -> tuple[Finding, int]:
-        """Run the attack on a simulated system or the user's own; return the finding and the number of questions."""
+    def run_on(self, oracle: Queries, rng: np.random.Generator) -> Finding:
+        """Run the attack on a simulated system or the user's own."""
         if self.method == "weighing":
-            found = adaptive_attack(oracle, rng, copies=self.copies)
-        elif self.support is not None:
-            found = reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
-        else:
-            found = reconstruct(oracle, copies=self.copies or 1)
-        return found, oracle.queries
-
-    def simulate(self, counts: Counts, seed: int, progress: Progress | None) -> Attacks:
-        """Make --repeat attacks on simulated systems, or fewer if the time is over, but at least one.
-
-        Attack k draws from the stream [seed, k].
-        """
-        assert self.epsilon is not None
-        deadline, noise, found = self.deadline(), self.noise, Attacks()
-        assert noise.epsilon1 is not None
-        while not found or (len(found) < self.repeat and deadline.left):
-            rng = np.random.default_rng([seed, len(found)])
-            oracle = ThresholdOracle(
-                counts,
-                rng,
-                epsilon1=noise.epsilon1,
-                epsilon2=noise.epsilon2,
-                threshold=noise.threshold,
-                epsilon_totals=self.epsilon - noise.epsilon1 or None,
-            )
-            found.append(self.run_on(oracle, rng))
-            if progress is not None:
-                progress("attack", len(found), self.repeat, f"{np.mean(found[-1][0].guess == counts):.4f} right")
-        return found
+            return adaptive_attack(oracle, rng, copies=self.copies)
+        if self.support is not None:
+            return reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
+        return reconstruct(oracle, copies=self.copies or 1)
 
 
 def run(options: Options, arguments: SimpleNamespace) -> Result | None:
-    """The result of an attack on the user's own system, or on simulated systems; None if the questions wait in a file.
+    """The result of an attack on the user's own system or a simulated system; None if the questions wait in a file.
 
     Bad input raises.
     """
     options.check(arguments)
-    truth = _truth(options)
+    truth, noise = _truth(options), options.noise
     cells = options.cells if truth is None else len(truth)
     assert cells is not None
 
-    def attack(asking: Asking[Signs], seed: int) -> tuple[Attacks, str | None]:
+    def attack(asking: Asking[Signs], seed: int) -> Finding | None:
         # The same questions in a file with --oracle and without.
         together = QUESTIONS_AT_ONCE if options.ask is None else FILE_QUESTIONS_AT_ONCE
         try:
-            oracle = Queries(asking.ask, cells, options.noise, together=together)
-            return [options.run_on(oracle, np.random.default_rng(seed))], None
-        except AttackStopped as stopped:
-            return [], str(stopped)
+            return options.run_on(Queries(asking.ask, cells, noise, together=together), np.random.default_rng(seed))
+        except AttackStopped:
+            return None
 
-    def simulate(seed: int, progress: Progress | None) -> Attacks:
+    def simulate(seed: int, _: object) -> Finding:
         assert truth is not None
-        return options.simulate(truth, seed, progress)
+        assert options.epsilon is not None
+        assert noise.epsilon1 is not None
+        rng = np.random.default_rng([seed, 0])
+        oracle = ThresholdOracle(
+            truth,
+            rng,
+            epsilon1=noise.epsilon1,
+            epsilon2=noise.epsilon2,
+            threshold=noise.threshold,
+            epsilon_totals=options.epsilon - noise.epsilon1 or None,
+        )
+        return options.run_on(oracle, rng)
 
     settings = {
         "cells": cells,
@@ -184,18 +160,21 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
     if ended is None:
         return None
     values: dict[str, Any] = {**settings, "method": options.method}
-    heading, rows = f"counts of {cells} cells through private threshold testing: {options.method}", Texts()
+    rows: list[tuple[str, str | None]] = []
     if ended.asked is None:
-        assert truth is not None
-        scores, rows = _scores(ended.found, options, truth)
-        values |= {"data": options.data or "randhie mdvis", "epsilon": options.epsilon, **scores}
-    finding = ended.found[-1][0] if ended.found else None
+        data = options.data or "randhie mdvis"
+        values |= {"data": data, "epsilon": options.epsilon, "epsilon1": noise.epsilon1}
+        budget = f"ε = {options.epsilon:g}: ε₁ = {noise.epsilon1:g} for the threshold; ε₂ = {noise.epsilon2:g}"
+        rows = [("data", data), ("budget", budget)]
+    finding = ended.found
     if finding is not None:
         values["basis"] = _basis(finding, options)
         rows += _claims_rows(finding, values["basis"])
         if truth is not None:
-            right = f"{finding.right(truth)} of {cells} counts are right, {right_claims(finding, truth).sum()} of the"
-            rows.append(("truth", f"{right} claimed{' up to the factor' if finding.up_to_factor else ''}"))
+            values["claimed_right"] = int(right_claims(finding, truth).sum())
+            right = f"{finding.right(truth)} of {cells} counts are right, {values['claimed_right']} of the claimed"
+            rows.append(("truth", f"{right}{' up to the factor' if finding.up_to_factor else ''}"))
+    heading = f"counts of {cells} cells through private threshold testing: {options.method}"
     return Result(ended=ended, finding=finding, truth=truth, parts="cell", values=values, heading=heading, rows=rows)
 
 
@@ -212,7 +191,7 @@ def _basis(finding: Finding, options: Options) -> str:
     return "none: the counts did not pass the attack's own test"
 
 
-def _claims_rows(finding: Finding, basis: str) -> Texts:
+def _claims_rows(finding: Finding, basis: str) -> Rows:
     """Rows of text: the number of claimed counts, their probability, their factor, and the first counts."""
     if not finding.claimed.any():
         return [("claimed", basis)]
@@ -250,31 +229,7 @@ def _truth(options: Options) -> Counts | None:
 
 def visits() -> Counts:
     """The numbers of people-years of the RAND experiment with 0, 1, 2, … visits to a doctor, shape (78,)."""
-    from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # no stubs; 0.6 s
-
-    return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
-
-
-def _scores(attacks: Attacks, options: Options, counts: Counts) -> tuple[dict[str, Any], Texts]:
-    """JSON values and rows of text: how many guesses and claims of simulated attacks are right."""
-    repeat, findings, noise = len(attacks), [found for found, _ in attacks], options.noise
-    right: Sequence[float] = [float(np.mean(found.guess == counts)) for found in findings]
-    values: dict[str, Any] = {
-        "epsilon1": noise.epsilon1,
-        "repeat": repeat,
-        "fraction_right": float(np.mean(right)),
-        "fraction_claimed": float(np.mean([one.claimed.mean() for one in findings])),
-        "claimed_wrong": sum(int(one.claimed.sum() - right_claims(one, counts).sum()) for one in findings),
-        "queries_per_cell": sum(asked for _, asked in attacks) / repeat / len(counts),
-    }
-    over = f"{repeat} attacks{', then the time was over' if repeat < options.repeat else ''}"
-    return values, [
-        ("data", options.data or "randhie mdvis"),
-        ("budget", f"ε = {options.epsilon:g}: ε₁ = {noise.epsilon1:g} for the threshold; ε₂ = {noise.epsilon2:g}"),
-        ("all cells", f"{values['fraction_right']:.4f} exactly right (least {min(right):.4f}), in {over}"),
-        ("all claims", f"{values['fraction_claimed']:.4f} of all cells, {values['claimed_wrong']} of them wrong"),
-        ("queries", f"{values['queries_per_cell']:,.1f} threshold queries a cell"),
-    ]
+    return np.bincount(np.array(randhie("mdvis")["mdvis"], np.int64))
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -302,7 +257,6 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         ),
         Option("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
         Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
-        Option("--repeat", type=whole, help="number of attacks (default 10)"),
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
         Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
         Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, for --support"),
@@ -313,7 +267,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Options,
         run,
         parameters,
-        simulated=("epsilon", "repeat"),
+        simulated=("epsilon",),
         own=(*OWN_SYSTEM_OPTIONS, "cells", "epsilon1"),
         examples=examples,
         description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
