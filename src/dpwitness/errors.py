@@ -80,8 +80,6 @@ class BudgetTooSmall(BadInput):
 class AttackStopped(BadInput):
     """The questions or the time of an attack ended before it had enough answers."""
 
-    answers: tuple[float, ...] = ()  # the answers so far to the attack's last questions
-
 
 class OracleFailed(DPWitnessError, RuntimeError):
     """The system under attack raised an exception, or returned an invalid answer."""

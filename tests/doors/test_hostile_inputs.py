@@ -120,16 +120,16 @@ OWN = {
     "--mechanism": [*TARGETS, *TEXTS], "--oracle": ["mine.py:noisy", "no.py:f", *TEXTS],
     "--import": ["mine.py", "damaged.py", "no.py", ""], "--runs": ["1", "100", "1e2", "0", "-1", "1.5", "nan", "x", ""],
     "--max-time": ["2s", "500ms", "0", "-1s", "1ns", "1e10", "1e308h", "nan", "x"], "--retries": ["0", "1", "-1", "x"],
-    "--workers": ["1", "2", "0", "x", "1e9"], "--rate": ["1e9", "0", "-1", "nan"], "--repeat": ["1", "2", "0", "1e9"],
+    "--workers": ["1", "2", "0", "x", "1e9"], "--rate": ["1e9", "0", "-1", "nan"],
 }  # fmt: skip
 RUN = ["--epsilon", "1", "--runs", "100", "--max-time", "2s"]
 #: The commands that run something of the user's, and what each needs; `TARGET` is one of the targets.
 LINES = {
     "check": ["TARGET", *RUN], "bound": ["TARGET", *RUN], "profile": ["TARGET", *RUN],
     "curve": ["TARGET", *RUN, "--claims", "1"],
-    "attack threshold_testing": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"],
+    "attack threshold_testing": ["--epsilon", "1", "--data", "counts.csv"],
     "attack subset_sum": ["--size", "8"],
-    "attack table_builder": ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5", "--sums", "5"],
+    "attack table_builder": ["--data", "table.csv", "--partitions", "5", "--sums", "5"],
 }  # fmt: skip
 
 

@@ -30,7 +30,6 @@ from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import findings_on_pass, notes_on_pass, useful_runs
 from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
-from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import CurveTest, PValueCurve, curve_from_json
@@ -251,17 +250,6 @@ def test_results_and_witnesses_fit_their_schema_and_read_back_as_they_were(kind,
     assert repr(value).startswith(f"<{type(value).__name__}")
     assert "\n" not in repr(value)
     assert len(repr(value)) < 160
-
-
-def test_a_transcript_fits_its_schema(tmp_path):
-    transcript = Transcript("subset_sum", 3, {"size": 8, "law": "uniform"})
-    transcript.add(Row(0, [1, 0], 2.0))
-    transcript.add(Row(0, [0, 1]))
-    transcript.save(str(tmp_path / "asked.jsonl"))
-    lines = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text(encoding="utf-8").splitlines()]
-    validator = Draft202012Validator(schemas()["transcript"])
-    assert all(map(validator.is_valid, lines))
-    assert not validator.is_valid({**lines[0], "attack": {"family": "subset_sum"}})
 
 
 def test_texts_of_results():

@@ -176,7 +176,7 @@ def slow_coin(rng, data):
 @pytest.mark.campaign
 @pytest.mark.parametrize("function", [coin, slow_coin])
 def test_the_level_of_the_early_check(function, monkeypatch):
-    monkeypatch.setattr(dependence, "LEVEL", 0.05)
+    monkeypatch.setattr(dependence, "DEPENDENCE_LEVEL", 0.05)
     ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
     alarms = sum(before_search.stuck_generator("it", before_search.first_runs(*one)) is not None for one in ready)
     assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
@@ -190,7 +190,7 @@ def further_calls(rows, hits, outcomes=((0.0,),)):
 
 @pytest.mark.campaign
 def test_the_level_of_the_check_before_a_refutation(monkeypatch):
-    monkeypatch.setattr(dependence, "LEVEL", 0.05)
+    monkeypatch.setattr(dependence, "DEPENDENCE_LEVEL", 0.05)
     rng = np.random.default_rng(7)
     alarms, seeds = 0, 150
     for _ in range(seeds):
@@ -398,7 +398,7 @@ def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them(judged
 
 @pytest.mark.campaign
 def test_the_level_of_the_comparison_with_new_processes(monkeypatch, judged):
-    monkeypatch.setattr(refutation, "LEVEL", 0.05)
+    monkeypatch.setattr(refutation, "DEPENDENCE_LEVEL", 0.05)
     rng, alarms, seeds = np.random.default_rng(3), 0, 100
     ready = job(remembered.rare, outcome=float)[1]
 
