@@ -93,7 +93,7 @@ def in_place_of_processes(monkeypatch):
 
             def end(self): ...
 
-        monkeypatch.setattr("dpwitness.sweeps.interpreter.Child", Process)
+        monkeypatch.setattr("dpwitness.sweeps.sweep.Child", Process)
 
     return install
 
@@ -190,21 +190,16 @@ def ran(path, module, in_place_of_processes):
     sweeps.run(listed(module), output=str(path))
 
 
-def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of_processes, monkeypatch):
-    """Results that another version made stay; the sweep goes on with those that are missing."""
+def test_a_file_of_other_versions_is_refused(tmp_path, in_place_of_processes, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    place = tmp_path / "colours.jsonl"
-    written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
-    monkeypatch.setattr(worker, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
-    ran(place, "pytest_of_mine", in_place_of_processes)
-    head, *results = map(json.loads, place.read_text().splitlines())
-    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
-    head["sweep"]["code"] = {"pytest": "0.1"}
-    place.write_text("\n".join(map(json.dumps, [head, results[0]])))
-    ran(place, "pytest_of_mine", in_place_of_processes)
-    head, *now = map(json.loads, place.read_text().splitlines())
-    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": f"0.1, {pytest.__version__}"}
-    assert now == results
+    written(tmp_path, "own", "def f(data, epsilon): ...")
+    ran(tmp_path / "own.jsonl", "own.py", in_place_of_processes)
+    head, *results = map(json.loads, (tmp_path / "own.jsonl").read_text().splitlines())
+    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness")}
+    head["sweep"]["code"] = {"dpwitness": "0.1"}
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, [head, *results])))
+    command = ["sweep", "own.py", "--alpha", "1e-6", "--max-time", "30", "--output", "own.jsonl"]
+    assert "with code={'dpwitness': '0.1'}" in refusal(capsys, *command)
 
 
 def test_the_file_of_a_sweep_is_no_witness(tmp_path, capsys):
@@ -257,7 +252,7 @@ def test_what_hangs_is_killed(body, tmp_path):
 )
 def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
-    monkeypatch.setattr("dpwitness.sweeps.interpreter.Child.ask", lambda *given: [answer])
+    monkeypatch.setattr("dpwitness.sweeps.sweep.Child.ask", lambda *given: [answer])
     found = dpw.sweep(str(folder / "mine.py"), seed=1)[-1].run()
     assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
 
@@ -849,41 +844,3 @@ def test_modules_without_a_case_are_named_with_the_reason(folder, monkeypatch, i
     found, results = sweeps.run(listed("mine.py", "colorsys"))
     assert line in sweeps.text_of(found, results).splitlines()
     assert read_fields(Sweep, "sweep", found.to_json()) == found
-
-
-@pytest.mark.parametrize(
-    ("printed", "said"),
-    [
-        ('[[3, 9], [], ""]', "is Python 3.9: a sweep needs 3.11 or later"),
-        (
-            '[[3, 99], [], "numpy: ImportError"]',
-            "is Python 3.99 and cannot import numpy: ImportError: install dpwitness",
-        ),
-        ("hello", "is not an interpreter of Python that runs"),
-        (None, "is not a program: give the path of an interpreter"),
-    ],
-)
-def test_an_interpreter_that_cannot_run_a_sweep_is_refused(tmp_path, printed, said, capsys):
-    program = tmp_path / "python"
-    if printed is not None:
-        program.write_text(f"#!/bin/sh\necho '{printed}'\n")
-        program.chmod(0o755)
-    assert said in refusal(capsys, "sweep", "colorsys", "--python", program)
-
-
-@pytest.mark.campaign
-def test_another_interpreter_runs_a_sweep(folder, tmp_path, capsys):
-    """Its own packages come first, and those of dpwitness after them."""
-    theirs = tmp_path / "theirs"
-    theirs.mkdir()
-    (theirs / "only_there.py").write_text("def total(data, epsilon):\n    return float(sum(data))\n")
-    (theirs / "click.py").write_text("raise ImportError('an old version')\n")
-    program = tmp_path / "python"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{theirs}${{PYTHONPATH:+:$PYTHONPATH}}" exec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    found = Sweep.of(["only_there", "colorsys"], Effort(alpha=1e-3, max_time=20, seed=1), None, str(program))
-    assert [str(case) for case in found.cases] == ["only_there.total"]
-    assert list(found.without) == ["colorsys"]
-    assert found.cases[0].run().status == "refuted"
-    assert read_fields(Case, "case", json.loads(json.dumps(found.cases[0].to_json()))) == found.cases[0]
-    assert "no_such_module_here" in refusal(capsys, "sweep", "no_such_module_here", "--python", program)

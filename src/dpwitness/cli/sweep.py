@@ -19,7 +19,7 @@ def run(arguments: SimpleNamespace) -> int:
 
     check_places(arguments)
     effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)
-    found = Sweep.of(arguments.modules, effort, arguments.records, arguments.python)
+    found = Sweep.of(arguments.modules, effort, arguments.records)
     if arguments.list:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         names += [f"no case in {name}: {why}" for name, why in found.without.items()]
@@ -55,8 +55,6 @@ COMMAND: Final = Command(
         ),
         Option("--records", type=READ_FILE, metavar="FILE.csv",
                help="records to start from, for mechanisms that take tables"),
-        Option("--python", type=READ_FILE, metavar="PATH",
-               help="interpreter of another environment that imports the modules and runs the cases"),
         Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
         Option("--alpha", type=number, metavar="A", default=1e-3,
                help="probability of a false alarm of all cases together (default 0.001)"),

@@ -1,6 +1,6 @@
 """The process of a sweep: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON, and is then killed.
 
-The request is a case, which is checked, or a list of modules, whose cases are listed.
+The request is a case, which is checked.
 """
 
 import inspect
@@ -10,9 +10,9 @@ import pkgutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from itertools import islice
@@ -75,25 +75,6 @@ class CaseResult(JsonFields):
         return told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """The recipes in modules, as one interpreter imports them."""
-
-    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
-    without: Mapping[str, str]  # the reason why a module has no recipe, by module
-    code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
-
-    @classmethod
-    def of(cls, modules: Sequence[str]) -> "Listing":
-        """Import modules and list their recipes. Raises `UnknownTarget`."""
-        found = {name: [*recipes_of(name)] for name in modules}
-        return cls(
-            recipes=[one for recipes in found.values() for one in recipes],
-            without={name: reason_without(name) for name, recipes in found.items() if not recipes},
-            code=versions_of(modules),
-        )
-
-
 def reason_without(module: str) -> str:
     """The reason why an imported module has no case, with the names of up to eight modules within a package."""
     inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
@@ -107,11 +88,6 @@ def versions_of(modules: Sequence[str]) -> dict[str, str]:
     known = packages_distributions()
     packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
     return {name: version(name) for name in sorted({"dpwitness", *packages})}
-
-
-def answer(request: dict[str, Any]) -> dict[str, object]:
-    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
-    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
 def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
@@ -295,4 +271,4 @@ def count_entries(value: Any) -> int:
 
 
 if __name__ == "__main__":
-    serve(answer)
+    serve(answer_case)
