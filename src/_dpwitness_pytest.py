@@ -4,7 +4,6 @@ Every pytest run of the environment imports this module, so it needs only pytest
 assertion imports `dpwitness.plugin`, which does the work.
 """
 
-import hashlib
 import json
 import os
 import secrets
@@ -30,7 +29,7 @@ D = TypeVar("D")
 
 #: FILE_OPTIONS has the options that name a file which is written at the end.
 FILE_OPTIONS = ("report", "sarif", "report_html")
-#: RETRY_REASON is the reason why a dp test that may run twice fails.
+#: RETRY_REASON is the reason why the second run of a dp test fails.
 RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
 #: SESSION_KEY is the key of the shared state in the configuration's stash.
@@ -215,9 +214,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if mark.args or unknown:
                     what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
                     session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
-        if _is_retried(item):
-            session.refused = f"{item.nodeid}: {RETRY_REASON}; exclude it from pytest-rerunfailures or flaky"
-    session.family = session.family_given or max(tests, _collected_before(config, tests))
+    session.family = session.family_given or tests
     if session.family < tests:
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
@@ -226,40 +223,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A worker of xdist cannot end the session with a message: its dp tests fail with it.
     if session.refused and not hasattr(config, "workerinput"):
         raise pytest.UsageError(session.refused)
-
-
-def _collected_before(config: pytest.Config, tests: int) -> int:
-    """The number of dp tests that the same arguments collected before; 0 without --lf, which selects failed tests."""
-    cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
-    if cache is None or not tests:
-        return 0
-    key = f"dpwitness/collected/{hashlib.blake2b(repr(config.args).encode(), digest_size=8).hexdigest()}"
-    if config.getoption("lf", False):
-        return int(cache.get(key, 0))
-    if worker == "gw0":
-        cache.set(key, tests)
-    return 0
-
-
-def _is_retried(item: pytest.Item) -> bool:
-    """Whether pytest-rerunfailures, pytest-retry or flaky would run this test again."""
-    option = item.config.option
-    function = getattr(item, "obj", None)
-    return bool(
-        any(getattr(option, name, None) for name in ("reruns", "force_reruns", "retries", "force_flaky"))
-        or any(_is_configured(item.config, name) for name in ("reruns", "retries"))
-        or item.get_closest_marker("flaky")
-        or hasattr(function, "_flaky_max_runs")
-    )
-
-
-def _is_configured(config: pytest.Config, name: str) -> bool:
-    """Whether an ini file or `-o` gives a number of retries; a number on the command line overrides it."""
-    try:
-        value = config.getini(name)
-    except ValueError:  # no loaded plugin has this setting
-        return False
-    return getattr(config.option, name, None) is None and str(value).strip() not in ("", "0", "None")
 
 
 @pytest.fixture
@@ -278,8 +241,8 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
-    if request.node.stash[BEGUN_KEY] or _is_retried(request.node):
-        pytest.fail(f"{RETRY_REASON}; this one was run a second time, or would be", pytrace=False)
+    if request.node.stash[BEGUN_KEY]:
+        pytest.fail(f"{RETRY_REASON}; this one was run a second time", pytrace=False)
     request.node.stash[BEGUN_KEY] = True
     _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter

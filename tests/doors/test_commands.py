@@ -286,7 +286,7 @@ def test_evidence_goes_on_in_a_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("def flipped(rng, x, size):\n    return (x[0] > 0) ^ (rng.random(size) < 0.25)\n")
     line = ["check", "mine.py:flipped", "--claim", "1", "--pair", "[0]", "[1]", "--runs", "500", "--seed", "1"]
-    line += ["--no-bits", "--quiet", "--keep", "kept.json"]
+    line += ["--bits", "off", "--quiet", "--keep", "kept.json"]
     assert run(capsys, *line)[0] == 0
     code, out, _ = run(capsys, *line, "--details")
     assert code == 0

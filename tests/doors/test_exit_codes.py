@@ -426,13 +426,10 @@ def test_what_a_line_says_reaches_the_function_and_nothing_else(give, mine, monk
     for words, expected in HANDED_OVER:
         if kind == "curve" and "alpha" in expected:
             continue  # its p-values need no level
-        code, out, err = run(capsys, *arguments, *shlex.split(words))
+        code, _, err = run(capsys, *arguments, *shlex.split(words))
         assert code == EXPECTED[kind], err
         assert {name: seen[-1].get(name) for name in expected} == expected
         assert ("delta" in seen[-1]) == ("delta" in expected)
-        if kind == "passed" and "alpha" in expected:  # the command that repeats it has all digits
-            for part in ("--alpha 1.2345678e-07", "--max-time 120.0", "--runs 100000"):
-                assert part in out.partition("reproduce: ")[2]
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 here")

@@ -1,7 +1,6 @@
 """`[tool.dpwitness]` of pyproject.toml: defaults of the command line and of the pytest plugin."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -49,19 +48,6 @@ def test_the_command_line_takes_the_settings_and_comes_before_them(folder, capsy
     assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-4, 7, 5_000)
     code, found = check(capsys, "--alpha", "1e-6", "--seed", "8", "--runs", "6e3")
     assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-6, 8, 6_000)
-
-
-def test_the_line_that_reproduces_says_what_the_project_says(folder, capsys):
-    settings("alpha = 1e-4", "runs = 5_000", "workers = 1", 'bits = "strict"')
-    command = ["check", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]"]
-    assert main(command) in (0, 1)
-    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
-    assert "--alpha 0.0001 --runs 5000" in line
-    assert "--bits strict" in line
-    main([*command, "--alpha", "1e-6", "--bits", "report"])  # which are the defaults, but not of this project
-    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
-    assert "--alpha 1e-06" in line
-    assert "--bits report" in line
 
 
 def test_the_nearest_file_counts_alone(folder, monkeypatch):

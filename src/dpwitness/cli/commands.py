@@ -9,7 +9,7 @@ import click
 
 from dpwitness.cli import compare, doctor, init, one_run, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
-from dpwitness.cli.console import NOT_REFUTED, live, say, show
+from dpwitness.cli.console import NOT_REFUTED, live, say, session, show
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
 
@@ -64,8 +64,6 @@ def run_function(arguments: SimpleNamespace) -> int:
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
-    if getattr(arguments, "no_bits", False):
-        options.require_one(arguments, "no_bits", "bits")
     check_mechanism(arguments)
     unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
     needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
@@ -83,8 +81,9 @@ def run_function(arguments: SimpleNamespace) -> int:
 
     def report() -> str:
         if name == "check":
-            seed = ["--seed", str(result.seed)] if result.reproducible else []
-            again = [*repeating(arguments), *seed] if arguments.keep is None else []  # the file has changed
+            seed = ["--seed", str(result.seed)] if arguments.seed is None else []
+            kept = arguments.keep is not None  # the file has changed
+            again = [] if kept else ["dpwitness", *session().given, *seed]
             return str(result.report(details=arguments.details, reproduce=again))
         return replay_text(given[0], result, details=arguments.details) if name == "replay" else str(result)
 
@@ -101,27 +100,6 @@ def run_function(arguments: SimpleNamespace) -> int:
         last=lambda: mark_violation(arguments, code, result, given[-1]),
         readable=True,
     )
-
-
-def repeating(arguments: SimpleNamespace) -> list[str]:
-    """The command line that repeats this check, without its seed."""
-    line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
-    # Except for the seed, which the caller adds, these options change no counts.
-    omitted = ("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif")
-    for parameter in arguments.context.command.params:
-        name = parameter.name
-        value = getattr(arguments, name, None)
-        # Limits and the project's settings are repeated even if they equal the defaults.
-        always = name in ("runs", "max_time", *settings) or isinstance(value, bool) or name not in known
-        if name in omitted or value is None or value is False or value == ():
-            continue
-        if not always and value == known[name].default:
-            continue
-        option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
-        for item in value if isinstance(value, tuple) else [value]:
-            # All digits of a float are written, so that it reads back the same.
-            line += [*option, *(item if isinstance(item, tuple) else [] if item is True else [str(item)])]
-    return line
 
 
 def write_report(arguments: SimpleNamespace) -> int:

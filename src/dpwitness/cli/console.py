@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
@@ -50,14 +50,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Session:
-    """A running command line: the stream of its result, whether tracebacks are shown, and the signal that ended it.
+    """A running command line: its words, the stream of its result, and the signal that ended it.
 
     The first signal ends the runs with the verdict so far, or waits while a result is written; a second signal ends the
     process. The signal is remembered: an import or a compiler may turn `KeyboardInterrupt` into another error.
     """
 
-    def __init__(self, *, trace: bool = False) -> None:
-        self.trace = trace
+    def __init__(self, given: Sequence[str] = ()) -> None:
+        self.given = given
         self.stdout: TextIO | None = sys.stdout
         self.signal: int | None = None
         self._since = 0.0
@@ -92,15 +92,16 @@ class Session:
     def explain(self, error: BaseException) -> int:
         """Print the error on one line, after the traceback if it is asked for; return the exit code."""
         self.hold()
-        if self.trace:
+        if "--traceback" in self.given:
             to_stderr("".join(traceback.format_exception(error)))
         if self.signal is not None or isinstance(error, KeyboardInterrupt):
             say("interrupted before there was a result")
             return INTERRUPTED
         match error:
             case click.UsageError():
-                where = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
-                say(f"error: {error.format_message().rstrip('.')}{where}")
+                where = "" if error.ctx is None else f"see `{error.ctx.command_path} --help`"
+                text = error.format_message().rstrip(".")
+                say(f"error: {text} S{where[1:]}" if where and text.endswith("?") else f"error: {text}; {where}")
             case DPWitnessError() | NoResult():
                 say(f"error: {error}")
             case _:

@@ -28,14 +28,10 @@ from dpwitness.targets import target_of
 
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Set missing options by the project's settings, and `settings` to the settings' names. Raises `BadInput`."""
+    """Set missing options by the project's settings. Raises `BadInput`."""
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster is not None:
         defaults.pop("workers", None)  # a cluster has workers of its own
-    arguments.settings = tuple(defaults)
-    bits = defaults.pop("bits", True)
-    if bits is not True and arguments.bits is None and not arguments.no_bits:
-        arguments.bits, arguments.no_bits = bits or None, not bits
     for name, value in defaults.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
@@ -48,8 +44,6 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         for name in options_of(arguments.command)
         if (value := getattr(arguments, name, None)) is not None
     }
-    if getattr(arguments, "no_bits", False):
-        named["bits"] = False
     if arguments.cluster is not None and arguments.workers is not None:
         raise BadInput(f"--cluster {arguments.cluster} has workers of its own: leave out --workers")
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long

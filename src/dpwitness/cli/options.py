@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from _dpwitness_session import BITS
 from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
 from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
@@ -33,15 +34,12 @@ def of_function(function: str) -> Parameters:
     """The command-line options of a public function; an option that is not given is None."""
     found: Parameters = []
     for name, option in options_of(function).items():
-        if name == "bits":
-            found.append(Option("--no-bits", is_flag=True, help="do not test the last bits of floating-point outcomes"))
         if option.metavar is not None:
             kind = span if (function, name) == ("curve", "epsilon") else OPTION_TYPES.get(name)
             found.append(_option(name, option, metavar=option.metavar, type=kind))
         elif option.choices:
-            # Python's default is a choice too, for undoing a setting of the project.
-            default = ("report",) if name == "bits" else ()
-            found.append(_option(name, option, type=click.Choice((*default, *option.choices))))
+            choices = tuple(BITS) if name == "bits" else option.choices
+            found.append(_option(name, option, type=click.Choice(choices)))
     return found
 
 

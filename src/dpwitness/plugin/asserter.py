@@ -28,7 +28,6 @@ from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
-    InvalidData,
     InvalidParameter,
     InvalidWitness,
     MechanismError,
@@ -37,7 +36,7 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.events import is_of_bits
-from dpwitness.evidence import half_of_excess, runs_needed
+from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -48,7 +47,6 @@ from dpwitness.project import one_of
 from dpwitness.report.github import shown
 from dpwitness.report.source import place, place_of
 from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
-from dpwitness.results.text import at_most
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
 from dpwitness.runs import Runner
@@ -59,7 +57,6 @@ class SavedFile:
     """The database's file for an assertion; `witness` is None if there is nothing to replay."""
 
     path: Path | None = None
-    value: Mapping[str, Any] | None = None
     witness: Witness | None = None
     note: str | None = None
 
@@ -83,19 +80,6 @@ class SavedFile:
             )
         finally:  # the next check uses the same mechanism, without the saved layout of outcomes
             problem.mechanism.begin(None, by_position=False)
-
-    def open_question(self, replayed: NotRefuted) -> str | None:
-        """The reason why a pass of the replay does not show that the mechanism is fixed; None if the pass does."""
-        assert self.witness is not None
-        witness, counts = self.witness, replayed.counts
-        if replayed.claim != witness.claim:
-            return f"refuted {witness.claim}, and does not refute {replayed.claim}"
-        if counts.hits in (0, counts.runs):  # outcomes may have other entries now
-            return f"was not seen again: its event happened in {'all' if counts.hits else 'none'} of the runs on D"
-        if replayed.detectable <= half_of_excess(witness.counts, witness.claim):
-            return None
-        symbol, most = witness.claim.symbol, at_most(replayed.detectable)
-        return f"was not seen again, in too few runs to say that it is fixed: they would have caught {symbol} ≥ {most}"
 
 
 class Database:
@@ -150,7 +134,7 @@ class Database:
         same = value.get("neighbours") == neighbours_digest(relation, data)
         if witness.unreadable_inputs or not same or not adjacent(relation, witness.pair, data):
             return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
-        return SavedFile(path=path, value=value, witness=witness)
+        return SavedFile(path=path, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Write a witness to its file, and return the path; None without a folder.
@@ -164,27 +148,9 @@ class Database:
         if Witness.from_json(value).unreadable_inputs:
             raise InvalidWitness(f"no file can hold its inputs {witness.pair}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, self._test, assertion, "refutes", neighbours_digest(relation, data), value)
+        head = {"format": DATABASE_FORMAT, "test": self._test, "assertion": assertion}
+        write_json(path, {**head, "neighbours": neighbours_digest(relation, data), "witness": value})
         return path
-
-    def mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write the status of a witness, "refutes" or "fixed"; return a note about a fixed mechanism.
-
-        Raises `OSError` or `InvalidData` if the file cannot be written.
-        """
-        if saved.path is None or saved.value is None:
-            return None
-        value = saved.value
-        if value.get("status") != status:
-            _write(saved.path, self._test, value.get("assertion", 1), status, value["neighbours"], value["witness"])
-        if status != "fixed":
-            return None
-        return f"fixed: the witness in {self.shown(saved.path)} no longer refutes; it is kept and replayed"
-
-
-def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
-    head = {"format": DATABASE_FORMAT, "test": test, "assertion": assertion, "status": status}
-    write_json(path, {**head, "neighbours": neighbours, "witness": witness})
 
 
 class PrivacyViolation(AssertionError):
@@ -334,12 +300,10 @@ class Asserter:
                 note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
-                    seen = f"saved in {place}: seen again on fresh runs"
-                    return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
+                    return replayed, f"saved in {place}: seen again on fresh runs", True
                 if replayed.ended == "interrupted":
                     return replayed, None, True
-                question = saved.open_question(replayed)
-                note = None if question is None else f"the witness in {place} {question}"
+                note = f"the witness in {place} was not seen again at this claim; it is kept and replayed"
         said: tuple[str, ...] = ()
 
         def check(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
@@ -362,8 +326,6 @@ class Asserter:
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(note, *said, trouble, self._save(problem, verdict)), again
         if verdict.ended != "interrupted":
-            if saved.witness is not None and note is None:
-                note = self._mark(saved, "fixed")
             for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
@@ -378,13 +340,6 @@ class Asserter:
         except BaseException as error:  # no other error must lose a proved violation
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
-
-    def _mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write the status of a saved witness; return a note about a fixed mechanism, or an unwritable file."""
-        try:
-            return self._database.mark(saved, status)
-        except (OSError, InvalidData) as error:
-            return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
         """Record a verdict, or an error if the verdict has no JSON, for example if a class of the user's fails."""
