@@ -13,7 +13,6 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.report import github
-from dpwitness.report.source import place_of
 
 MINE = """\
 import numpy as np
@@ -218,10 +217,3 @@ def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
     assert read_sarif("dp.sarif") == (["approx-dp"], [])
     assert "::error" not in capsys.readouterr().err
     assert check("good", "--sarif", "no/such/dp.sarif") == 2
-
-
-def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
-    file = tmp_path / "two.py"
-    classes = "".join(f"class {name}:\n    def run(self, data): ...\n\n\n" for name in "AB")
-    file.write_text(f'"""\ndef run(data):\n"""\n\n\n{classes}')
-    assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}

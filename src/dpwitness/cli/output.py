@@ -123,7 +123,7 @@ def mark_violation(
         **result.to_json(),
         "claim": str(getattr(result, "claim", None)),
         "text": str(result),
-        "source": place_of(mechanism, reference, root),
+        "source": place_of(mechanism, root),
     }
     if marked:
         to_stderr(f"{printable(github.annotation(record, root))}\n")  # GitHub reads both streams

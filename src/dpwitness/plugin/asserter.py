@@ -206,7 +206,7 @@ class Asserter:
             self._record_error(on_one_line(error), called)
             raise
         else:
-            self._record_verdict(verdict, note, called, place_of(mechanism, verdict.witness.mechanism, self._root))
+            self._record_verdict(verdict, note, called, place_of(mechanism, self._root))
             if verdict.ended == "interrupted":
                 raise KeyboardInterrupt
             if isinstance(verdict, NotRefuted):
