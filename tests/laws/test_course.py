@@ -32,9 +32,10 @@ def found():
 
 
 def rounded(value):
-    """A JSON value without the last digits of its numbers: processors differ in them."""
+    """A JSON value without the last digits of its numbers, which differ by processor, and without keys that are gone."""
     if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
+        gone = ("detectable_epsilon_reason", "detectable_order")
+        return {name: rounded(item) for name, item in value.items() if name not in gone}
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return float(f"{value:.13g}") if isinstance(value, float) else value

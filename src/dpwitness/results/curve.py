@@ -5,15 +5,16 @@ from typing import Any, ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.fields import CheckedFields, Count, RunCounts, read_result
+from dpwitness.results.fields import Count, RunCounts, read_result
 from dpwitness.results.text import notes, p_value, table
 from dpwitness.results.verdict import EARLY_END_REASONS, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurveTest(CheckedFields):
+class CurveTest(JsonFields):
     """The test of one claim of a curve: the tested parameter, the event and its counts, and their p-value."""
 
     epsilon: float  # the tested ε in nats, or the tested parameter of another family, in its unit
@@ -24,7 +25,7 @@ class CurveTest(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PValueCurve(CheckedFields):
+class PValueCurve(JsonFields):
     """p-values of a mechanism with one ε, against the test ε; each tuple has an entry for each test."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
@@ -35,7 +36,6 @@ class PValueCurve(CheckedFields):
     search_runs: Count
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         if not self.tests:
             raise InvalidParameter("tests=() must hold at least one test")
 
@@ -98,7 +98,6 @@ class Curve(Result):
     ended: str = field(default="runs", metadata={"json": "optional"})
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         if len({line.test_epsilons for line in self.lines}) != 1:
             raise InvalidParameter(f"lines={brief(self.lines)} must hold at least one line, and the same tests in each")
 

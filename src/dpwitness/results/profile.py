@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpwitness.claims import Claim
+from dpwitness.codec import JsonFields
 from dpwitness.events import Event
 from dpwitness.evidence.bounds import POWER
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
-from dpwitness.results.fields import Alpha, CheckedFields, Detectable, RunCounts, read_result
+from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
 from dpwitness.results.text import at_least, confidence, label, notes, table
 from dpwitness.results.verdict import EARLY_END_REASONS, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
@@ -28,7 +29,7 @@ LARGEST_BAND_EPSILON: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BandEvent(CheckedFields):
+class BandEvent(JsonFields):
     """An event of a band, the counts of the pair in its direction, and the bounds from these counts."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")

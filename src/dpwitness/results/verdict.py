@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED_VALUE, codec_of
+from dpwitness.codec import JsonFields, codec_of
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
@@ -22,7 +22,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
-from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, RunCounts, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seed, read_result
 from dpwitness.results.text import (
     at_least,
     at_most,
@@ -61,7 +61,7 @@ LAST_BITS_LINE: Final = "  the event is of last bits: the evidence is about this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs(CheckedFields):
+class Outputs(JsonFields):
     """The distributions of the event's statistic on D and on D′, from runs that are no evidence.
 
     Raises `ValueError` unless every bin has one number on each side, and a text or two edges, and for an unknown unit.
@@ -80,7 +80,6 @@ class Outputs(CheckedFields):
     runs: Count  # the number of runs on each input
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         bins = len(self.inside)
         named = max(len(self.edges) - 1, 0), len(self.values)
         if not bins or {len(self.on_data), len(self.on_neighbour)} != {bins} or sorted(named) != [0, bins]:
@@ -94,7 +93,7 @@ class Outputs(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course(CheckedFields):
+class Course(JsonFields):
     """The course of a search: the numbers of pairs and events, and the growth of the evidence."""
 
     pairs: Count  # the number of pairs that were run to choose one pair; 0 in a replay
@@ -107,7 +106,7 @@ class Course(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Result(Displayed, CheckedFields):
+class Result(Displayed, JsonFields):
     """The fields of every result; `str` gives the report that the command line prints, `repr` one line."""
 
     mechanism: str
@@ -198,8 +197,7 @@ class CheckResult(WitnessedResult, ABC):
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound"),
         *(*WitnessedResult.json_keys, "others", "floating_point"),
-        *("detectable_epsilon", "detectable", "detectable_epsilon_reason: _why_not_detectable"),
-        *("detectable_delta", "detectable_order: _order_for_json"),
+        *("detectable_epsilon", "detectable", "detectable_delta"),
     )
 
     claim: Claim
@@ -293,14 +291,6 @@ class Violation(CheckResult):
     detectable_epsilon: ClassVar[None] = None
     detectable: ClassVar[None] = None
     detectable_delta: ClassVar[None] = None
-
-    @property
-    def _order_for_json(self) -> float:
-        return OMITTED_VALUE  # type: ignore[no-any-return]
-
-    @property
-    def _why_not_detectable(self) -> str:
-        return "the claim is refuted: so the detectable parameter has no meaning"
 
     @property
     def refuted(self) -> Literal[True]:
@@ -397,24 +387,6 @@ class NotRefuted(CheckResult):
     def _bets_runs(self) -> int:
         """The number of paired runs with a bet: the runs of epochs and the confirm runs."""
         return self.epoch_runs + self.counts.runs
-
-    @property
-    def detectable_order(self) -> float | None:
-        """The Rényi order beyond which most of the divergence lies in events rarer than `detectable_delta`.
-
-        The divergence belongs to Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
-        """
-        return self.claim.largest_order(self.detectable_delta)
-
-    @property
-    def _order_for_json(self) -> float:
-        order = self.detectable_order
-        return order if order is not None and math.isfinite(order) else OMITTED_VALUE
-
-    @property
-    def _why_not_detectable(self) -> str:
-        why = "so few runs fell into the event that no violation would have been refuted"
-        return OMITTED_VALUE if math.isfinite(self.detectable_epsilon) else why
 
     @property
     def caught(self) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED_VALUE, whole_below
+from dpwitness.codec import OMITTED_VALUE, JsonFields, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, is_partition
 from dpwitness.evidence import Counts, bet_on
@@ -25,7 +25,7 @@ from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK_PREFIX
-from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
+from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
@@ -58,7 +58,7 @@ Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(CheckedFields):
+class Explanation(JsonFields):
     """The first place at which runs on D and on D′ from the same seeds differ.
 
     An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
@@ -95,7 +95,7 @@ class DescribedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Witness(CheckedFields):
+class Witness(JsonFields):
     """A violation of a claim, with the data for a proof on fresh runs.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are the counts of the
