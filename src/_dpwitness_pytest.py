@@ -7,12 +7,8 @@ assertion imports `dpwitness.plugin`, which does the work.
 import json
 import os
 import secrets
-import signal
-import threading
-import time
 import tomllib
 from collections.abc import Callable, Generator
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -160,21 +156,16 @@ def pytest_configure(config: pytest.Config) -> None:
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
         **{option: given(f"dp_{option}", str, bool, "a file", None) for option in FILE_OPTIONS},
     )
-    others: dict[str, str] = {}
     for option in FILE_OPTIONS if not worker else ():
         if (path := getattr(config.stash[SESSION_KEY], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_writable, overwrites
+            from dpwitness.files import check_writable
 
             named = f"--dp-{option.replace('_', '-')}"
             try:
                 check_writable(path)
             except InvalidData as error:
                 raise pytest.UsageError(f"{named}: {error}") from error
-            for other, place in others.items():
-                if overwrites(path, place):
-                    raise pytest.UsageError(f"{named}: {path} is the file of {other}: give another name")
-            others[named] = path
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 
@@ -205,15 +196,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.stash[BEGUN_KEY] = False
         if not marks:
             item.add_marker("dp")
-        for mark in marks:
-            if mark.args or mark.kwargs:
-                from dpwitness.options import options_of
-
-                known = options_of("assert_private")
-                unknown = [key for key in mark.kwargs if key not in known]
-                if mark.args or unknown:
-                    what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
-                    session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
     session.family = session.family_given or tests
     if session.family < tests:
         session.refused = (
@@ -244,35 +226,9 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     if request.node.stash[BEGUN_KEY]:
         pytest.fail(f"{RETRY_REASON}; this one was run a second time", pytrace=False)
     request.node.stash[BEGUN_KEY] = True
-    _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
     return Asserter(session, request.node)
-
-
-def _end_on_sigterm(config: pytest.Config) -> None:
-    """Let SIGTERM end the session as Ctrl-C does, once there are verdicts or processes to lose.
-
-    Another handler stays. Workers of xdist end with their controller, which has the verdicts.
-    """
-    session = config.stash[SESSION_KEY]
-    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not usual or hasattr(config, "workerinput"):
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if session.terminated is None:
-            session.terminated = time.monotonic()
-            raise KeyboardInterrupt
-        if time.monotonic() - session.terminated > 0.5:  # `timeout` sends the signal twice at once
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
-    def as_before() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    signal.signal(signal.SIGTERM, end)
-    config.add_cleanup(as_before)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -290,7 +246,6 @@ class VerdictCollector:
     """The collector of the verdicts in tests' reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.config = config
         self.session = config.stash[SESSION_KEY]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -298,7 +253,6 @@ class VerdictCollector:
         self.session.ran = True
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
-            _end_on_sigterm(self.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -309,9 +263,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     shared.records += shared.pending  # the records of an interrupted test
     shared.pending.clear()
-    shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED or shared.terminated is not None
-    if shared.terminated is not None:
-        session.exitstatus = 128 + signal.SIGTERM
+    shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
     # A session without a test, such as --collect-only, leaves the files of an earlier session as they are.
     if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILE_OPTIONS)):
         from dpwitness.plugin.ledger import write_files

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +11,6 @@ from command_lines import refusal, run
 
 import dpwitness as dpw
 from conftest import without_processes
-from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import settings
 from dpwitness.neighbours import relation
 
@@ -227,18 +225,6 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
     assert re.search(UNKNOWN, said)
     assert "damaged" not in said
     assert run(capsys, *replay, *given)[0] == 1
-
-
-def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
-    run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
-    relation._READERS.pop("near by mine")
-    found = SimpleNamespace(save="new.json", json=False, traceback=False, folder=".")
-    value = json.loads((own_kinds / "new.json").read_text())
-    assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1
-    assert hand_over(found, 0, lambda: value, lambda: "report", readable=True) == 2
-    out, err = capsys.readouterr()
-    assert out == "report\nreport\n"
-    assert "dpwitness: error: new.json was written, and cannot be read back: relation kind 'near by mine'" in err
 
 
 @pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])

@@ -214,11 +214,10 @@ def test_places_are_checked_before_anything_runs(capsys, mine, command):
         ("check mine.py:noisy --epsilon 1 --queries 1 --save mine.py", "--save mine.py", "TARGET"),
         ("check svt --epsilon 1 --claim profile:saved.json --save link", "--save link", "--claim"),
         ("check --claim 1 --command 'python3 mine.py' --save mine.py", "--save mine.py", "--command"),
-        ("check svt --epsilon 1 --save new.json --sarif ./new.json", "--save new.json", "--sarif"),
+        ("profile svt --epsilon 1 --save new.svg --plot ./new.svg", "--save new.svg", "--plot"),
         ("replay saved.json --save link", "--save link", "WITNESS.json"),
         ("compare people.csv saved.json --save saved.json", "--save saved.json", "NEW.json"),
         ("sweep mine.py --output s.jsonl --save s.jsonl", "--save s.jsonl", "--output"),
-        ("init mine.py:noisy --force --output mine.py", "--output mine.py", "FILE.py:FUNCTION"),
         ("attack table_builder --ask q --values age=@people.csv --save people.csv", "--save people.csv", "--values"),
     ],
 )
@@ -235,7 +234,7 @@ def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option
 
 def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(capsys, give):
     check = give("violated")
-    assert run(capsys, *check, "--save", os.devnull, "--sarif", os.devnull)[0] == 1
+    assert run(capsys, *check, "--save", os.devnull, "--keep", os.devnull)[0] == 1
     assert "cannot write -, which is standard input" in refusal(capsys, *check, "--save", "-")
 
 

@@ -186,34 +186,3 @@ def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     last = github.table([row | {"reason": "a\n<b> `c` | __x__, a_b, *c*, ~~d~~"}], "one").splitlines()[-1]
     test = r"t\|b\[!\[x\](http://e/)\] (2)"
     assert last == rf"| {test} |  | error | a &lt;b> \`c\` \| \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my code").mkdir()
-    Path("my code/mine.py").write_text(MINE)
-    return tmp_path
-
-
-def check(name, *options):
-    return main(["check", f"my code/mine.py:{name}", "--epsilon", "1", "--queries", "1", "--seed", "1", *options])
-
-
-@pytest.mark.campaign
-def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
-    assert check("bad", "--sarif", "dp.sarif", "--json", "--save", "found.json") == 1
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["verdict"] == "violated"
-    assert re.search(
-        rf"^::error file=my code/mine\.py,line={BAD},title=bad violates ε = 1::VIOLATED", printed.err, re.M
-    )
-    rules, results = read_sarif("dp.sarif")
-    assert (rules, place_in(results[0])) == (["approx-dp"], ("%SRCROOT%", "my%20code/mine.py", BAD))
-    assert main(["replay", "found.json", "--mechanism", "my code/mine.py:bad", "--sarif", "again.sarif"]) == 1
-    assert place_in(read_sarif("again.sarif")[1][0])[1:] == ("my%20code/mine.py", BAD)
-    capsys.readouterr()
-    assert check("good", "--sarif", "dp.sarif", "--runs", "20000") == 0
-    assert read_sarif("dp.sarif") == (["approx-dp"], [])
-    assert "::error" not in capsys.readouterr().err
-    assert check("good", "--sarif", "no/such/dp.sarif") == 2

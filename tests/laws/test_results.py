@@ -111,7 +111,7 @@ def test_what_is_no_result_is_refused_with_one_line(kind, value):
 DERIVED = {
     "p_value", "versions", "parameter", "lower_bound", "detectable", "detectable_delta",
 }  # fmt: skip
-BAND = {"verdict", "band", "trade_off"}
+BAND = {"verdict", "band"}
 DERIVED_OF = {
     "violated": {"detectable_epsilon"}, "curve": {"claim"}, "curve of another family": {"claim"}, "profile": BAND,
     "crossed": BAND,

@@ -59,7 +59,7 @@ def run_function(arguments: SimpleNamespace) -> int:
     """Call the public function of the command's name and print or save its result; return the exit code."""
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
-    from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
+    from dpwitness.cli.output import check_places, exit_code, hand_over
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
@@ -97,8 +97,6 @@ def run_function(arguments: SimpleNamespace) -> int:
         result.to_json,
         report,
         plot=plot if name in ("curve", "profile") else None,
-        last=lambda: mark_violation(arguments, code, result, given[-1]),
-        readable=True,
     )
 
 
@@ -147,7 +145,7 @@ API_COMMANDS: Final = [
         "check mine.py:answers --epsilon 1 --attack threshold_testing",
         "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
         "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
-        more=[options.DETAILS, options.SARIF],
+        more=[options.DETAILS],
     ),
     _make_command(
         "bound",
@@ -179,7 +177,7 @@ API_COMMANDS: Final = [
         "count a saved witness's event on fresh runs",
         "replay result.json",
         "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
-        more=[options.DETAILS, options.SARIF],
+        more=[options.DETAILS],
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]

@@ -26,7 +26,7 @@ FILE_HELP: Final = "a file of --save or --dp-report"
 #: COMMAND is the command `compare`.
 COMMAND: Final = Command(
     "compare",
-    summary="show what changed between two saved results or two reports of pytest",
+    summary="show what changed between two saved verdicts or two reports of pytest",
     run=run,
     parameters=[
         Argument("old", "OLD.json", FILE_HELP, type=READ_FILE),

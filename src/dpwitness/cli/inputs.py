@@ -1,6 +1,5 @@
 """The parameters of a public function from the options of the command of the same name."""
 
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 import click
 
 from _dpwitness_session import BITS
-from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
 from dpwitness.cli.values import given_input, refuse, require_each_once, settings
@@ -165,9 +163,6 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
         name, equals, values = item.partition("=")
         if not equals or name not in domains:
             known = ", ".join(map(str, domains))
-            meant = near(name.lower(), [one for one in map(str, domains) if one.lower() == name.lower()] or domains)
-            if equals and meant:
-                raise BadInput(f"--domain {item!r}: no column {name!r}{meant}")
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
     form = arguments.form or FORMS[0]
@@ -197,8 +192,6 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
 def _domain(item: str, values: str) -> object:
     """The domain in a text: LOW:HIGH, of integers if both are integers, or categories typed like a file's column."""
     low, colon, high = values.partition(":")
-    if not colon and (ends := re.fullmatch(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)", values)):
-        raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
     try:
         if not colon:
             return categories(*typed_column(values.split(",")))

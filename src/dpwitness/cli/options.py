@@ -9,19 +9,19 @@ from typing import Any, Final
 import click
 
 from _dpwitness_session import BITS
-from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
-from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, Option
+from dpwitness.cli.values import given_options, number, seconds, span, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.options import NO_DEFAULT, options_of
+from dpwitness.options import MOST_WORKERS, NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
 #: Parameters is the type of a list of the arguments and options of a command.
 Parameters = list[click.Parameter]
 
 #: OPTION_TYPES has the types of options by name; other options are texts.
-OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
+OPTION_TYPES: Final[dict[str, Callable[[str], Any] | click.ParamType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
-    "workers": threads, "max_time": seconds, "detectable_ratio": number,
+    "workers": click.IntRange(1, MOST_WORKERS), "max_time": seconds, "detectable_ratio": number,
     "claim": CODE, "outcome": CODE, "keep": KEPT_FILE,
 }  # fmt: skip
 #: ADJACENCIES has the adjacencies by the texts of --adjacency; "either" leaves the claim's adjacency open.
@@ -82,10 +82,6 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
 #: DETAILS is the option that prints all lines of a verdict.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
-#: SARIF is the option that writes a violation as SARIF.
-SARIF: Final = Option(
-    "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
-)
 #: TARGET has the argument TARGET and the option of its parameters.
 TARGET: Final[Parameters] = [
     Argument("target", "TARGET",

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 from dpwitness.cli.command import READ_FILE, Argument, FileType
@@ -15,16 +14,11 @@ from dpwitness.cli.console import (
     UNEXPECTED,
     VIOLATED,
     deliver,
-    printable,
     show,
-    to_stderr,
 )
-from dpwitness.errors import InvalidData, InvalidWitness
+from dpwitness.errors import InvalidData
 from dpwitness.files import STDIN, check_writable, json_text, overwrites, shown, write_json
-from dpwitness.mechanisms.catalog import load
-from dpwitness.report import github, sarif
 from dpwitness.report.plots import plot_format
-from dpwitness.report.source import place_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
@@ -74,61 +68,21 @@ def hand_over(
     value: Callable[[], dict[str, object]],
     report: Callable[[], str],
     plot: Callable[[str], object] | None = None,
-    last: Callable[[], object] | None = None,
-    readable: bool = False,
 ) -> int:
     """Print a result as text or, with --json, as JSON, then write --save and --plot; return the code of `deliver`.
 
-    `value` returns the result as JSON values, `report` as text, `plot` draws it into a file; `last` is called at the
-    end. `readable`: whether the file of --save must be readable as a result.
+    `value` returns the result as JSON values, `report` as text, `plot` draws it into a file.
     """
     steps: list[Callable[[], object]] = [
         lambda: show(json_text(value()) if arguments.json else report(), coloured=not arguments.json)
     ]
     if (save := getattr(arguments, "save", None)) is not None:
-        steps.append(lambda: _save(save, value(), readable=readable))
+        steps.append(lambda: write_json(save, value()))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
-    if last is not None:
-        steps.append(last)
     with contextlib.suppress(OSError):  # if the folder was removed, the result is printed all the same
         os.chdir(arguments.folder)  # a mechanism may have changed the working folder
     return deliver(code, *steps)
-
-
-def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
-    """Write a result. Raises `InvalidWitness` if it must be readable and holds a kind that no class registers."""
-    write_json(path, value)
-    if not readable:
-        return
-    from dpwitness.results.saved import result_from_json  # imports all kinds of results
-
-    try:
-        result_from_json(value)
-    except InvalidWitness as error:
-        raise InvalidWitness(f"{shown(path)} was written, and cannot be read back: {error}") from error
-
-
-def mark_violation(
-    arguments: SimpleNamespace, code: int, result: Verdict | Bound | Curve | Profile, mechanism: object
-) -> None:
-    """Write --sarif, and on GitHub Actions mark the mechanism's line for a violation. Raises `InvalidData`."""
-    path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()
-    if path is None and not marked:
-        return
-    root, reference = Path(arguments.folder), None if result.witness is None else result.witness.mechanism
-    if mechanism is None and reference is not None:  # a replay ran the bundled target that the witness names
-        mechanism = load(reference)
-    record = {
-        **result.to_json(),
-        "claim": str(getattr(result, "claim", None)),
-        "text": str(result),
-        "source": place_of(mechanism, root),
-    }
-    if marked:
-        to_stderr(f"{printable(github.annotation(record, root))}\n")  # GitHub reads both streams
-    if path is not None:
-        write_json(path, sarif.log([record]))
 
 
 def exit_code(result: Verdict | Bound | Curve | Profile) -> int:

@@ -3,10 +3,13 @@
 from types import SimpleNamespace
 from typing import Final
 
+import click
+
 from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
-from dpwitness.cli.values import number, seconds, threads, whole
+from dpwitness.cli.values import number, seconds, whole
+from dpwitness.options import MOST_WORKERS
 
 
 def run(arguments: SimpleNamespace) -> int:
@@ -59,7 +62,7 @@ COMMAND: Final = Command(
         Option("--alpha", type=number, metavar="A", default=1e-3,
                help="probability of a false alarm of all cases together (default 0.001)"),
         Option("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
-        Option("--workers", type=threads, metavar="N", default=2,
+        Option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", default=2,
                help="number of cases that run at the same time (default 2)"),
         Option("--output", type=KEPT_FILE, metavar="FILE.jsonl",
                help="write one line for each result; an interrupted sweep goes on from this file"),

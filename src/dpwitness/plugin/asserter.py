@@ -236,6 +236,8 @@ class Asserter:
         }
         merged |= {} if session.errors is None else {"errors": session.errors}
         for mark in reversed(list(self._item.iter_markers("dp"))):  # a marker may be added while the test runs
+            if mark.args:
+                raise InvalidParameter(f"the marker dp has the value {brief(mark.args[0])} without a name")
             merged.update(mark.kwargs)
         merged.update(settings)
         known = list(options_of("assert_private"))

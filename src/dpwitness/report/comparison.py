@@ -1,4 +1,4 @@
-"""The changes from one saved result to another: verdicts, bounds, curves, profiles, and reports of the plugin."""
+"""The changes from one saved verdict to another, or from one report of the pytest plugin to another."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,9 @@ from typing import Any, Final
 from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.github import REPORT_FORMAT, bits_refuted, name_of
-from dpwitness.results.bound import Bound
-from dpwitness.results.curve import Curve
-from dpwitness.results.profile import Profile
 from dpwitness.results.saved import reader_of
 from dpwitness.results.text import at_least, at_most, named
+from dpwitness.results.verdict import Verdict
 
 #: REPORT_KIND is the name of the pytest plugin's reports in messages.
 REPORT_KIND: Final = "report of pytest"
@@ -27,19 +25,13 @@ Fact = tuple[str, float | None]
 class Finding:
     """The finding of a result about one mechanism and claim.
 
-    `refuted` is None without a verdict, as for a bound or a check that failed. `facts`: facts by name, such as the
+    `refuted` is None without a verdict, as for a check that failed. `facts`: facts by name, such as the
     mechanism, the claim, lower bounds and the reason for the lack of a verdict. `by_bits`: whether last bits refute it.
     """
 
     refuted: bool | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
     by_bits: bool = False
-
-    @classmethod
-    def of(cls, mechanism: str, claim: object, bounds: Mapping[str, float], **more: Any) -> "Finding":
-        """The finding of a mechanism, a claim and lower bounds by the names of their parameters."""
-        facts: dict[str, Fact] = {"mechanism": (mechanism, None), "claim": (str(claim), None)}
-        return cls(facts=facts | {f"{name} ≥": (at_least(bound), bound) for name, bound in bounds.items()}, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,32 +95,10 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for other JSON."""
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
-    match reader_of(value, what)(value):
-        case Profile() as found:
-            bounds = {f"δ({epsilon:g})": float(found.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)}
-            refuted = None if found.claim is None else found.refuted
-            return "profile", {"profile": Finding.of(found.call, found.claim, bounds, refuted=refuted)}
-        case Curve() as curve:
-            return "curve", dict(_of_curve(curve))
-        case Bound() as bound:
-            claim, bounds = bound.witness.claim.at(0.0), {bound.parameter: bound.lower_bound}
-            return "bound", {"bound": Finding.of(bound.call, claim, bounds)}
-        case verdict:
-            return "verdict", {"verdict": _of_record({**verdict.to_json(), "claim": str(verdict.claim)})}
-
-
-def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
-    for line in curve.lines:
-        # The level 0.05 of p-values adjusted by Holm, as in the figures of Ding et al. 2018.
-        rejected = [test for test, p in zip(line.test_epsilons, line.adjusted, strict=True) if p < 0.05]
-        most = max(rejected, default=0.0)
-        tests = f"test {curve.parameter}"
-        claim = f"{tests} = {', '.join(f'{test:g}' for test in line.test_epsilons)}"
-        refuted = most >= line.epsilon if curve.claim is None else None
-        yield (
-            f"ε = {line.epsilon:g}",
-            Finding.of(curve.call, claim, {f"largest rejected {tests}": most}, refuted=refuted),
-        )
+    found = reader_of(value, what)(value)
+    if not isinstance(found, Verdict):
+        raise InvalidWitness(f"{what} is a {type(found).__name__.lower()}: give verdicts, or reports of --dp-report")
+    return "verdict", {"verdict": _of_record({**found.to_json(), "claim": str(found.claim)})}
 
 
 def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
@@ -143,9 +113,12 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
     if record["verdict"] not in ("violated", "not-refuted"):
         return Finding(facts={"no verdict": (str(record["reason"]), None)})
     sign, passed, by_bits = str(record["parameter"]), record["verdict"] == "not-refuted", bits_refuted(record)
-    mechanism = named(str(record["mechanism"]), record["parameters"])
-    found = Finding.of(mechanism, record["claim"], {sign: float(record["lower_bound"])})
-    facts = dict(found.facts)
+    bound = float(record["lower_bound"])
+    facts: dict[str, Fact] = {
+        "mechanism": (named(str(record["mechanism"]), record["parameters"]), None),
+        "claim": (str(record["claim"]), None),
+        f"{sign} ≥": (at_least(bound), bound),
+    }
     if passed:
         caught = math.inf if record["detectable"] is None else float(record["detectable"])
         facts["would have caught"] = f"{sign} ≥ {at_most(caught)}" if math.isfinite(caught) else "nothing", caught

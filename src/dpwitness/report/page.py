@@ -21,7 +21,7 @@ from dpwitness.results.profile import Profile
 from dpwitness.results.saved import Shown
 from dpwitness.results.text import UNKNOWN_RELATION, at_most
 from dpwitness.results.verdict import EARLY_END_REASONS, NotRefuted, Verdict, Violation
-from dpwitness.results.witness import Witness
+from dpwitness.results.witness import NOT_REPRODUCIBLE, Witness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,9 +169,7 @@ def _warnings(result: Shown) -> list[str]:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        own_randomness = "The mechanism draws its own randomness: a seed cannot reproduce these counts"
-        reason = own_randomness if result.witness is None else result.witness.not_reproducible
-        texts.append(f"{reason[0].upper()}{reason[1:]}.")
+        texts.append(f"{NOT_REPRODUCIBLE[0].upper()}{NOT_REPRODUCIBLE[1:]}.")
     return [*texts, *result.notes]
 
 

@@ -66,7 +66,7 @@ class Profile(Result):
 
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict: _verdict", "mechanism", "parameters", "claim", "alpha", "pair", "band: _points"),
-        *("detectable_delta", "trade_off: _rates", "events", "witness", "runs: run_counts", "ended"),
+        *("detectable_delta", "events", "witness", "runs: run_counts", "ended"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
@@ -161,15 +161,6 @@ class Profile(Result):
         return [
             {"epsilon": round(float(epsilon), 10), "delta": float(delta)}
             for epsilon, delta in zip(epsilons, np.atleast_1d(self.delta(epsilons)), strict=True)
-        ]
-
-    @property
-    def _rates(self) -> list[dict[str, float]]:
-        rates = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-        powers = np.atleast_1d(self.power(np.array(rates)))
-        return [
-            {"false_positive_rate": rate, "true_positive_rate": float(power)}
-            for rate, power in zip(rates, powers, strict=True)
         ]
 
     @classmethod

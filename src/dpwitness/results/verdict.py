@@ -35,7 +35,7 @@ from dpwitness.results.text import (
     short_label,
     wrapped,
 )
-from dpwitness.results.witness import Witness
+from dpwitness.results.witness import NOT_REPRODUCIBLE, Witness
 
 #: EARLY_END_REASONS has the texts of the reasons that end confirm runs early.
 EARLY_END_REASONS: Final = {
@@ -261,7 +261,7 @@ class CheckResult(WitnessedResult, ABC):
             *([spent(self, self.run_counts)] if details or not self.refuted or self.ended in EARLY_END_REASONS else []),
         ]
         if not self.reproducible:
-            lines.append(f"  {self.witness.not_reproducible}")
+            lines.append(f"  {NOT_REPRODUCIBLE}")
         if reproduce and self.reproducible:
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -39,18 +39,15 @@ SWEEP_ADVICE: Final = "is of a sweep: give one of the verdicts in it, in a file 
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the packages on which the numbers depend."""
-    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
-    return {"python": platform.python_version(), **packages}
+    packages = ("dpwitness", "numpy", "numba", "scipy")
+    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
 
 
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed as a package"
+_version = cache(version)
 
 
+#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or none.
+NOT_REPRODUCIBLE: Final = "the mechanism takes no generator: a seed cannot reproduce these counts"
 #: Cause is the kind of fault: noise whose scale depends on the data; probabilities too far apart; different numbers of
 #: draws; a branch; noise too small for the difference of the outputs; one draw for several entries; an entry that no
 #: draw changes.
@@ -256,16 +253,6 @@ class Witness(JsonFields):
         """The numbers of runs on D and on D′ in which the event happened, for people."""
         counts = self.counts
         return rate(counts.hits, counts.runs), rate(counts.neighbour_hits, counts.runs)
-
-    @property
-    def not_reproducible(self) -> str:
-        """A sentence on counts that no seed can reproduce."""
-        counts = self.counts
-        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # the counts of a function without randomness
-            why = "the mechanism takes no generator; if it draws randomness at all,"
-        else:
-            why = "the mechanism draws its own randomness:"
-        return f"{why} a seed cannot reproduce these counts"
 
     @property
     def unreadable(self) -> tuple[str, ...]:
