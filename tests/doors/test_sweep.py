@@ -16,7 +16,6 @@ from command_lines import refusal
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.codec import read_fields
-from dpwitness.files import read_frame
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
@@ -100,7 +99,7 @@ def in_place_of_processes(monkeypatch):
 
 def listed(*modules, alpha=1e-6, max_time=30, seed=1):
     """The sweep of modules."""
-    return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed), None)
+    return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed))
 
 
 def results_of(path):
@@ -168,13 +167,11 @@ def test_the_command_goes_on_from_its_file(swept, folder, in_place_of_processes,
 
 def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    (folder / "people.csv").write_text("age\n30\n40\n")
     ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
     for options, said in (
         ("--alpha 1e-3", "with alpha=1e-06, and not 0.001"),
         ("--seed 5", "with seed=1, and not 5"),
-        ("--records people.csv", "with other records"),
         ("json", "with modules=('mine.py',), and not ('mine.py', 'json')"),
     ):
         command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
@@ -329,19 +326,19 @@ def test_a_module_that_claims_nothing_or_is_none_is_refused(tmp_path, monkeypatc
     assert said in refusal(capsys, "sweep", place)
 
 
-@pytest.mark.parametrize("said", ["alpha=nan", "max_time=-1", "seed=-3", "records=9"])
+@pytest.mark.parametrize("said", ["alpha=nan", "max_time=-1", "seed=-3"])
 def test_settings_that_make_no_sense_are_refused(said, folder):
     name, value = said.split("=")
     with pytest.raises(dpw.BadInput, match=re.escape(said)):
         dpw.sweep(str(folder / "mine.py"), **{name: float(value) if value == "nan" else int(value)})
 
 
-def attempts_of(thing, place="some.module:thing", records=None):
+def attempts_of(thing, place="some.module:thing"):
     """The attempts at the first recipe of a thing."""
     _, describer = describer_of(thing, place)
     recipe = describer.recipes(thing, place)[0]
     assert not recipe.refused, recipe.refused
-    return describer.attempts(thing, recipe, records)
+    return describer.attempts(thing, recipe)
 
 
 def first_running(thing, **given):
@@ -683,13 +680,6 @@ def test_the_sensitivity_is_what_the_numbers_differ_by_whatever_its_default(thin
     assert attempt.adjacency == "numbers that differ by the sensitivity"
     pair = next(attempt.relations[0].candidates())
     assert attempt.mechanism(pair.data) - pair.data == abs(pair.data - pair.neighbour) == 1
-
-
-def test_records_that_are_given_are_tried_first(tmp_path):
-    (tmp_path / "people.csv").write_text("age,town\n30,a\n40,b\n50,a\n")
-    attempt = first_running(lambda df, epsilon: len(df), records=read_frame(tmp_path / "people.csv"))
-    assert attempt.adjacency.endswith("of the records given")
-    assert [*next(attempt.relations[0].candidates()).data.columns] == ["age", "town"]
 
 
 def refused(function):

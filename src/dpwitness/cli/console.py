@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -37,8 +36,6 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 #: SIGNAL_SECONDS is the time in seconds within which signals count as one: `timeout` and CI systems send SIGTERM to a
 #: process and then to its group.
 SIGNAL_SECONDS = 0.5
-#: COLOURED_WORDS matches the verdict at the beginning of a line, in red or green on a terminal.
-COLOURED_WORDS: Final = re.compile(r"(?m)^(?:(?P<red>VIOLATED)|(?P<green>NOT REFUTED))(?=:)")
 
 
 class NoResult(Exception):
@@ -146,14 +143,12 @@ def _discard(stream: TextIO) -> None:
             os.close(null)
 
 
-def show(text: str, *, coloured: bool = False) -> None:
-    """Print a result on standard output at once, a verdict `coloured` on a terminal. Raises `NoResult`."""
+def show(text: str) -> None:
+    """Print a result on standard output at once. Raises `NoResult`."""
     stream, text = session().stdout, printable(text)
     if stream is None:
         raise NoResult("the result could not be printed: standard output is closed")
     try:
-        if coloured and is_terminal(stream) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-            text = COLOURED_WORDS.sub(lambda found: click.style(found[0], fg=found.lastgroup), text)
         print(text, file=stream, flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         _discard(stream)

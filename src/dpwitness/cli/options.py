@@ -19,7 +19,7 @@ from dpwitness.options import Option as Declared
 Parameters = list[click.Parameter]
 
 #: OPTION_TYPES has the types of options by name; other options are texts.
-OPTION_TYPES: Final[dict[str, Callable[[str], Any] | click.ParamType]] = {
+OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType | click.IntRange]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": click.IntRange(1, MOST_WORKERS), "max_time": seconds, "detectable_ratio": number,
     "claim": CODE, "outcome": CODE, "keep": KEPT_FILE,

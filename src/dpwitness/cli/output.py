@@ -73,9 +73,7 @@ def hand_over(
 
     `value` returns the result as JSON values, `report` as text, `plot` draws it into a file.
     """
-    steps: list[Callable[[], object]] = [
-        lambda: show(json_text(value()) if arguments.json else report(), coloured=not arguments.json)
-    ]
+    steps: list[Callable[[], object]] = [lambda: show(json_text(value()) if arguments.json else report())]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: write_json(save, value()))
     if plot is not None and arguments.plot is not None:

@@ -55,11 +55,6 @@ class PValueCurve(JsonFields):
         return tuple(test.holm for test in self.tests)
 
     @property
-    def events(self) -> tuple[str, ...]:
-        """The texts of the events."""
-        return tuple(test.event for test in self.tests)
-
-    @property
     def counts(self) -> tuple[Counts, ...]:
         """The counts of the events in the confirm runs."""
         return tuple(test.counts for test in self.tests)

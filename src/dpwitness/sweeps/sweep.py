@@ -19,7 +19,7 @@ from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
+from dpwitness.files import check_writable, read_text, shown, write_atomically
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
@@ -52,7 +52,6 @@ class Case(Recipe, JsonFields):
     alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
     max_time: float  # the time limit of the check, in seconds
     seed: Count
-    records: str | None = None  # a CSV file of records to start from
 
     def __str__(self) -> str:
         return self.name
@@ -100,24 +99,18 @@ class Sweep(JsonFields):
     max_time: float  # the time limit of each case, in seconds
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
-    records_digest: str = ""  # SHA-256 of the file of records; empty without one
     # Versions of dpwitness and of the packages swept, by name. Files of earlier versions lack them and `without`.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
     # The reason why a module has no case, by module.
     without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
-    def of(cls, modules: Sequence[str], effort: Effort, records: str | None) -> "Sweep":
-        """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
+    def of(cls, modules: Sequence[str], effort: Effort) -> "Sweep":
+        """List the cases of modules, as `sweep` does."""
         seed = cast("int", effort.seed)  # `Effort` has chosen one
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
-        digest = ""
-        if records is not None:  # an integer would be opened as a file descriptor, and closed
-            checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
-            read_frame(records)  # so that errors are raised here, and not in each process
-            digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = {name: [*recipes_of(name)] for name in names}
         without = {name: reason_without(name) for name, recipes in found.items() if not recipes}
         size = sum(map(len, found.values()))
@@ -137,13 +130,12 @@ class Sweep(JsonFields):
                 alpha=effort.alpha / size,
                 max_time=effort.max_time,
                 seed=seed_of(seed, name),
-                records=None if records is None else str(Path(records).resolve()),
                 **asdict(recipe),
             )
             cases.append(case)
         return cls(
             modules=names, alpha=effort.alpha, max_time=effort.max_time, seed=seed, cases=tuple(cases),
-            records_digest=digest, code=versions_of(names), without=without,
+            code=versions_of(names), without=without,
         )  # fmt: skip
 
 
@@ -171,7 +163,6 @@ def sweep(
     alpha: float = 1e-3,
     max_time: float | str = 20.0,
     seed: int | None = None,
-    records: str | None = None,
 ) -> list[Case]:
     """List the names in modules that claim privacy, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
@@ -188,8 +179,6 @@ def sweep(
         The time limit of each case, such as 20 or "20s".
     seed
         The seed of all runs; by default a new seed.
-    records
-        A CSV file of records to start from, for mechanisms that take tables.
 
     Returns
     -------
@@ -204,7 +193,7 @@ def sweep(
         For settings that make no sense, and if no name in the modules states a claim.
     """
     effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
-    return list(Sweep.of(modules, effort, records).cases)
+    return list(Sweep.of(modules, effort).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -221,11 +210,10 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
     if not seed_given:
         cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
         wanted = replace(wanted, seed=before.seed, cases=tuple(cases))
-    for name in ("modules", "alpha", "max_time", "seed", "records_digest", "code", "cases"):
+    for name in ("modules", "alpha", "max_time", "seed", "code", "cases"):
         then, now = getattr(before, name), getattr(wanted, name)
         if then != now:
-            other = {"records_digest": "other records", "cases": "other cases"}
-            said = other.get(name, f"{name}={brief(then)}, and not {brief(now)}")
+            said = "other cases" if name == "cases" else f"{name}={brief(then)}, and not {brief(now)}"
             raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
     results = [read_result(CaseResult, "result", line) for line in lines]
     return wanted, {one.case: one for one in results}

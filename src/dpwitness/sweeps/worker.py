@@ -24,7 +24,6 @@ import numpy as np
 from dpwitness.checks import on_one_line, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_module, load_object
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
@@ -176,8 +175,7 @@ def check_case(case: dict[str, Any]) -> CaseResult:
 def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
     """The attempts at a case. Raises every error of loading the named object and of making the mechanism."""
     thing, describer = load_object(case["place"]), registered()[case["describer"]]
-    records = None if case["records"] is None else read_frame(case["records"])
-    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
+    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]))
 
 
 @cache

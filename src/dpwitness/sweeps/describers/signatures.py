@@ -166,7 +166,7 @@ class Signatures:
             for label, ends, one in zip(labels, bounds, taken, strict=False)
         ]
 
-    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+    def attempts(self, thing: Any, recipe: Recipe) -> Iterator[Attempt]:
         """The attempts at records in several forms; numbers first for a sensitivity or a single value."""
         if mark := target_of(thing):
             states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
@@ -179,7 +179,7 @@ class Signatures:
             )
         else:
             ends = tuple(recipe.settings["ends"])
-            yield from Taking(thing, ends, self.values(thing, ends)).attempts(records)
+            yield from Taking(thing, ends, self.values(thing, ends)).attempts()
 
     def values(self, thing: Any, ends: tuple[float, float]) -> Mapping[str, Any]:
         """Values of parameters by name that come before all others, for libraries with a describer of their own."""
@@ -283,8 +283,8 @@ class Taking:
             **more,
         )
 
-    def attempts(self, given: Any) -> Iterator[Attempt]:
-        """The attempts at inputs of several shapes, the most likely first; `given`: the user's records.
+    def attempts(self) -> Iterator[Attempt]:
+        """The attempts at inputs of several shapes, the most likely first.
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
@@ -299,7 +299,6 @@ class Taking:
         if alone and first:
             yield from self.of_one(annotation)
         if not scalar:
-            yield from self.of_records_given(given)
             yield from self.of_records(self.forms())
         if alone and not (first or self.takes_frame) and self.method != "fit":
             yield from self.of_one(annotation)
@@ -363,14 +362,6 @@ class Taking:
             # A mechanism may take its categories from the data, so both are in either input.
             sides = [(kind([one, other, one]), kind([one, other, other])) for one, other in values]
             yield self.attempt([pairs(*sides)], f"{told}, of three records")
-
-    def of_records_given(self, given: object) -> Iterator[Attempt]:
-        """Attempts at the records that the user gave, if any."""
-        told = f"{' and '.join(ADJACENCIES)}, of the records given"
-        for form in () if given is None else ("xy",) if self.labelled else ("dataframe", "array", "list"):
-            with suppress(ValueError):  # the records cannot have this form
-                relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
-                yield self.attempt(relations, told, of_records=True)
 
     def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
