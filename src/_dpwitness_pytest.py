@@ -24,7 +24,7 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 #: FILE_OPTIONS has the options that name a file which is written at the end.
-FILE_OPTIONS = ("report", "sarif", "report_html")
+FILE_OPTIONS = ("report", "sarif")
 #: RETRY_REASON is the reason why the second run of a dp test fails.
 RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
@@ -47,7 +47,6 @@ OPTIONS = {
     "bits": "a leak in the last bits of floating-point outcomes: report it (default), strict: a violation, or off",
     "report": "write all verdicts to this JSON file",
     "sarif": "write violations to this SARIF 2.1.0 file, for code scanning and editors",
-    "report-html": "write all verdicts as one HTML page to this file",
 }
 
 

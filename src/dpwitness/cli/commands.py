@@ -1,6 +1,7 @@
 """The commands with their options; slow imports are made when a command runs, so that help comes at once."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
@@ -10,7 +11,7 @@ import click
 from dpwitness.cli import compare, doctor, init, one_run, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
 from dpwitness.cli.console import NOT_REFUTED, live, say, session, show
-from dpwitness.errors import BadInput, UnknownTarget
+from dpwitness.errors import UnknownTarget
 from dpwitness.options import options_of
 
 
@@ -58,22 +59,16 @@ def _make_command(
 def run_function(arguments: SimpleNamespace) -> int:
     """Call the public function of the command's name and print or save its result; return the exit code."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
+    from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over
-    from dpwitness.report.plots import plot_curve, plot_profile
+    from dpwitness.report.plots import plot
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
     check_mechanism(arguments)
-    unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
-    needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
-    if unclaimed and (arguments.target is None or ":" not in arguments.target):
-        raise BadInput(needed)
     check_places(arguments)
     take_settings(arguments)
     given, named = call_of(arguments)
-    if unclaimed and not carries_claim(given[0]):
-        raise BadInput(needed)
     # The time limit of a curve is the limit of each line.
     seconds = None if name == "curve" else arguments.max_time or options_of(name)["max_time"].default
     with live(quiet=arguments.quiet, seconds=seconds) as progress:
@@ -87,16 +82,13 @@ def run_function(arguments: SimpleNamespace) -> int:
             return str(result.report(details=arguments.details, reproduce=again))
         return replay_text(given[0], result, details=arguments.details) if name == "replay" else str(result)
 
-    def plot(path: str) -> None:
-        (plot_curve if name == "curve" else plot_profile)(result, path)
-
     code = exit_code(result)
     return hand_over(
         arguments,
         code,
         result.to_json,
         report,
-        plot=plot if name in ("curve", "profile") else None,
+        plot=partial(plot, result),
     )
 
 

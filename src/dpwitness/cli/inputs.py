@@ -16,8 +16,6 @@ from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
-from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.resolve import called
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
 from dpwitness.options import options_of
 from dpwitness.project import nearest, project_of
@@ -70,13 +68,6 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
         say(f"taking {shown(arguments.data)} as {kind}")
     return given, {**named, "neighbours": neighbours, "data": data}
-
-
-def carries_claim(mechanism: object) -> bool:
-    """Whether an object states a claim that needs no distance. Raises `InvalidParameter` for a library's class."""
-    called(mechanism)
-    library = library_of(mechanism)
-    return not library.takes_distance and library.claim(mechanism) is not None
 
 
 def check_mechanism(arguments: SimpleNamespace) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from _dpwitness_session import BITS
-from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
 from dpwitness.cli.values import given_options, number, seconds, span, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.options import MOST_WORKERS, NO_DEFAULT, options_of

@@ -76,7 +76,7 @@ def hand_over(
     steps: list[Callable[[], object]] = [lambda: show(json_text(value()) if arguments.json else report())]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: write_json(save, value()))
-    if plot is not None and arguments.plot is not None:
+    if plot is not None and getattr(arguments, "plot", None) is not None:
         steps.append(lambda: plot(arguments.plot))
     with contextlib.suppress(OSError):  # if the folder was removed, the result is printed all the same
         os.chdir(arguments.folder)  # a mechanism may have changed the working folder

@@ -44,7 +44,6 @@ from dpwitness.neighbours import Data, Relation, adjacent
 from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, Evidence, options_of
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.project import one_of
-from dpwitness.report.github import shown
 from dpwitness.report.source import place, place_of
 from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
@@ -369,15 +368,9 @@ class Asserter:
         self._record({"verdict": kind, "reason": reason, "claim": None, "place": called})
 
     def _record(self, record: dict[str, Any]) -> None:
-        """Add a record to the session's ledger and to the test's properties in JUnit files."""
+        """Add a record to the session's ledger."""
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
-        properties = {"claim": record["claim"], "verdict": record["verdict"], "shown": shown(entry)}
-        if "runs" in record:
-            properties |= {"runs": f"{record['runs']['confirm']}", "seed": f"{record['seed']}"}
-        properties["alpha"] = f"{self._alpha:.3g}"
-        number = "" if self._count == 1 else f".{self._count}"
-        self._item.user_properties += [(f"dpwitness{number}.{key}", text) for key, text in properties.items() if text]
 
     def _text(self, verdict: Violation, note: str | None, replayed: bool | None) -> str:
         """The witness in plain English, and the command that repeats the test with the session's α and options."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from _dpwitness_session import Session
 from dpwitness.errors import InvalidData
-from dpwitness.files import write_atomically, write_json
+from dpwitness.files import write_json
 from dpwitness.report import github, sarif
 from dpwitness.results.text import at_least
 
@@ -63,7 +63,6 @@ def write_files(session: Session) -> bool:
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
         ("report", session.report, lambda path: write(session, path)),
         ("sarif", session.sarif, lambda path: write_json(path, sarif.log(session.records))),
-        ("report-html", session.report_html, lambda path: write(session, path, html=True)),
     ]
     for option, path, write_one in files:
         if path is None:
@@ -79,8 +78,8 @@ def write_files(session: Session) -> bool:
     return failed
 
 
-def write(session: Session, path: str, *, html: bool = False) -> None:
-    """Write all records as JSON, or as an HTML page. The file is written whole or not at all."""
+def write(session: Session, path: str) -> None:
+    """Write all records as JSON. The file is written whole or not at all."""
     value = {
         "format": github.REPORT_FORMAT,
         "profile": session.profile,
@@ -90,11 +89,6 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         **({"interrupted": True} if session.interrupted else {}),
         "assertions": session.records,
     }
-    if html:
-        from dpwitness.report.files import session_page
-
-        write_atomically(path, session_page(value))
-        return
     write_json(path, value)
 
 

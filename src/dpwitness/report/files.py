@@ -39,12 +39,6 @@ def report(paths: Sequence[str | Path]) -> str:
     return page(entries, facts=facts)
 
 
-def session_page(value: Mapping[str, object]) -> str:
-    """The page of a pytest session's report; a record that cannot be read is shown with the reason."""
-    entries, facts = _read_session(value)
-    return page(entries, facts=facts)
-
-
 def _read_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[str, str]]]:
     """The assertions of a session, and facts about the session. Raises `InvalidWitness` for a damaged report."""
     try:

@@ -258,10 +258,10 @@ def _label(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in short).replace("$", r"\$")
 
 
-def plot_curve(result: Curve, path: str | Path) -> None:
-    """Draw the p-values of a curve into a file. Raises `InvalidParameter` for an unknown format."""
+def plot(result: Curve | Profile, path: str | Path) -> None:
+    """Draw a result into a file. Raises `InvalidParameter` for an unknown format."""
     figure, axes = new_figure()
-    draw_curve(axes, result)
+    draw(result, axes)
     write_figure(figure, path)
 
 
@@ -306,18 +306,6 @@ def claimed_power(claim: Claim, rate: float) -> float:
     Beside p ≤ G(q) it demands 1 − q ≤ G(1 − p), for the event's complement with D and D′ exchanged.
     """
     return min(claim.largest(rate), 1 - claim.smallest(1 - rate, claim.parameter))
-
-
-def plot_profile(result: Profile, path: str | Path) -> None:
-    """Draw the lower band of δ(ε), logarithmic, and beside it the upper band of the trade-off function, into a file."""
-    from matplotlib.figure import Figure  # takes 0.3 s to import
-
-    figure = Figure(figsize=(10.4, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw_profile(left, result)
-    draw_trade_off(right, result)
-    figure.suptitle(_label(result.call), fontsize="medium")
-    write_figure(figure, path)
 
 
 def draw_profile(axes: "Axes", result: Profile) -> None:

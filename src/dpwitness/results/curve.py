@@ -9,8 +9,8 @@ from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.results.fields import Count, RunCounts, read_result
-from dpwitness.results.text import notes, p_value, table
-from dpwitness.results.verdict import EARLY_END_REASONS, Result
+from dpwitness.results.text import p_value, table
+from dpwitness.results.verdict import Result, remarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +112,8 @@ class Curve(Result):
         runs = each[0] if len(each) == 1 else " / ".join(f"{line.counts[0].runs:,}" for line in self.lines)
         spent = f"{runs} paired runs a line; {self.seconds:.1f} s; seed {self.seed}"
         condition = "" if self.claim is None else self.claim.condition
-        early = (
-            [f"  stopped early: {EARLY_END_REASONS[self.ended]}; the lines are whole"]
-            if self.ended in EARLY_END_REASONS
-            else []
-        )
         text = [f"p-values of {self.call}{condition}", table(head, rows, right=True)]
-        return "\n".join([*text, *early, *notes(self.notes), spent])
+        return "\n".join([*text, *remarks(self, self.ended), spent])
 
     def __repr__(self) -> str:
         epsilons = ", ".join(f"{line.epsilon:g}" for line in self.lines)

@@ -16,8 +16,8 @@ from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_de
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
 from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
-from dpwitness.results.text import at_least, confidence, label, notes, table
-from dpwitness.results.verdict import EARLY_END_REASONS, Result, spent
+from dpwitness.results.text import at_least, confidence, label, table
+from dpwitness.results.verdict import Result, remarks, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
 #: EPSILON_STEP is the distance in nats between the values of ε in a file's band.
@@ -187,11 +187,7 @@ class Profile(Result):
             *([f"  {tail}"] if (tail := self.tail) else []),
             *(pair if self.witness is None else self.witness.lines()),
         ]
-        if self.ended in EARLY_END_REASONS:
-            lines.append(
-                f"  stopped early: {EARLY_END_REASONS[self.ended]}; the band is valid for the runs that were counted"
-            )
-        return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
+        return "\n".join([*lines, *remarks(self, self.ended), spent(self, self.run_counts)])
 
     def _tables(self) -> list[str]:
         top = self.largest_epsilon

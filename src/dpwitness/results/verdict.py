@@ -116,6 +116,12 @@ class Result(Displayed, JsonFields):
         return named(self.mechanism, self.parameters)
 
 
+def remarks(result: Result, ended: str) -> list[str]:
+    """The lines of a report on an early end of the runs, and its notes."""
+    early = f"  stopped early: {EARLY_END_REASONS.get(ended)}; what was counted is valid"
+    return [*([early] if ended in EARLY_END_REASONS else []), *notes(result.notes)]
+
+
 def spent(result: Result, runs: RunCounts) -> str:
     """The last line of a report: runs, time and seed."""
     searched = f"{runs.epochs:,} in epochs" if runs.epochs else f"{runs.search:,} search"
@@ -254,10 +260,8 @@ class CheckResult(WitnessedResult, ABC):
         text = relation_text(relation) if named else relation.adjacency if relation is not None else None
         lines = [head, *([label("neighbours", text)] if text and (named or details or self.refuted) else [])]
         lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._short_lines()
-        if self.ended in EARLY_END_REASONS:
-            lines.append(f"  stopped early: {EARLY_END_REASONS[self.ended]}; what was counted is valid")
         lines += [
-            *notes(self.notes),
+            *remarks(self, self.ended),
             *([spent(self, self.run_counts)] if details or not self.refuted or self.ended in EARLY_END_REASONS else []),
         ]
         if not self.reproducible:
