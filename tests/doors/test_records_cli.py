@@ -74,7 +74,10 @@ def test_options_describe_a_relation_whose_columns_are_typed_as_a_whole(place, o
         ("--adjacency either", "--adjacency needs --records FILE.csv"),
         ("--records no.csv", "cannot read no.csv"),
         ("--records header.csv", "header.csv holds no records"),
-        ("--records people.csv --queries 3", "leave out --pair, --queries and --data"),
+        (
+            "--records people.csv --queries 3",
+            "--queries is not given with --records, which says which inputs are neighbours",
+        ),
         ("--records people.csv --domain sex=f,m", "columns of the file: age, member"),
         ("--records people.csv --domain Age=0:120", "columns of the file: age"),
         ("--records people.csv --domain age=a:b", "must hold two finite numbers"),

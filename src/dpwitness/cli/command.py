@@ -14,12 +14,9 @@ from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTE
 
 
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The type of a text that names files: written (replaced if they exist), kept (read and continued) or read."""
+    """The type of a text that names files, or may hold a file's name, such as mine.py:noisy_sum or profile:FILE."""
 
     name = "file"
-
-    def __init__(self, *, written: bool = False, kept: bool = False) -> None:
-        self.written, self.kept = written, kept
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text as given; an option in the place of a file is an error."""
@@ -32,14 +29,9 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click
         return [CompletionItem(incomplete, type="file")]
 
 
-#: READ_FILE is the type of an argument that names a file to read.
-READ_FILE: Final = FileType()
-#: WRITTEN_FILE is the type of an argument that names a file to write, or to replace if it exists.
-WRITTEN_FILE: Final = FileType(written=True)
-#: KEPT_FILE is the type of an argument that names a file to read and to continue.
-KEPT_FILE: Final = FileType(kept=True)
-#: CODE is the type of a text that may hold the name of a file, such as mine.py:noisy_sum or profile:FILE.
-CODE: Final = FileType()
+#: READ_FILE is the type of a file to read, WRITTEN_FILE of a file to write, or to replace if it exists, KEPT_FILE of a
+#: file to read and to continue, and CODE of a text that may hold the name of a file.
+READ_FILE, WRITTEN_FILE, KEPT_FILE, CODE = FileType(), FileType(), FileType(), FileType()
 
 
 class Option(click.Option):
@@ -129,10 +121,16 @@ class Command(_TitledHelp):
         self.run, self.examples, self.exits = run, examples, exits
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; return its exit code."""
+        """Check the named files, import the modules of --import and run the command; return its exit code."""
+        from dpwitness.cli.output import check_places
+        from dpwitness.mechanisms.catalog import load_module
+
         arguments = arguments_of(ctx)
+        check_places(arguments)
         try:
             with contextlib.redirect_stdout(sys.stderr):
+                for place in getattr(arguments, "imports", ()):
+                    load_module(place)
                 return self.run(arguments)
         except SystemExit as error:  # raised by the user's code while it was imported or ran
             named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]

@@ -60,13 +60,12 @@ def run_function(arguments: SimpleNamespace) -> int:
     """Call the public function of the command's name and print or save its result; return the exit code."""
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
-    from dpwitness.cli.output import check_places, exit_code, hand_over
+    from dpwitness.cli.output import exit_code, hand_over
     from dpwitness.report.plots import plot
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
     check_mechanism(arguments)
-    check_places(arguments)
     take_settings(arguments)
     given, named = call_of(arguments)
     # The time limit of a curve is the limit of each line.
@@ -94,12 +93,9 @@ def run_function(arguments: SimpleNamespace) -> int:
 
 def write_report(arguments: SimpleNamespace) -> int:
     """Write the page of saved results."""
-    from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
     from dpwitness.report.files import report
 
-    check_places(arguments)
-    options.import_modules(arguments)
     write_atomically(arguments.output, report(arguments.results))
     return NOT_REFUTED
 

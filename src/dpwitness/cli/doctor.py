@@ -18,9 +18,8 @@ PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed
 
 def run(arguments: SimpleNamespace) -> int:
     """Print the diagnosis of this machine and environment; return the exit code."""
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
 
-    check_places(arguments)
     found = diagnosis()
     return hand_over(arguments, NOT_REFUTED, lambda: found, lambda: text_of(found))
 

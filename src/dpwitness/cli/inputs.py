@@ -10,7 +10,7 @@ import click
 
 from _dpwitness_session import BITS
 from dpwitness.cli.console import say
-from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
+from dpwitness.cli.options import ADJACENCIES, FORMS
 from dpwitness.cli.values import given_input, refuse, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
@@ -45,7 +45,6 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
-        import_modules(arguments)
         named_here = arguments.mechanism is not None or arguments.program is not None
         # The mechanism is loaded before the witness is read: its module may register kinds that the witness has.
         function = _mechanism(arguments, arguments.mechanism) if named_here else None
@@ -109,17 +108,11 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
     """The relation of the options, for `numbers_of_data` numbers in --data; None without options. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
-    of_records = relation_of_records(arguments)
-    if of_records is not None:
-        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
-        return of_records
-    if arguments.pair:
-        if arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput(
-                "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
-            )
-        return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
+    if (of_records := relation_of_records(arguments)) is not None or arguments.pair:
+        word = "--pair" if of_records is None else "--records"
+        others = ("queries", "may_move", "direction", "data", *(("pair",) if of_records is not None else ()))
+        refuse(arguments, others, f"is not given with {word}, which says which inputs are neighbours")
+        return of_records or pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
     if arguments.queries is not None or extras:
         length = numbers_of_data if arguments.queries is None else arguments.queries
         if length is None:

@@ -14,10 +14,9 @@ def run(arguments: SimpleNamespace) -> int:
     """Test the claim by the scores of a file; return the exit code, 1 if the claim is refuted, else 0."""
     from dpwitness.api.one_run import one_run
     from dpwitness.claims import ApproxDP
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
     from dpwitness.mechanisms.claims import claim_of_text
 
-    check_places(arguments)
     require_one(arguments, "epsilon", "claim")
     require_one(arguments, "delta", "claim")
     if arguments.claim is not None:

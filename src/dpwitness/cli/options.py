@@ -114,14 +114,6 @@ PROGRAMS: Final[Parameters] = [
 ]  # fmt: skip
 
 
-def import_modules(arguments: SimpleNamespace) -> None:
-    """Import the modules of --import. Raises `UnknownTarget`."""
-    from dpwitness.mechanisms.catalog import load_module
-
-    for place in arguments.imports:
-        load_module(place)
-
-
 def inputs(title: str = "inputs (default: the target's own relation)") -> Parameters:
     """The options of the neighbouring inputs and of D."""
     return [

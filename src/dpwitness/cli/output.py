@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
-from dpwitness.cli.command import READ_FILE, Argument, FileType
+from dpwitness.cli.command import KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType
 from dpwitness.cli.console import (
     BAD_INPUT,
     INTERRUPTED,
@@ -36,19 +36,17 @@ def check_places(arguments: SimpleNamespace) -> None:
     except OSError as error:
         raise InvalidData(f"the working folder cannot be read: {error.strerror}; change to one that exists") from error
     named = list(_named_files(arguments))
-    written = [(name, text) for name, kind, text in named if kind.written]
-    for file in (text for _, kind, text in named if kind.written or kind.kept):
-        check_writable(file)
-    for name, file in written:
-        for other, _, text in named:
+    for name, kind, file in named:
+        if kind in (WRITTEN_FILE, KEPT_FILE):
+            check_writable(file)
+        for other, _, text in named if kind is WRITTEN_FILE else ():
             # A text may hold a file's name, as mine.py:noisy, profile:FILE and age=@FILE do.
             if other != name and any(overwrites(file, part) for part in {text, *re.split(r":|=@|\s", text)} - {""}):
                 raise InvalidData(f"{name} {shown(file)} would overwrite the file of {other}: give another name")
     from_stdin = [name for name, kind, file in named if kind is READ_FILE and file == STDIN]
     if len(from_stdin) > 1:
-        raise InvalidData(
-            f"- is given for {' and '.join(from_stdin)}, and standard input can be read once: give files for the others"
-        )
+        names = " and ".join(from_stdin)
+        raise InvalidData(f"- is given for {names}, and standard input can be read once: give files for the others")
     if (path := getattr(arguments, "plot", None)) is not None:
         plot_format(path)
 

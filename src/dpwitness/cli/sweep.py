@@ -14,13 +14,12 @@ from dpwitness.options import MOST_WORKERS
 
 def run(arguments: SimpleNamespace) -> int:
     """List the cases, run them and print the table; the exit code is 1 if a claim is refuted."""
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
     from dpwitness.problem import Effort
     from dpwitness.sweeps.sweep import Sweep, text_of
     from dpwitness.sweeps.sweep import run as run_cases
     from dpwitness.sweeps.worker import REFUTED, CaseResult
 
-    check_places(arguments)
     effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)
     found = Sweep.of(arguments.modules, effort)
     if arguments.list:
