@@ -4,12 +4,12 @@ Every pytest run of the environment imports this module, so it needs only pytest
 assertion imports `dpwitness.plugin`, which does the work.
 """
 
+import contextlib
 import json
 import os
 import secrets
-import tomllib
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,11 +17,6 @@ from _dpwitness_session import BITS, PROFILES, SMALLEST_ALPHA, Session
 
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
-
-#: V is the type of an option's value.
-V = TypeVar("V")
-#: D is the type of an option's default.
-D = TypeVar("D")
 
 #: FILE_OPTIONS has the options that name a file which is written at the end.
 FILE_OPTIONS = ("report", "sarif")
@@ -71,33 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dp_suppress", "health checks to turn off", type="args", default=[])
 
 
-def _option(
-    config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
-) -> V | D:
-    """The value of an option on the command line, else in the ini file, else `default`. Raises `pytest.UsageError`."""
-    text = config.getoption(key, None)
-    text = config.getini(key) or None if text is None else text
-    if text is None:
-        return default
-    try:
-        value = kind(text)
-        if valid(value):
-            return value
-    except (ValueError, OverflowError, KeyError):
-        pass
-    raise pytest.UsageError(f"{key}={text!r} must be {what}")
-
-
 def _project(config: pytest.Config) -> dict[str, Any]:
     """The settings `[tool.dpwitness]` of the project's pyproject.toml. Raises `pytest.UsageError`."""
     path = config.rootpath / "pyproject.toml"
-    try:
-        if "dpwitness" not in tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}):
-            return {}  # and the session need not import dpwitness
-    except OSError:  # no such file
-        return {}
-    except ValueError:  # no TOML: `project_of` says so
-        pass
+    if not path.is_file() or b"dpwitness" not in path.read_bytes():
+        return {}  # and the session need not import dpwitness
     from dpwitness.errors import BadInput
     from dpwitness.project import project_of
 
@@ -119,9 +92,19 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", {})
     project = _project(config)
 
-    def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
-        """The value of `_option`; the project's setting of the same name comes before the default."""
-        return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
+    def given(key: str, kind: Callable[[str], Any], valid: Callable[[Any], bool], what: str, default: Any) -> Any:
+        """An option's value from the command line, else the ini file, else the project's settings, else the default.
+
+        Raises `pytest.UsageError`.
+        """
+        text = config.getoption(key, None)
+        text = config.getini(key) or None if text is None else text
+        if text is None:
+            return project.get(key.removeprefix("dp_"), default)
+        with contextlib.suppress(ValueError, OverflowError, KeyError):
+            if valid(value := kind(text)):
+                return value
+        raise pytest.UsageError(f"{key}={text!r} must be {what}")
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)

@@ -68,7 +68,7 @@ def test_the_page_of_commands_has_the_exit_codes():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["check", "svt", "--epsilom", "1"], "--epsilon'?"),
+        (["check", "svt", "--epsilom", "1"], "--epsilon'? See `dpwitness check --help`"),
         (["check", "svt", "--max=3"], "'--max'"),
         (["attack", "subset_sum", "--see", "1"], "'--seed'"),
         (["chekc", "svt"], "'chekc'"),

@@ -173,7 +173,6 @@ def test_a_damaged_file_is_refused_or_drawn(kind, odd, tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["<b>'\"&{{ 1 }}", "\\u202e", "\0\u202eabc\ud800", "a" * 10_000])
 def test_every_text_of_an_entry_is_escaped(text):
-    """Each field that a page shows; an attribute of the page has the name too."""
     found = replace(results()["violation"], notes=(text,), mechanism=text, parameters={text: text})
     entries = [
         Entry(name=text, result=None, reason=text, facts=((text, text),)),
@@ -184,9 +183,7 @@ def test_every_text_of_an_entry_is_escaped(text):
     assert "b" not in {tag for tag, _ in read.elements}
     assert made.encode()
     assert all(c.isprintable() or c == "\n" for c in read.text)
-    (label,) = [nav["aria-label"] for nav in read.all("nav") if nav["aria-label"].startswith("Sections of ")]
     if text.isprintable() and len(text) < 100:
-        assert label == f"Sections of {text}"
         assert read.text.count(text) >= 10
 
 

@@ -314,7 +314,6 @@ def test_what_of_a_module_is_swept(tmp_path, what):
     ("place", "said"),
     [
         ("empty.py", "no name that it defines carries a claim"),
-        ("xml.dom", "; modules within: xml.dom."),
         ("no_such_module_here", "no_such_module_here"),
         ("gone.py", "gone.py"),
         *((place, f"{place!r} is not the name of a module: give a file") for place in (".", ".foo", "a..b", "folder/")),
@@ -805,6 +804,14 @@ def test_a_setting_is_never_taken_for_data(name):
     exec(f"def calibrated({name}, epsilon, delta): ...", names)
     assert refused(names["calibrated"])
     assert not refused(lambda ages, epsilon, delta: len(ages))
+
+
+@pytest.mark.parametrize("name", ["mu0", "sigma", "noise_multiplier", "rho", "laplace_scale", "noise: float"])
+def test_parameters_of_noise_and_of_other_claims_are_not_made_up(name):
+    exec(f"def release(data, epsilon, {name}): ...", names := {})
+    assert "no value is known for its parameter" in refused(names["release"])
+    exec(f"def release(data, epsilon, {name.replace(': float', '')}=1.0): ...", names)
+    assert not refused(names["release"])
 
 
 @pytest.mark.parametrize("names", ["privacy_budget", "privacy_level", "eps, epsilon", "budget, epsilon_"])

@@ -34,9 +34,9 @@ from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
-from dpwitness.results.bound import bound_from_json
-from dpwitness.results.curve import CurveTest, PValueCurve, curve_from_json
-from dpwitness.results.profile import BandEvent, profile_from_json
+from dpwitness.results.curve import CurveTest, PValueCurve
+from dpwitness.results.profile import BandEvent
+from dpwitness.results.saved import READERS as READERS_BY_KEY
 from dpwitness.results.schema import SAVED_KINDS, schemas
 from dpwitness.results.verdict import replay_text, verdict_from_json
 
@@ -95,8 +95,9 @@ RESULTS = {
     "crossed": replace(PROFILE, claim=WITNESS.claim, witness=WITNESS),
 }
 READERS = {
-    "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json,
-    "curve of another family": curve_from_json, "witness": dpw.Witness.from_json,
+    "bound": READERS_BY_KEY["confidence"], "curve": READERS_BY_KEY["lines"], "profile": READERS_BY_KEY["band"],
+    "crossed": READERS_BY_KEY["band"], "curve of another family": READERS_BY_KEY["lines"],
+    "witness": dpw.Witness.from_json,
 }  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def test_every_key_that_is_read_is_checked(kind):
 def test_events_of_a_profile_are_checked(damage):
     profile = PROFILE.to_json()
     with pytest.raises(InvalidWitness, match="the profile is damaged"):
-        profile_from_json({**profile, "events": [{**profile["events"][0], **damage}]})
+        READERS["profile"]({**profile, "events": [{**profile["events"][0], **damage}]})
 
 
 def of_counts(kind="passed", claim=WITNESS.claim, **counts):

@@ -96,9 +96,8 @@ class Session:
             return INTERRUPTED
         match error:
             case click.UsageError():
-                where = "" if error.ctx is None else f"see `{error.ctx.command_path} --help`"
-                text = error.format_message().rstrip(".")
-                say(f"error: {text} S{where[1:]}" if where and text.endswith("?") else f"error: {text}; {where}")
+                text, path = error.format_message().rstrip("."), "" if error.ctx is None else error.ctx.command_path
+                say(f"error: {text}{' See' if text.endswith('?') else '; see'} `{path or 'dpwitness'} --help`")
             case DPWitnessError() | NoResult():
                 say(f"error: {error}")
             case _:
@@ -157,11 +156,6 @@ def show(text: str) -> None:
         raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether the stream is an open terminal."""
-    return stream is not None and not stream.closed and stream.isatty()
-
-
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
     """The context of a command, in which any terminal shows ⊤ and ε, and each warning takes one line."""
@@ -204,7 +198,8 @@ def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]
     bars show the share of runs or of time, whichever is larger.
     """
     with contextlib.ExitStack() as drawn:
-        yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds or float("inf"))
+        shown = not quiet and sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+        yield _bars(drawn, seconds or float("inf")) if shown else None
         session().hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()

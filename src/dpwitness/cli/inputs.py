@@ -150,6 +150,9 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
     form = arguments.form or FORMS[0]
+    columns, unit = [*map(str, frame.columns)], arguments.unit
+    if form == "array" and len(columns) > 1 and unit in columns:  # columns of an array have no names
+        unit = columns.index(unit)
     base, domain = _convert_to_form(frame, domains, form, arguments.records)
     return records(
         domain,
@@ -157,20 +160,9 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
         size=arguments.size,
         base=base,
         form=form,
-        unit=_unit(arguments.unit, list(map(str, frame.columns)), form),
+        unit=unit,
         at_most=arguments.at_most,
     )
-
-
-def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
-    """The column of --unit, as `records` takes it for a form. Raises `BadInput` unless it is a column of the file."""
-    if name is None:
-        return None
-    if name not in columns:
-        raise BadInput(f"--unit {name!r} must be a column of the file: {', '.join(columns)}")
-    if form == "xy":
-        raise BadInput("--unit needs --form dataframe, array, list or columns: xy has no column besides features and y")
-    return columns.index(name) if form == "array" and len(columns) > 1 else name
 
 
 def _domain(item: str, values: str) -> object:

@@ -51,9 +51,9 @@ from dpwitness.runs import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFile:
-    """The database's file for an assertion; `witness` is None if there is nothing to replay."""
+    """The database's file for an assertion; `place` for people; `witness` is None if there is nothing to replay."""
 
-    path: Path | None = None
+    place: str = ""
     witness: Witness | None = None
     note: str | None = None
 
@@ -119,8 +119,8 @@ class Database:
         # A saved pair may no longer be adjacent: its replay could fail a correct mechanism.
         same = value.get("neighbours") == neighbours_digest(relation, data)
         if witness.unreadable_inputs or not same or not adjacent(relation, witness.pair, data):
-            return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
-        return SavedFile(path=path, witness=witness)
+            return SavedFile(note=f"{self.shown(path)} was saved for another relation and was not replayed")
+        return SavedFile(place=self.shown(path), witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Write a witness to its file, and return the path; None without a folder.
@@ -268,24 +268,20 @@ class Asserter:
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
-            assert saved.path is not None
-            unread = f'{self._database.shown(saved.path)} was saved with bits="strict" and was not replayed'
-            saved = replace(saved, witness=None, note=unread)
+            saved = SavedFile(note=f'{saved.place} was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the replay, half for the check
-            assert saved.path is not None
-            place = self._database.shown(saved.path)
             try:
                 replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
             except MechanismError as error:  # the check below shows whether the mechanism works
-                note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
+                note = f"the witness in {saved.place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
-                    return replayed, f"saved in {place}: seen again on fresh runs", True
+                    return replayed, f"saved in {saved.place}: seen again on fresh runs", True
                 if replayed.ended == "interrupted":
                     return replayed, None, True
-                note = f"the witness in {place} was not seen again at this claim; it is kept and replayed"
+                note = f"the witness in {saved.place} was not seen again at this claim; it is kept and replayed"
         try:
             verdict: Verdict = check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
         except MechanismTimeout as error:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.github import REPORT_FORMAT, bits_refuted, name_of
-from dpwitness.results.saved import reader_of
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least, at_most, named
 from dpwitness.results.verdict import Verdict
 
@@ -95,7 +95,7 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for other JSON."""
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
-    found = reader_of(value, what)(value)
+    found = result_from_json(value, what)
     if not isinstance(found, Verdict):
         raise InvalidWitness(f"{what} is a {type(found).__name__.lower()}: give verdicts, or reports of --dp-report")
     return "verdict", {"verdict": _of_record({**found.to_json(), "claim": str(found.claim)})}

@@ -47,7 +47,7 @@ def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
 
 
-#: ENVIRONMENT has the templates of pages and blocks, which escape every text and make it `readable`.
+#: ENVIRONMENT has the templates of pages, which escape every text and make it `readable`.
 ENVIRONMENT: Final = Environment(
     loader=PackageLoader("dpwitness", "report"),
     autoescape=True,
@@ -89,14 +89,6 @@ def page(entries: Sequence[Entry], *, facts: Sequence[Row] = ()) -> str:
 def page_of(result: Shown) -> str:
     """The page of one result."""
     return page([Entry(name=result.call, result=result)])
-
-
-def block(result: Shown) -> str:
-    """A compact block of a result for a notebook: the verdict, a short report, the first figure."""
-    text = result.report(details=False) if isinstance(result, Verdict) else str(result)
-    pieces: list[Piece] = [{"report": text}, *_figures(result)[:1]]
-    about = {"status": _status(result), "warnings": _warnings(result)}
-    return ENVIRONMENT.get_template("block.html.j2").render(**about, headline=_headline(result), pieces=pieces)
 
 
 def _table(caption: str, rows: Sequence[Row]) -> list[Piece]:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpwitness.claims.claim import shown
-from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence
 from dpwitness.results.verdict import WitnessedResult, remarks, spent
 
@@ -47,8 +46,3 @@ class Bound(WitnessedResult):
 
     def __repr__(self) -> str:
         return f"<Bound: {self._headline}>"
-
-
-def bound_from_json(value: object) -> Bound:
-    """The bound that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Bound, "bound", value)

@@ -8,7 +8,7 @@ from dpwitness.claims import Claim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.fields import Count, RunCounts, read_result
+from dpwitness.results.fields import Count, RunCounts
 from dpwitness.results.text import p_value, table
 from dpwitness.results.verdict import Result, remarks
 
@@ -119,8 +119,3 @@ class Curve(Result):
         epsilons = ", ".join(f"{line.epsilon:g}" for line in self.lines)
         tested = f"{len(self.lines[0].test_epsilons)} test {self.parameter}"
         return f"<Curve: p-values of {self.call} with ε = {epsilons} at {tested}>"
-
-
-def curve_from_json(value: object) -> Curve:
-    """The curve that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Curve, "curve", value)

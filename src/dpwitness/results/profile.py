@@ -15,7 +15,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
-from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
+from dpwitness.results.fields import Alpha, Detectable, RunCounts
 from dpwitness.results.text import at_least, confidence, label, table
 from dpwitness.results.verdict import Result, remarks, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
@@ -201,8 +201,3 @@ class Profile(Result):
 
     def __repr__(self) -> str:
         return f"<Profile: {self._headline}>"
-
-
-def profile_from_json(value: object) -> Profile:
-    """The profile that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Profile, "profile", value)

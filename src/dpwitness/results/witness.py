@@ -205,11 +205,6 @@ class Witness(JsonFields):
         if isinstance(value, Mapping) and "sweep" in value:
             raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-        if file_format == "dpwitness-witness/1":
-            raise InvalidWitness(
-                f"{where} has the format {file_format!r}, which does not say which inputs are neighbours: make it "
-                "anew with `dpwitness check … --save FILE`"
-            )
         if file_format != WITNESS_FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(
                 f"{where} must be a witness, as --save of check, bound or profile writes it: its format is "

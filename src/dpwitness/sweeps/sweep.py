@@ -33,11 +33,12 @@ from dpwitness.sweeps.worker import (
     REFUTED,
     STATUSES,
     CaseResult,
-    reason_without,
     recipes_of,
     versions_of,
 )
 
+#: NO_CLAIM is the reason why a module has no case.
+NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter epsilon"
 #: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
 
@@ -112,7 +113,7 @@ class Sweep(JsonFields):
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
         found = {name: [*recipes_of(name)] for name in names}
-        without = {name: reason_without(name) for name, recipes in found.items() if not recipes}
+        without = {name: NO_CLAIM for name, recipes in found.items() if not recipes}
         size = sum(map(len, found.values()))
         if not size:
             raise InvalidParameter("; ".join(f"{name}: {why}" for name, why in without.items()))

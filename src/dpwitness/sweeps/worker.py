@@ -6,8 +6,6 @@ The request is a case, which is checked.
 import inspect
 import json
 import os
-import pkgutil
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -72,14 +70,6 @@ class CaseResult(JsonFields):
         if verdict.floating_point is not None:
             told += "; its last bits leak"
         return told
-
-
-def reason_without(module: str) -> str:
-    """The reason why an imported module has no case, with the names of up to eight modules within a package."""
-    inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
-    within = ", ".join([one.name for one in inside][:8])
-    said = "no name that it defines carries a claim or has a parameter epsilon"
-    return said + (f"; modules within: {within}" if within else "")
 
 
 def versions_of(modules: Sequence[str]) -> dict[str, str]:
