@@ -291,7 +291,8 @@ class Asserter:
         if isinstance(verdict, Violation):
             self._save(problem, verdict)  # before shrinking, as a time limit of the test may end the process
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
-            return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
+            said = filter(None, (note, trouble, self._save(problem, verdict)))
+            return verdict, "; ".join(said) or None, False
         if verdict.ended != "interrupted":
             for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
@@ -363,7 +364,3 @@ def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Vio
         return replace(found, ended="interrupted"), None
     except BaseException as error:  # no error, such as pytest-timeout's, must lose a proved violation
         return found, f"the witness could not be made smaller: {on_one_line(error)}"
-
-
-def _all_notes(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpwitness.cli import options as shared
 from dpwitness.cli.command import READ_FILE, Option
-from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
@@ -102,7 +101,6 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 def run(arguments: SimpleNamespace) -> int:
     """Run the command; return its exit code. Bad input raises."""
-    check_places(arguments)  # a file that cannot be written must fail before the work, not after it
     options = settings_of(attack.Options, arguments)
     if arguments.allowed_queries is not None:
         reason = "is of an attack, and --allowed-queries asks nothing: leave one of them out"

@@ -13,7 +13,6 @@ import click
 import numpy as np
 
 from dpwitness.cli.command import CODE, READ_FILE, Option
-from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import number_in, read_text, reads_as_number, typed_column
@@ -173,7 +172,6 @@ def run(arguments: SimpleNamespace) -> int:
         refuse(arguments, OWN_SYSTEM_OPTIONS, "is of an attack on your own system, --oracle: leave one of them out")
     if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
         raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
-    check_places(arguments)  # before the attack, not after it
     exact = "exact" if options.recover == "suppressed" else None
     simulation = settings_of(Simulation, arguments, system=arguments.system or exact)
     return finish(arguments, _attack(options, simulation))

@@ -14,7 +14,6 @@ import numpy as np
 
 from dpwitness.cli import options as shared
 from dpwitness.cli.command import Option
-from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
@@ -172,7 +171,6 @@ def run(arguments: SimpleNamespace) -> int:
     options.require_own_system()
     if options.column and not options.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
-    check_places(arguments)  # before the attacks, not after them
     options.check(arguments)
     return finish(arguments, attack_system(options))
 
