@@ -27,7 +27,6 @@ class Session:
     detectable_ratio: float
     report: str | None
     sarif: str | None
-    report_html: str | None
     database: str | None
     options: tuple[str, ...]  # the options that repeat the session, besides its seed
     suppress: tuple[str, ...]
@@ -40,6 +39,5 @@ class Session:
     pending: list[dict[str, Any]] = field(default_factory=list)  # records of the running test, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)  # reasons why files could not be written
-    terminated: float | None = None  # the time of SIGTERM
     ran: bool = False  # whether any test ran
     interrupted: bool = False  # whether tests were left out

@@ -1,4 +1,4 @@
-"""Help, the overview, the options that all commands share, and the colour of results on a terminal."""
+"""Help, the overview, the options that all commands share."""
 
 import io
 import re
@@ -11,7 +11,7 @@ import pytest
 from command_lines import commands, parsed, refusal
 
 import dpwitness as dpw
-from dpwitness.cli import main
+from dpwitness.cli import console, main
 from dpwitness.cli.console import EXIT_CODES
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
@@ -44,7 +44,7 @@ def test_the_page_of_commands_has_the_exit_codes():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["check", "svt", "--epsilom", "1"], "--epsilon'?"),
+        (["check", "svt", "--epsilom", "1"], "--epsilon'? See `dpwitness check --help`"),
         (["check", "svt", "--max=3"], "'--max'"),
         (["attack", "subset_sum", "--see", "1"], "'--seed'"),
         (["chekc", "svt"], "'chekc'"),
@@ -58,25 +58,9 @@ def test_a_slip_is_one_line_that_names_it_and_the_help(capsys, line, said):
     assert "--help`" in told
 
 
-class Terminal(io.StringIO):
-    """A standard output that a person watches."""
-
-    def isatty(self):
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-    def watched():  # called in the test: pytest changes the stream between the fixture and the test
-        monkeypatch.setattr(sys, "stdout", Terminal())
-        return sys.stdout
-
-    return watched
+def test_what_is_quoted_is_no_control(capsys):
+    console.show("VIOLATED: f(epsilon=1) is not 1-DP\nevent \x1b[2J")
+    assert capsys.readouterr().out == "VIOLATED: f(epsilon=1) is not 1-DP\nevent \\u001b[2J\n"
 
 
 def test_what_is_printed_is_the_text_of_the_verdict(capsys, monkeypatch):

@@ -21,7 +21,7 @@ from command_lines import commands
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.command import FileType
+from dpwitness.cli.command import KEPT_FILE, WRITTEN_FILE, FileType
 from dpwitness.errors import DPWitnessError
 from dpwitness.plugin.asserter import Database
 
@@ -140,7 +140,7 @@ def pick(rng, *pools):
 def value_of(rng, option):
     """A value of an option: one of its own, or a hostile text."""
     kind, name = option.type, option.opts[-1]
-    if isinstance(kind, FileType) and (kind.written or kind.kept):
+    if kind in (WRITTEN_FILE, KEPT_FILE):
         return rng.choice(WRITTEN)  # what is written must not replace what other cases read
     if name in OWN:
         return rng.choice(OWN[name])

@@ -1,10 +1,8 @@
 """GitHub annotations and step summaries, and SARIF files: of the plugin, with and without xdist, and of commands."""
 
 import json
-import math
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -122,7 +120,7 @@ def session(pytester, loaded, monkeypatch):
 @pytest.mark.campaign
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
 def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, workers):
-    files = ("--dp-sarif=dp.sarif", "--junitxml=junit.xml", "--dp-report=all.json", "--dp-report-html=all.html")
+    files = ("--dp-sarif=dp.sarif", "--dp-report=all.json")
     result = session(*files, *workers)
     result.assert_outcomes(passed=1, failed=2)
     marks = [line for line in result.outlines if line.startswith("::error ")]
@@ -144,20 +142,11 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
     assert [place_in(result) for result in results] == [("%SRCROOT%", "mine.py", BAD)]
     assert results[0]["properties"]["witness"]["format"].startswith("dpwitness-witness/")
     assert results[0]["message"]["text"].startswith("VIOLATED: bad(epsilon=1)")
-    cases = {case.get("name"): case for case in ElementTree.parse(pytester.path / "junit.xml").iter("testcase")}
-    assert cases["test_good"].find("failure") is None
-    assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    for name, verdict in (("test_good", "not-refuted"), ("test_bad", "violated")):
-        told = {one.get("name").removeprefix("dpwitness."): one.get("value") for one in cases[name].iter("property")}
-        assert (told["verdict"], told["claim"]) == (verdict, "ε = 1")
-        assert "ε ≥ " in told["shown"]
-        assert float(told["alpha"]) == pytest.approx(1e-6 / 3 * 6 / math.pi**2, rel=0.01)
-        assert int(told["runs"]) > 0 <= int(told["seed"])
+    assert main(["report", "all.json", "-o", "all.html"]) == 0
     page = (pytester.path / "all.html").read_text()
+    assert page.count("<article") == 3
     for said in ("1 violated, 1 no verdict, 1 not refuted", "returned [0.0]", "--dp-seed=1"):
         assert said in re.sub("<.*?>", "", page)
-    assert main(["report", "all.json", "-o", "again.html"]) == 0
-    assert page.count("<article") == (pytester.path / "again.html").read_text().count("<article") == 3
 
 
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):

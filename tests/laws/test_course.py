@@ -32,9 +32,10 @@ def found():
 
 
 def rounded(value):
-    """A JSON value without the last digits of its numbers: processors differ in them."""
+    """A JSON value without the last digits of its numbers, in which processors differ, and without former keys."""
     if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
+        gone = ("detectable_epsilon_reason", "detectable_order", "trade_off")
+        return {name: rounded(item) for name, item in value.items() if name not in gone}
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return float(f"{value:.13g}") if isinstance(value, float) else value
@@ -103,8 +104,7 @@ GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "
     "wrong",
     [{"values": ["0"]}, {"inside": []}, {"runs": 6}, {"on_data": [-1, 4]}, {"edges": [0.0, 1.0, 2.0]}, {"runs": None},
      {"runs": 0, "on_data": [0, 0], "on_neighbour": [0, 0]},
-     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},
-     *({"date_unit": unit} for unit in ("", "x", "s s", "0D", "generic", "9" * 20 + "D", 5))],
+     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},],
 )  # fmt: skip
 def test_damaged_distributions_are_refused(found, wrong):
     good = found.to_json()

@@ -31,9 +31,9 @@ from dpwitness.health.findings import findings_on_pass, notes_on_pass, useful_ru
 from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
 from dpwitness.results import text
-from dpwitness.results.bound import bound_from_json
-from dpwitness.results.curve import CurveTest, PValueCurve, curve_from_json
-from dpwitness.results.profile import BandEvent, profile_from_json
+from dpwitness.results.curve import CurveTest, PValueCurve
+from dpwitness.results.profile import BandEvent
+from dpwitness.results.saved import READERS as READERS_BY_KEY
 from dpwitness.results.schema import SAVED_KINDS, schemas
 from dpwitness.results.verdict import replay_text, verdict_from_json
 
@@ -92,8 +92,9 @@ RESULTS = {
     "crossed": replace(PROFILE, claim=WITNESS.claim, witness=WITNESS),
 }
 READERS = {
-    "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json,
-    "curve of another family": curve_from_json, "witness": dpw.Witness.from_json,
+    "bound": READERS_BY_KEY["confidence"], "curve": READERS_BY_KEY["lines"], "profile": READERS_BY_KEY["band"],
+    "crossed": READERS_BY_KEY["band"], "curve of another family": READERS_BY_KEY["lines"],
+    "witness": dpw.Witness.from_json,
 }  # fmt: skip
 
 
@@ -104,15 +105,11 @@ def test_what_is_no_result_is_refused_with_one_line(kind, value):
         READERS.get(kind, verdict_from_json)(value)
 
 
-MADE = {**RESULTS, "witness": WITNESS, "line": LINE, "test": LINE.tests[0], "band event": PROFILE.events[0]}
-
-
 #: Keys that are derived from others, and not read at all.
 DERIVED = {
-    "p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable", "detectable_delta",
-    "detectable_order",
+    "p_value", "versions", "parameter", "lower_bound", "detectable", "detectable_delta",
 }  # fmt: skip
-BAND = {"verdict", "band", "trade_off"}
+BAND = {"verdict", "band"}
 DERIVED_OF = {
     "violated": {"detectable_epsilon"}, "curve": {"claim"}, "curve of another family": {"claim"}, "profile": BAND,
     "crossed": BAND,
@@ -138,7 +135,7 @@ def test_every_key_that_is_read_is_checked(kind):
 def test_events_of_a_profile_are_checked(damage):
     profile = PROFILE.to_json()
     with pytest.raises(InvalidWitness, match="the profile is damaged"):
-        profile_from_json({**profile, "events": [{**profile["events"][0], **damage}]})
+        READERS["profile"]({**profile, "events": [{**profile["events"][0], **damage}]})
 
 
 def of_counts(kind="passed", claim=WITNESS.claim, **counts):
@@ -158,11 +155,10 @@ def of_counts(kind="passed", claim=WITNESS.claim, **counts):
 )
 def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
     passed = of_counts(claim=claim, n10=2, n11=1, n00=99_997)
-    delta, order = passed.detectable_delta, passed.detectable_order
+    delta, order = passed.detectable_delta, claim.largest_order(passed.detectable_delta)
     assert delta == detectable_probability(100_000, claim, alpha=passed.alpha)
     assert says.format(delta, order) in " ".join(str(passed).split()).partition("; in as many runs, ")[2]
     assert passed.to_json()["detectable_delta"] == delta
-    assert passed.to_json().get("detectable_order") == order
     assert replace(passed, epoch_runs=100_000).detectable_delta < delta
     few = replace(RESULTS["passed"], claim=ApproxDP(1.0, 0.5))
     assert few.detectable_delta == math.inf
@@ -315,7 +311,7 @@ def test_a_file_forges_no_line_of_a_report():
 @pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, -1e-6, 1.5])
 @pytest.mark.parametrize("kind", ["violated", "witness"])
 def test_a_level_in_a_file_lies_between_0_and_1(kind, alpha):
-    value = MADE[kind].to_json()
+    value = {**RESULTS, "witness": WITNESS}[kind].to_json()
     with pytest.raises(InvalidWitness, match="between 0 and 1"):
         READERS.get(kind, verdict_from_json)({**value, "alpha": alpha})
 

@@ -112,7 +112,7 @@ COUNTS = {"n10": 1, "n11": 0, "n01": 0, "n00": 0}
     ("changes", "named"),
     [
         ({"format": "pickle"}, r"w\.json .*'pickle'"),
-        ({"format": "dpwitness-witness/1"}, r"w\.json has .*/1'"),
+        ({"format": "dpwitness-witness/1"}, r"w\.json must be a witness, .*/1', not "),
         *(({name: LACKS}, f"'{name}'") for name in ("relation", "data", "counts")),
         ({"relation": {"kind": "os:system"}}, "'os:system' is unknown"),
         ({"relation": queries(9).to_json()}, rf"{NOT_ADJACENT}: queries\(9\)"),

@@ -14,7 +14,7 @@ import dpwitness as dpw
 from dpwitness.api import curve, loop
 from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised, MechanismTimeout
 from dpwitness.health import new_process, refutation
-from dpwitness.results.curve import curve_from_json
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.verdict import verdict_from_json
 
 PAIR = dpw.pairs(([0.0], [1.0]))
@@ -231,7 +231,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
     assert missing == f"no line for ε = 2: {str(error) or ended}"
     assert ("not begun: ε = 3" in found.notes) == (3.0 not in lines)
     assert "stopped early" in str(found)
-    again = curve_from_json(json.loads(json.dumps(found.to_json())))
+    again = result_from_json(json.loads(json.dumps(found.to_json())))
     assert (again.lines, again.ended, again.notes) == (found.lines, found.ended, found.notes)
     with pytest.raises(type(error)):
         dpw.curve(leaks, epsilon=[2.0], **LINE)

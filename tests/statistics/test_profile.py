@@ -30,7 +30,7 @@ from dpwitness.evidence.profile_band import (
     lower_means,
 )
 from dpwitness.report.plots import claimed_delta
-from dpwitness.results.profile import profile_from_json
+from dpwitness.results.saved import result_from_json
 from truth import gaussian_delta
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
@@ -221,7 +221,7 @@ def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, 
     again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, runs=400_000)
     assert isinstance(again, dpw.Violation)
     assert again.claim == GaussianDP(0.8)
-    read = profile_from_json(json.loads(path.read_text()))
+    read = result_from_json(json.loads(path.read_text()))
     assert read.to_json() == found.to_json()
     assert np.array_equal(read.delta(GRID), found.delta(GRID))
     path.write_text(json.dumps(found.to_json() | {"witness": None}))

@@ -77,13 +77,13 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
     known: dict[str, Any] = {}
     if statistic is not None and not math.isnan(statistic.low) and len(np.unique(_numbers(values))) > FREQUENT_VALUES:
         edges = _edges(statistic, values)
-        if edges is None:
+        if edges is None or noun.date_unit(statistic.coordinate):
             return None
         middles = (edges[:-1] + edges[1:]) / 2
         inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
         bins = np.searchsorted(edges, values, side="right") - 1
         bins[~(values < edges[-1])] = -1
-        known = {"edges": tuple(edges.tolist()), "date_unit": noun.date_unit(statistic.coordinate)}
+        known = {"edges": tuple(edges.tolist())}
     else:
         examples, bins = _most_frequent(values)
         if not len(examples):

@@ -1,7 +1,6 @@
 """The protocol of events, the texts that describe them, and the registry of their kinds."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -288,11 +287,6 @@ def date_text(value: float, unit: str) -> str:
     except OverflowError:  # beyond the dates that NumPy can hold
         return number_text(value)
     return (text.rstrip("0").removesuffix(".") if "." in text else text).removesuffix(" 00:00:00")
-
-
-def is_date_unit(text: str) -> bool:
-    """Whether a text is a unit of NumPy's dates, such as "D", or a multiple of one, such as "7D"."""
-    return re.fullmatch(r"([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)", text, re.ASCII) is not None
 
 
 def column(value: object) -> int:

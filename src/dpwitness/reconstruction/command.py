@@ -14,7 +14,7 @@ from dpwitness.checks import seed_or_new
 from dpwitness.cli import options as shared
 from dpwitness.cli.command import CODE, KEPT_FILE, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, live, show
-from dpwitness.cli.output import check_places, hand_over
+from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.files import json_text
 from dpwitness.machine import Deadline
@@ -132,7 +132,6 @@ def add_attack_command(
     """
 
     def run(arguments: SimpleNamespace) -> int:
-        check_places(arguments)  # a file that cannot be written must fail before the work, not after it
         options = settings_of(kind, arguments)
         if options.own_system:
             refuse(arguments, simulated, "describes a simulated system: leave it out where you attack your own")

@@ -1,18 +1,16 @@
 """The process of a sweep: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON, and is then killed.
 
-The request is a case, which is checked, or a list of modules, whose cases are listed.
+The request is a case, which is checked.
 """
 
 import inspect
 import json
 import os
-import pkgutil
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from itertools import islice
@@ -24,7 +22,6 @@ import numpy as np
 from dpwitness.checks import on_one_line, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_module, load_object
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
@@ -75,43 +72,11 @@ class CaseResult(JsonFields):
         return told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """The recipes in modules, as one interpreter imports them."""
-
-    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
-    without: Mapping[str, str]  # the reason why a module has no recipe, by module
-    code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
-
-    @classmethod
-    def of(cls, modules: Sequence[str]) -> "Listing":
-        """Import modules and list their recipes. Raises `UnknownTarget`."""
-        found = {name: [*recipes_of(name)] for name in modules}
-        return cls(
-            recipes=[one for recipes in found.values() for one in recipes],
-            without={name: reason_without(name) for name, recipes in found.items() if not recipes},
-            code=versions_of(modules),
-        )
-
-
-def reason_without(module: str) -> str:
-    """The reason why an imported module has no case, with the names of up to eight modules within a package."""
-    inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
-    within = ", ".join([one.name for one in inside][:8])
-    said = "no name that it defines carries a claim or has a parameter epsilon"
-    return said + (f"; modules within: {within}" if within else "")
-
-
 def versions_of(modules: Sequence[str]) -> dict[str, str]:
     """The versions of dpwitness and of the packages that modules belong to, by name."""
     known = packages_distributions()
     packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
     return {name: version(name) for name in sorted({"dpwitness", *packages})}
-
-
-def answer(request: dict[str, Any]) -> dict[str, object]:
-    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
-    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
 def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
@@ -200,8 +165,7 @@ def check_case(case: dict[str, Any]) -> CaseResult:
 def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
     """The attempts at a case. Raises every error of loading the named object and of making the mechanism."""
     thing, describer = load_object(case["place"]), registered()[case["describer"]]
-    records = None if case["records"] is None else read_frame(case["records"])
-    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
+    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]))
 
 
 @cache
@@ -295,4 +259,4 @@ def count_entries(value: Any) -> int:
 
 
 if __name__ == "__main__":
-    serve(answer)
+    serve(answer_case)
