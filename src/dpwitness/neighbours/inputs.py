@@ -242,6 +242,10 @@ def items_of(data: Data) -> int:
     return 1_000 + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
+#: The number of entries of an array that are hashed at once: the copy of a large array would fill the memory.
+DIGEST_ENTRIES: Final = 1 << 16
+
+
 def input_key(data: Data) -> Hashable:
     """A key that is equal exactly for inputs of the same types, shapes and values.
 
@@ -255,9 +259,7 @@ def input_key(data: Data) -> Hashable:
         return kind.__name__, str(data + 0)
     array = as_array(data)
     if array is not None:
-        if array.dtype.kind == "f":  # no file tells one NaN from another
-            array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
-        return array.dtype.str, array.shape, blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
+        return array.dtype.str, array.shape, _digest(np.ascontiguousarray(array).reshape(-1))
     if kind in (list, tuple, dict) and _kinds_within(data) <= ATOMS | {list, tuple, dict}:
         return kind.__name__, repr(data)  # a key for each record would take eight times as long
     if kind in (list, tuple):
@@ -270,6 +272,18 @@ def input_key(data: Data) -> Hashable:
     if isinstance(written, dict) and "object" in written:
         return kind.__name__, id(data)
     return kind.__name__, repr(written)
+
+
+def _digest(array: Array) -> bytes:
+    """A digest of the entries of an array with one axis; −0.0 counts as 0.0, and every NaN as the same."""
+    digest = blake2b(digest_size=16)
+    for first in range(0, array.size, DIGEST_ENTRIES):
+        part = array[first : first + DIGEST_ENTRIES]
+        if array.dtype.kind == "f":
+            part = part + array.dtype.type(0)
+            part[np.isnan(part)] = np.nan
+        digest.update(part.data)
+    return digest.digest()
 
 
 def shown(data: Data) -> str:
