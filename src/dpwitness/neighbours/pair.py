@@ -52,7 +52,9 @@ class Pair:
     def swapped(self) -> "Pair":
         """The pair of D′ and D."""
         made = object.__new__(Pair)  # without `require_shallow`, which takes long for many records
-        for name, value in zip(Pair.__slots__, (self.neighbour, self.data, self.label, self._digests[::-1]), strict=True):
+        for name, value in zip(
+            Pair.__slots__, (self.neighbour, self.data, self.label, self._digests[::-1]), strict=True
+        ):
             object.__setattr__(made, name, value)
         return made
 
