@@ -316,13 +316,13 @@ class Problem:
 
     @property
     def noun(self) -> Noun:
-        """The noun for an entry of an outcome, with the names, dates and flags of entries."""
+        """The noun for an entry of an outcome, with the names and flags of entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = not mechanism.places and (mechanism.width <= 1 or bool(mechanism.parts))
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            dates=mechanism.dates, parts=mechanism.parts,
+            parts=mechanism.parts,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:

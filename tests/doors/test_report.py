@@ -110,20 +110,12 @@ def axes_of(draw, shown):
     return axes
 
 
-@pytest.mark.parametrize(
-    ("edges", "unit"),
-    [
-        ((-1.7e308, 0.0, 1.7e308), None), ((-np.inf, 0.0, np.inf), None), ((-5e-324, 0.0, 5e-324), None),
-        ((1_704_067_200.0, 1_704_067_201.0, 1_704_153_600.0), "s"), ((19_723.0, 19_740.5, 19_753.0), "D"),
-    ],
-)  # fmt: skip
-def test_a_histogram_of_any_range_is_drawn_and_has_dates_below_dates(edges, unit):
+@pytest.mark.parametrize("edges", [(-1.7e308, 0.0, 1.7e308), (-np.inf, 0.0, np.inf), (-5e-324, 0.0, 5e-324)])
+def test_a_histogram_of_any_range_is_drawn(edges):
     bins = {"inside": (False, True), "on_data": (10, 90), "on_neighbour": (60, 40), "runs": 100}
-    axes = axes_of(plots.draw_outputs, Outputs(statistic="output", edges=edges, date_unit=unit, **bins))
+    axes = axes_of(plots.draw_outputs, Outputs(statistic="output", edges=edges, **bins))
     axes.figure.canvas.draw()
-    labels = {label.get_text() for label in axes.get_xticklabels()}
-    assert ("2024-01-01" in labels) == (unit is not None)
-    assert not any("nan" in label or "e+09" in label for label in labels)
+    assert not any("nan" in label.get_text() for label in axes.get_xticklabels())
 
 
 def test_texts_of_users_stay_texts():

@@ -116,7 +116,7 @@ class Row:
     columns
         The columns of entries; None: columns are made for the first outcome, in runs that decide nothing.
     traits
-        The texts, dates and new entries of outcomes, to which the writer adds.
+        The texts and new entries of outcomes, to which the writer adds.
     """
 
     def __init__(self, columns: Columns | None, traits: OutputTraits) -> None:
@@ -524,8 +524,6 @@ def _(value: Any, row: Row, node: Node) -> None:
     else:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
     exact = _length_of(value) if isinstance(value, datetime.timedelta) else value.isoformat()
-    if isinstance(value, datetime.date):
-        row.traits.date(node.path, "s")
     code = symbol("time", f"{exact} {getattr(value, 'fold', 0)}")
     row.traits.label(code, str(value))
     row.put(node, *entries(seconds), code)
@@ -544,10 +542,6 @@ def _(value: Any, row: Row, node: Node) -> None:
     if np.isnat(value):
         row.mark(node, symbol("missing", "NaT"), "NaT")
         return
-    if isinstance(value, np.datetime64):
-        unit, step = np.datetime_data(value.dtype)
-        # NumPy's seconds are "1s", Python's are "s": equal dates of NumPy and Python are different outcomes.
-        row.traits.date(node.path, unit if step == 1 and unit != "s" else f"{step}{unit}")
     code = symbol("time", value.dtype.str)
     row.traits.label(code, str(value.dtype))
     row.put(node, *entries(int(value.astype(np.int64))), code)
@@ -609,44 +603,6 @@ def _(value: Any, row: Row, node: Node) -> None:
         row.add(single_value(value), node)
     else:
         put_list(value, row, node)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatShape:
-    """The common shape of nested outcomes in rows by position: the names of entries, and the lengths of lists.
-
-    `lengths`: the coordinate and the entry of each list's length.
-    """
-
-    names: tuple[str, ...]
-    lengths: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, value: object) -> "FlatShape":
-        """The shape of an outcome of numbers and flags in lists and arrays."""
-        names: list[str] = []
-        lengths: list[tuple[int, float]] = []
-
-        def visit(item: Any, name: str) -> None:
-            if is_sequence(item):
-                if name:
-                    lengths.append((len(names), nested(len(item))))
-                    names.append(name)
-                word = "row" if isinstance(item, np.ndarray) and item.ndim > 1 else "value"
-                for number, inner in enumerate(item, 1):
-                    visit(inner, node_name(name, word, number))
-            else:
-                names.extend(Node((), name).entry(part).name for part in range(len(entries(item))))
-
-        visit(single_value(value), "")
-        return cls(names=tuple(names), lengths=tuple(lengths))
-
-    def fits(self, rows: Rows) -> bool:
-        """Whether all outcomes have this shape, as far as rows of shape (2, n, any width) show it."""
-        width, size = rows.shape[2], len(self.names)
-        same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
-        full = width < size or not np.isnan(rows[:, :, size - 1]).any()
-        return same and full and (width <= size or bool(np.isnan(rows[:, :, size]).all()))
 
 
 def flat_names(width: int) -> dict[int, str]:

@@ -154,8 +154,7 @@ def _compiled(signature: Signature, pair: Pair, seconds: float) -> CompiledMecha
             "take an rng to have it compiled"
         )
     require_same(difference)
-    shapes = plain.flat_shapes
-    compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
+    compiled.nested = plain.nested
     return compiled
 
 

@@ -169,8 +169,6 @@ def _immutable(value: Data) -> bool:
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
 PICKLED_CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
-#: The number of bytes of an array or a frame that take as long to compare as one item of a list.
-BYTES_AN_ITEM: Final = 256
 
 
 def _kinds_within(data: Data) -> set[type]:
@@ -227,19 +225,6 @@ def _pickles_show_all(data: Data) -> bool:
         or (issubclass(kind, np.generic) and kind is not np.void)
         for kind in _kinds_within(data)
     )  # fmt: skip
-
-
-def items_of(data: Data) -> int:
-    """The cost of comparing an input, as the approximate number of its items at all levels.
-
-    All lists in a list count as much as the first list. `BYTES_AN_ITEM` bytes of an array or a frame are one item, and
-    pickling a frame takes as long as 1,000 items.
-    """
-    if type(data) in PICKLED_CONTAINERS and data:
-        return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
-    if type(data) is np.ndarray:
-        return 1 + int(data.nbytes) // BYTES_AN_ITEM
-    return 1_000 + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
 #: The number of entries of an array that are hashed at once: the copy of a large array would fill the memory.

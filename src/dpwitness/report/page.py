@@ -253,7 +253,7 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
     runs = f"{shown.runs:,} runs on each input, drawn for illustration; the verdict does not use them."
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
-    points = {"left": 50 if shown.values else 32, "bottom": 44 if shown.date_unit else 32}
+    points = {"left": 50 if shown.values else 32, "bottom": 32}
     values = "; ".join(f"{k}: {readable(one, NAME_CHARACTERS)}" for k, one in enumerate(shown.values, 1))
     named = "" if plots.values_fit(shown) else f" Values: {values}."
     return _figure(plots.draw_outputs, shown, title, f"{legend} {runs}{others}{named}", **points)

@@ -14,7 +14,7 @@ from dpwitness.arrays import Booleans, Floats
 from dpwitness.claims import Claim
 from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.event import date_text, is_partition
+from dpwitness.events.event import is_partition
 from dpwitness.files import write_atomically
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -146,8 +146,6 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         axes.annotate(text, (at, 0.95), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize="small")
     if edges[-1] != shown.edges[-1]:
         axes.set_xticks([])
-    elif shown.date_unit is not None:
-        _set_date_ticks(axes, shown, shown.date_unit)
 
 
 def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: Booleans) -> None:
@@ -170,16 +168,6 @@ def _draw_columns(axes: "Axes", left: Floats, widths: Floats, heights: Floats, *
 def values_fit(shown: Outputs) -> bool:
     """Whether the values of bins fit below the bins; otherwise the figure numbers the bins."""
     return len(shown.values) * max(map(len, shown.values), default=0) <= 44  # characters
-
-
-def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
-    """Write dates below both ends of a histogram, and below ends of the event at a sufficient distance from them."""
-    edges, span = shown.edges, shown.edges[-1] - shown.edges[0]
-    ticks = [edges[0], edges[-1]]
-    for edge, before, after in zip(edges[1:], shown.inside, shown.inside[1:], strict=False):
-        if before != after and min(abs(edge - tick) for tick in ticks) > span / 5:
-            ticks.append(edge)
-    axes.set_xticks(ticks, [date_text(tick, unit).replace(" ", "\n") for tick in ticks])
 
 
 def draw_evidence(axes: "Axes", verdict: Verdict) -> None:

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
-from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED_VALUE, codec_of
 from dpwitness.events import is_of_bits
-from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
@@ -72,7 +70,7 @@ class Outputs(CheckedFields):
         default=(), metadata={"json": "sparse"}
     )  # bin k has values in [edge k, edge k + 1)
     values: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})  # without edges, one text for each bin
-    #: NumPy's name of the unit of dates, in which edges count from 1970; None for other numbers.
+    #: The unit of dates in files of earlier releases, not used.
     date_unit: str | None = field(default=None, metadata={"json": "sparse"})
     inside: tuple[bool, ...]  # whether the event contains the values of each bin
     on_data: tuple[Count, ...]  # the number of runs on D in each bin; further runs had other values
@@ -87,8 +85,6 @@ class Outputs(CheckedFields):
             raise ValueError("outputs need one number, and a text or two edges, for each of their bins")
         if any(a >= b for a, b in pairwise(self.edges)):
             raise ValueError("the edges of a histogram must rise")
-        if self.date_unit is not None and not is_date_unit(self.date_unit):
-            raise ValueError(f"date_unit={brief(self.date_unit)} must be a unit of NumPy's dates, such as 's' or '12h'")
         if not max(sum(self.on_data), sum(self.on_neighbour), 1) <= self.runs:
             raise ValueError(f"runs={self.runs} must be at least 1, and at least the number of runs in the bins")
 
