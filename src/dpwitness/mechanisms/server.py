@@ -158,19 +158,10 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
     """
     import pandas as pd
 
-    if isinstance(dtype, dict):
-        categories = _column(None, dtype["dtype"], dtype["categories"], None)
-        known = pd.Index(categories, dtype=categories.dtype)
-        values = pd.Categorical.from_codes(entries, known, dtype["ordered"])
-    elif dtype.startswith(("datetime64", "timedelta64")):
-        unit, _, zone = dtype[dtype.index("[") + 1 : -1].partition(", ")
-        counts = pd.array(entries, "Int64").to_numpy("int64", na_value=-(2**63))
-        # Old versions of pandas convert all units to nanoseconds.
-        values = pd.Series(counts.view(("M8[" if dtype.startswith("d") else "m8[") + unit + "]"))
-        values = values.dt.tz_localize("UTC").dt.tz_convert(zone).array if zone else values.array
-    else:
-        known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
-        values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
+    if isinstance(dtype, dict) or dtype.startswith(("datetime64", "timedelta64")):
+        raise Unsendable("a column of times or of categories")
+    known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
+    values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
     return pd.Series(values, index=index, dtype=values.dtype, name=of_json(name))
 
 

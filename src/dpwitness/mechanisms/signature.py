@@ -182,22 +182,16 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     may read the first argument by position, as `functools.singledispatch` does: parameters up to the input are passed
     by position, and all parameters if the wrapper has no `**kwargs`. Raises as `inspect.signature`.
     """
-    wrapped = getattr(function, "__wrapped__", None)
-    try:
-        declared = inspect.signature(function, follow_wrapped=False).parameters
-    except ValueError:  # a function of `functools.cache` has no signature
-        if wrapped is None or inspect.ismethod(function):
-            raise
-        return declared_by(wrapped)
-    handed_on = {one.kind for one in declared.values()} & {*_VARIABLE_KINDS} if wrapped is not None else set()
-    if handed_on:
-        declared = inspect.signature(function).parameters
+    wraps = hasattr(function, "__wrapped__")
+    code = getattr(function, "__code__", None)  # None for a wrapper in C, as of `functools.cache`
+    variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) if wraps and code is not None else 0
+    declared = inspect.signature(function, follow_wrapped=bool(variable) or code is None).parameters
     places = [
         name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE_KINDS)
     ]
     count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
-    if inspect.Parameter.VAR_POSITIONAL in handed_on:
-        takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
+    if variable & inspect.CO_VARARGS:
+        takes_names = variable & inspect.CO_VARKEYWORDS
         count = next(
             (k + 1 for k, name in enumerate(places) if takes_names and name not in RESERVED_NAMES), len(places)
         )
