@@ -416,7 +416,8 @@ def _relation_of(function: object, given: Relation | Sequence[object] | None, ot
     if given is not None:
         return as_relation(given)
     own = target_of(function)
-    relation = (own.neighbours if own else library_of(function).neighbours(function)) or otherwise
+    stated: Relation | Sequence[object] | None = own.neighbours if own else library_of(function).neighbours(function)
+    relation = otherwise if stated is None else as_relation(stated)
     if relation is None:
         raise InvalidNeighbours(
             f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "

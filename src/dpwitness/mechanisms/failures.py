@@ -28,16 +28,15 @@ def describe_both_inputs(mechanism: Mechanism, pair: Pair, error: MechanismRaise
     except MechanismError:  # another error, such as `InvalidOutcome`: the first error is reported
         return error
     side = int(raised[1] > raised[0])
-    often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
-    if not often or raised[1 - side]:
-        always = raised == [runs, runs]  # then errors='outcome' would not help
-        result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
-        result.on_both_inputs = always
+    if raised[1 - side] or not raised[side]:
+        result = MechanismRaised(f"{error}; errors='outcome' counts exceptions as outcomes")
+        result.on_both_inputs = raised == [runs, runs]
         return result
-    message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
-    if often < 5:  # five exceptions of equal sides are all on one side in 1 of 16 cases
-        return MechanismRaised(f"{message}; errors='outcome' tests whether that is chance")
-    return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
+    here, there = ("D", "D′") if side == 0 else ("D′", "D")
+    return MechanismRaised(
+        f"{error}: it raised in {raised[side]} of {runs} runs on {here} but in none of {runs} on {there}; "
+        "errors='outcome' tests whether that is a difference between neighbours"
+    )
 
 
 def _raised_of_each(mechanism: Mechanism, pair: Pair) -> tuple[list[int], int]:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Callable, Iterator, MappingView, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -286,8 +286,7 @@ class PythonMechanism(Mechanism):
             return outputs
         done = 0
         while done < len(swaps):
-            first = not all(one.compared for one in shared)  # most mechanisms that change an input do so in each run
-            part = swaps[done : done + (1 if first else COMPARISON_RUNS)]
+            part = swaps[done : done + COMPARISON_RUNS]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
@@ -303,8 +302,6 @@ class PythonMechanism(Mechanism):
         """Whether a run changed one of its shared inputs."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
-        for one in shared:
-            one.compared = True
         self.seconds_aside += time.perf_counter() - started
         return changed
 
@@ -422,13 +419,6 @@ class PythonMechanism(Mechanism):
             ) from error
 
 
-def _in_order(output: Any) -> Any:
-    """The outcomes of several runs by position; pandas' values and rows too, whatever their index."""
-    if hasattr(output, "iloc"):
-        return output.to_dict("records") if output.ndim == 2 else output.tolist()
-    return output
-
-
 class VectorisedMechanism(PythonMechanism):
     """A function that makes many runs a call: it takes the number of runs, and returns outcomes along axis 0."""
 
@@ -476,13 +466,12 @@ class VectorisedMechanism(PythonMechanism):
                 self.check_length(placed.shape[1], start)
                 return placed
         self._require_each(output, n, start)
-        output = _in_order(output)
         return [self._copy_output(output[i], start + i, row) for i in range(n)]
 
     def _require_each(self, output: Any, n: int, start: int) -> None:
-        """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""
-        sequence = hasattr(output, "__getitem__") and hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0
-        if not sequence or isinstance(output, Mapping) or len(output) != n:
+        """Raise `InvalidOutcome` unless the output is an array or a list of one outcome for each run."""
+        sequence = isinstance(output, list | tuple) or (isinstance(output, np.ndarray) and output.ndim > 0)
+        if not sequence or len(output) != n:
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "
                 "outcome for each"
