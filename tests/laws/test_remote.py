@@ -329,7 +329,7 @@ def test_old_pythons_read_what_runs_there():
 def test_an_interpreter_ends_with_whoever_started_it(there, own_session):
     """Though its function hangs; and with it what that has started, in a session that is theirs alone."""
     given = {"arguments": {"dict": {"data": []}}, "first": [], "generator": "", "attributes": []}
-    run = {"input": json.dumps(given), "runs": 1, "seed": 0}
+    run = {"input": {"side": 0, "text": json.dumps(given)}, "runs": 1, "seed": 0}
     process = subprocess.Popen(
         [sys.executable, server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=own_session
     )

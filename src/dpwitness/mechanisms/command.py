@@ -115,12 +115,11 @@ class Command:
             (answer,) = child.ask(request, 1, self.max_time)
         return self.outcome(answer)
 
-    def write_arguments(self, arguments: Mapping[str, Data], generator: str, attributes: Sequence[str] = ()) -> bytes:
+    def write_arguments(self, arguments: Mapping[str, Data], generator: str) -> bytes:
         """Write the input of a request as JSON: arrays as lists, tables as lists of one object a row, dates as texts.
 
-        `arguments`: the input and further parameters by name. `generator`: the name of the parameter that gets a
-        generator. `attributes`: the names of attributes that are read where the function runs. A program has none of
-        these but the input. Raises `InvalidNeighbours` for an input that cannot be sent.
+        `arguments`: the input by its name. `generator`: the name of the parameter that gets a generator. Raises
+        `InvalidNeighbours` for an input that cannot be sent.
         """
         (data,) = arguments.values()
         if too_deep(data):
@@ -134,6 +133,10 @@ class Command:
                 f"the input {shown(data)} cannot be sent to {self.__name__} as JSON ({error}): give numbers, flags, "
                 "texts, None, dates, arrays, tables, or lists and dicts"
             ) from error
+
+    def write_again(self, written: bytes, side: int) -> bytes:
+        """Write the input of a side for a further request of the same runs: the same bytes."""
+        return written
 
     def outcome(self, answer: Any) -> object:
         """The outcome in an answer. Raises `ReportedError` for an object {"error": text}."""
@@ -287,17 +290,20 @@ class CommandMechanism(PythonMechanism):
             for outcomes in self._outcomes(sides, order, start)
         ]
 
-    def _input(self, data: Data) -> bytes:
+    def _input(self, data: Data, side: int) -> bytes:
         return self._function.write_arguments({self.signature.data: self.conversion.source(data)()}, "")
 
     def _outcomes(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         """The outcomes of each side in the order of runs."""
-        inputs = [self._input(side.data) for side in sides]
+        inputs = [self._input(side.data, k) for k, side in enumerate(sides)]
         # A kilobyte is sent once for two runs.
         self._batch = self._function.batch or 1 + max(map(len, inputs)) // 1024
         seeds = [side.draws.of_side(k, self._batch) for k, side in enumerate(sides) if isinstance(side.draws, Seeds)]
         requests = list(self._requests(order, len(sides)))
-        lines = [request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]) for k, runs in requests]
+        lines = []
+        for k, runs in requests:
+            lines.append(request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]))
+            inputs[k] = self._function.write_again(inputs[k], k)
         made = [(k, run) for k, runs in requests for run in range(runs.start, runs.stop)]
         try:
             answers = self._ask(b"".join(lines), len(made), start)

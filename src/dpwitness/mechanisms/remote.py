@@ -67,12 +67,21 @@ class RemoteFunction(Command):
             raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {why}") from error
 
     @override
-    def write_arguments(self, arguments: Mapping[str, Data], generator: str, attributes: Sequence[str] = ()) -> bytes:
-        """Write the arguments in the JSON of `dpwitness.values`, as a text that the other side reads once."""
+    def write_arguments(
+        self, arguments: Mapping[str, Data], generator: str, attributes: Sequence[str] = (), side: int = 0
+    ) -> bytes:
+        """Write arguments in the JSON of `dpwitness.values`, as a text that the other interpreter keeps.
+
+        `attributes`: the names of attributes of the output that are read there; `side`: the number of the input.
+        """
         known = self.__signature__.parameters.values()
         first = [one.name for one in known if one.kind is inspect.Parameter.POSITIONAL_ONLY]
         given = {"arguments": value_to_json(dict(arguments)), "first": first, "generator": generator}
-        return json.dumps(json.dumps({**given, "attributes": list(attributes)})).encode()
+        return json.dumps({"side": side, "text": json.dumps({**given, "attributes": list(attributes)})}).encode()
+
+    @override
+    def write_again(self, written: bytes, side: int) -> bytes:
+        return b'{"side": %d}' % side
 
     @override
     def outcome(self, answer: Any) -> object:
@@ -163,15 +172,17 @@ class RemoteMechanism(CommandMechanism):
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
+        assert isinstance(signature.function, RemoteFunction)
+        self._remote = signature.function
         if isinstance(self._outcome, Attributes):
             self._summarise = None  # attributes are read in the other interpreter
 
     @override
-    def _input(self, data: Data) -> bytes:
+    def _input(self, data: Data, side: int) -> bytes:
         # A default that cannot be sent stays in the other interpreter.
         own = {key: value for key, value in self.signature.parameters.items() if type(value) is not UnreadableValue}
         arguments = {self.signature.data: self.conversion.source(data)(), **own}
-        return self._function.write_arguments(arguments, self.signature.generator or "", self._attributes)
+        return self._remote.write_arguments(arguments, self.signature.generator or "", self._attributes, side)
 
 
 RemoteFunction.kind = RemoteMechanism

@@ -54,7 +54,8 @@ def serve(answer: Callable[[Any], Any]) -> None:
         except BaseException as error:
             written = json.dumps({"raised": [type(error).__qualname__, str(error), traceback.format_exc()]})
         answers.write(written.encode() + b"\n")
-        answers.flush()
+        if waiting.empty():
+            answers.flush()
 
 
 class Unsendable(Exception):
@@ -181,6 +182,9 @@ class Service:
 
     function: Any = None
 
+    def __init__(self) -> None:
+        self.inputs: dict[int, Any] = {}  # the last arguments of each side
+
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request to import the function, or to run it once."""
         return self.load(*request["load"]) if "load" in request else self.run(request["input"], request["seed"])
@@ -200,12 +204,17 @@ class Service:
         self.function = operator.attrgetter(name)(module)
         return {"parameters": [_described(one) for one in inspect.signature(self.function).parameters.values()]}
 
-    def run(self, written: str, seed: int) -> dict[str, Any]:
-        """Run the function once; return its outcome, or the exception that it raised."""
+    def run(self, given: dict[str, Any], seed: int) -> dict[str, Any]:
+        """Run the function once; return its outcome, or the exception that it raised.
+
+        `given`: the side of the input and, unless an earlier request had it, the text of the arguments.
+        """
         try:
-            request, copied = source(written)
+            if "text" in given:
+                self.inputs[given["side"]] = source(given["text"])
         except Unsendable as error:
             return {"unsendable": str(error)}
+        request, copied = self.inputs[given["side"]]
         arguments = copied()
         if request["generator"]:
             arguments[request["generator"]] = _generator(seed)

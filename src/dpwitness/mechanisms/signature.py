@@ -13,8 +13,6 @@ from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
-#: LABEL_NAMES are the usual names of the labels beside features.
-LABEL_NAMES: Final = frozenset({"y", "labels", "target"})
 #: The names of the parameter that gets the generator.
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of the generator's parameter in scikit-learn, whose functions may need a `RandomState`.
@@ -108,10 +106,7 @@ class Signature:
         made = getattr(plain, "example", plain)  # the mechanism that a factory makes
         if isinstance(made, functools.partial):  # an ε bound by it is the user's choice, not a default
             given = {**{key: made.keywords[key] for key in BUDGET_NAMES & set(made.keywords)}, **given}
-        if data == "self":  # a dataset may have a method that releases something of it
-            hint = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
-        else:
-            hint = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
+        hint = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
         values = _values(name, own, given, epsilon, delta, hint)
         return cls(
             function=function,
@@ -198,11 +193,6 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     return declared, tuple(places[:count])
 
 
-def _owner_of(method: object) -> str:
-    """The name of the class that defines a method; "Class" if unknown."""
-    return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
-
-
 def _restored(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
     """A signature that another process sent, with a new copy of the function if the interpreter runs a copy."""
     sent = Signature(function=function, **fields)
@@ -243,8 +233,6 @@ def _values(
         for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
             if first in names:
                 setting = f"{option}=… (command line: --{option})"
-        if first in LABEL_NAMES:
-            setting += "; for features and labels, a function whose one input is the tuple (X, y)"
         raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{hint}")
     return values
 

@@ -327,8 +327,6 @@ def exact_key(value: Data) -> Hashable:
     """A key that is equal exactly for values that a mechanism cannot tell apart, not even by type or sign."""
     if type(value) in ATOMS:  # most values, in a third of the time
         return type(value), repr(value)
-    if type(value) is dict:
-        return dict, *((exact_key(name), exact_key(item)) for name, item in value.items())
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, Mapping):
         return kind, tuple((exact_key(name), exact_key(item)) for name, item in value.items())
