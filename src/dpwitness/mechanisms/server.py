@@ -54,8 +54,7 @@ def serve(answer: Callable[[Any], Any]) -> None:
         except BaseException as error:
             written = json.dumps({"raised": [type(error).__qualname__, str(error), traceback.format_exc()]})
         answers.write(written.encode() + b"\n")
-        if waiting.empty():
-            answers.flush()
+        answers.flush()
 
 
 class Unsendable(Exception):
