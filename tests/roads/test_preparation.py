@@ -99,11 +99,6 @@ def test_an_epsilon_without_a_value_is_asked_for():
         job(gaussian, claim=0.5)
 
 
-def test_labels_beside_features_are_asked_for_in_one_input():
-    with pytest.raises(InvalidParameter, match="a function whose one input is the tuple"):
-        job(lambda X, y: float(sum(y)), claim=0.5)
-
-
 def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none():
     def leaks(rng, data, epsilon, delta=1e-5):
         return data[0] + 0.01 * rng.random()

@@ -286,7 +286,8 @@ class PythonMechanism(Mechanism):
             return outputs
         done = 0
         while done < len(swaps):
-            part = swaps[done : done + COMPARISON_RUNS]
+            # Two runs may change an input and change it back, as reversing does: the first run is compared alone.
+            part = swaps[done : done + (COMPARISON_RUNS if all(one.compared for one in shared) else 1)]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
@@ -302,6 +303,8 @@ class PythonMechanism(Mechanism):
         """Whether a run changed one of its shared inputs."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
+        for one in shared:
+            one.compared = True
         self.seconds_aside += time.perf_counter() - started
         return changed
 

@@ -197,6 +197,7 @@ class SharedInput:
 
     value: Data
     before: bytes  # the pickle of the value before the first run
+    compared: bool = False  # whether the value was compared after a run
 
     @property
     def changed(self) -> bool:
