@@ -19,8 +19,8 @@ def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool 
     `series`: the frame is a single column, whose values have no node of a column around them.
     """
     columns, index, word = frames.columns(frame), getattr(frame, "index", None), "series" if series else "table"
-    counted = index is None or (getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None)
-    labels = None if counted else list(index)
+    counted = index is not None and getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None
+    labels = None if index is None or counted else list(index)
     row.mark(node, symbol(word), "a Series" if series else "a DataFrame")
     row.length(len(frame), node, "rows")
     within = [
