@@ -96,7 +96,6 @@ class MechanismError(DPWitnessError, RuntimeError):
 class MechanismRaised(MechanismError):
     """The mechanism raised an exception."""
 
-    used_up = False  # True: it also raises on inputs on which earlier runs succeeded
     on_both_inputs = False  # True: it raised in each of its first runs, on both inputs of the pair
 
 

@@ -35,7 +35,7 @@ from dpwitness.files import as_utf8, from_here
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
-from dpwitness.mechanisms.command import OutsideFunction
+from dpwitness.mechanisms.command import Command
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
@@ -233,7 +233,7 @@ class HowRun:
         names, function = statement.outcome, example_of(plain_function(statement.mechanism))
         if names is not None and not isinstance(names, str):
             names = _reference(names) if callable(names) else ",".join(names)
-        python = getattr(function, "python", None) if isinstance(function, OutsideFunction) else None
+        python = getattr(function, "python", None) if isinstance(function, Command) else None
         return cls(
             outcome=None if names is None else as_utf8(names),
             errors="outcome" if statement.errors == "outcome" else None,
@@ -316,13 +316,13 @@ class Problem:
 
     @property
     def noun(self) -> Noun:
-        """The noun for an entry of an outcome, with the names, dates and flags of entries."""
+        """The noun for an entry of an outcome, with the names and flags of entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = not mechanism.places and (mechanism.width <= 1 or bool(mechanism.parts))
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            dates=mechanism.dates, parts=mechanism.parts,
+            parts=mechanism.parts,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:
@@ -416,7 +416,8 @@ def _relation_of(function: object, given: Relation | Sequence[object] | None, ot
     if given is not None:
         return as_relation(given)
     own = target_of(function)
-    relation = (own.neighbours if own else library_of(function).neighbours(function)) or otherwise
+    stated: Relation | Sequence[object] | None = own.neighbours if own else library_of(function).neighbours(function)
+    relation = otherwise if stated is None else as_relation(stated)
     if relation is None:
         raise InvalidNeighbours(
             f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "

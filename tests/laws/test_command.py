@@ -107,7 +107,7 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    line = programs.request_line(served("print(1)").write_input(value), 2, 7)
+    line = programs.request_line(served("print(1)").write_arguments({"data": value}, ""), 2, 7)
     assert json.loads(line) == {"input": sent, "runs": 2, "seed": 7}
 
 

@@ -104,7 +104,7 @@ GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "
     "wrong",
     [{"values": ["0"]}, {"inside": []}, {"runs": 6}, {"on_data": [-1, 4]}, {"edges": [0.0, 1.0, 2.0]}, {"runs": None},
      {"runs": 0, "on_data": [0, 0], "on_neighbour": [0, 0]},
-     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},],
+     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]}],
 )  # fmt: skip
 def test_damaged_distributions_are_refused(found, wrong):
     good = found.to_json()

@@ -1,7 +1,5 @@
 """What an event says of numbers, texts, flags and exceptions is what it holds."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, ScoreThreshold, statistic_of
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED_SEQUENCE, NONE, exception_code, nested, symbol, text_code
-from dpwitness.events.event import date_text
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED_SEQUENCE, exception_code, nested, symbol, text_code
 from dpwitness.events.features import Feature
 from dpwitness.search.epochs import cuts_of
 from running import same
@@ -18,15 +15,14 @@ from running import same
 PAIR = dpw.pairs(([0], [1]))
 
 
-FLAGS, DATES, MIXED = Noun("answer", flags=True), Noun("answer", dates={0: "D"}), Noun("value", mixed={0: "no number"})
+FLAGS, MIXED = Noun("answer", flags=True), Noun("value", mixed={0: "no number"})
 NAMED = Noun("value", {0: "key 'a'", 1: "key 'b'", 2: "key 'c'"})
 COMMAS = Noun("value", {c: f"a {c // 2 + 1}, b {c % 2 + 1}" for c in range(4)})
 RAISES, TWO_ENTRIES = (
     Noun("value", mixed={0: "raises ValueError"}),
-    Noun("output", single=True, dates={0: "s"}, parts={1: 0}),
+    Noun("output", single=True, parts={1: 0}),
 )
-KEYED = Noun("output", {0: "key 'a'", 1: "key 'a' (part 2)"}, dates={0: "s"}, parts={1: 0})
-DATED_KEY = Noun("answer", {0: "key 'a'", 1: "key 'b'"}, dates={1: "D"})
+KEYED = Noun("output", {0: "key 'a'", 1: "key 'a' (part 2)"}, parts={1: 0})
 DAY, SECONDS, ZONE, OF_DAYS = symbol("time", "day"), 1_706_659_200.0, symbol("time", "zone"), symbol("time", "M8[D]")
 ERROR = exception_code("ValueError")
 LABEL = {
@@ -52,9 +48,6 @@ def feature(name, *columns, **ends):
         # Flags are no whole numbers.
         (interval(1, high=1.0), FLAGS, "second answer ⊥"),
         (OutcomeSet([[0, 0, 1]]), FLAGS, "answers ⊥⊥ then ⊤"),
-        # Dates.
-        (interval(low=19_752.5, high=19_754.0), DATES, "first answer from 2024-01-31 to below 2024-02-01"),
-        (OutcomeSet([[7, 19_753]]), DATED_KEY, "exactly key 'a' 7, key 'b' 2024-01-31"),
         # Values of two entries.
         (only(DAY, 1), TWO_ENTRIES, "output 2024-01-31"),
         (only(DAY, 1), KEYED, "key 'a' 2024-01-31"),
@@ -86,20 +79,6 @@ def test_lengths_of_lists_are_said_by_their_numbers(lengths, low, more):
     assert event.contains(rows).tolist() == [low < length <= low + more for length in lengths]
     assert interval(high=nested(low)).describe() == f"first value a list of at least {low + 1} values, or no number"
     assert NESTED_SEQUENCE < LEAST_NUMBER
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1_706_659_200.0, "s", "2024-01-31"), (1_706_704_200.5, "s", "2024-01-31 12:30:00.5"),
-        (-0.25, "s", "1969-12-31 23:59:59.75"), (19_753.0, "D", "2024-01-31"), (19_752.5, "D", "2024-01-31"),
-        (54.0, "Y", "2024"), (1_706_704_200_500_000_000.0, "ns", "2024-01-31 12:30:00.5"),
-        (3.0, "12h", "1970-01-02 12"), (1e300, "s", "1e+300"), (1e20, "D", "1e+20"), (math.inf, "s", "∞"),
-        (NONE, "s", "None"),
-    ],
-)  # fmt: skip
-def test_dates_are_said_as_dates(value, unit, text):
-    assert date_text(value, unit) == text
 
 
 def test_codes_of_texts_have_no_order():

@@ -62,7 +62,7 @@ def test_a_mechanism_that_takes_no_input_ends_the_check():
 @pytest.mark.campaign
 @pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
 def test_an_error_on_one_side_alone_is_named_as_the_difference(settings):
-    with pytest.raises(dpw.MechanismRaised, match="which is a difference between neighbours"):
+    with pytest.raises(dpw.MechanismRaised, match="whether that is a difference between neighbours"):
         dpw.check(Noisy(many(999)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **settings)
 
 

@@ -14,7 +14,7 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER
-from dpwitness.events.event import text_at
+from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
@@ -77,7 +77,7 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
     known: dict[str, Any] = {}
     if statistic is not None and not math.isnan(statistic.low) and len(np.unique(_numbers(values))) > FREQUENT_VALUES:
         edges = _edges(statistic, values)
-        if edges is None or noun.date_unit(statistic.coordinate):
+        if edges is None:
             return None
         middles = (edges[:-1] + edges[1:]) / 2
         inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
@@ -92,7 +92,7 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
         if statistic is None:
             texts = [OutcomeSet(outcome[None]).texts(noun, label)[0] for outcome in shown]
         else:
-            texts = [label(value) or text_at(statistic.coordinate, noun)(value) for value in shown.tolist()]
+            texts = [label(value) or number_text(value) for value in shown.tolist()]
         known = {"values": tuple(texts)}
     left, right = (np.bincount(one[one >= 0], minlength=len(inside)).tolist() for one in np.split(bins, 2))
     return Outputs(

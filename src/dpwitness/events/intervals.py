@@ -29,7 +29,6 @@ from dpwitness.events.event import (
     place_text,
     read_end,
     register_event,
-    text_at,
     widen,
 )
 
@@ -129,7 +128,7 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place, text = self._place(noun), text_at(self.coordinate, noun)
+        place, text = self._place(noun), number_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
