@@ -2,6 +2,8 @@
 
 import gc
 import re
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -24,6 +26,32 @@ from running import ordered, search
 
 PAIRS = pairs(([0.0], [1.0]))
 LAST = 3600.0  # so long that nothing here waits for it
+
+
+SLOW_IMPORT = """
+import random, sys, time
+
+class Slowly:
+    def find_spec(self, name, path=None, target=None):
+        if name == "scipy.stats":
+            time.sleep(6)
+
+sys.meta_path.insert(0, Slowly())
+import dpwitness as dpw
+
+def near(data):
+    return sum(data) + random.uniform(0, 0.5)
+
+print(dpw.check(near, epsilon=1.0, neighbours=dpw.pairs(([0.0], [1.0])), max_time=4, seed=1).refuted)
+"""
+
+
+@pytest.mark.campaign
+def test_slow_imports_of_a_check_take_no_time_from_the_runs(tmp_path):
+    """On a busy machine SciPy and numba took 5 s to import, which were all that a case of a sweep had."""
+    (tmp_path / "slow_import.py").write_text(SLOW_IMPORT, encoding="utf-8")
+    ran = subprocess.run([sys.executable, "slow_import.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_tasks_that_compile_are_waited_for_beyond_their_deadline():

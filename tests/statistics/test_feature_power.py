@@ -13,7 +13,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent
 from dpwitness.search.learners import Scans, Statistics, selection
-from running import scaled
+from running import scaled, with_all_seeds
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
 SETTINGS = {"claim": 1.0, "search_runs": 4_000, "runs": 4_000}
@@ -116,3 +116,29 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
         plain = [learner for learner in selection.LEARNERS if not isinstance(learner, Statistics | Scans)]
         monkeypatch.setattr(selection, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
+
+
+@pytest.mark.campaign
+def test_the_one_pair_of_many_that_a_feature_tells_apart_is_found():
+    """Quick looks rank the pairs: 1 of 24 leaks, and 4 go on."""
+
+    def mechanism(rng, data, size):
+        noise = rng.laplace(0, 1e4, size)
+        return np.column_stack([data[17] + noise, noise])
+
+    inputs = np.eye(24)
+    relation = dpw.pairs(*((row.tolist(), [0.0] * 24) for row in inputs))
+    verdict = dpw.check(mechanism, neighbours=relation, seed=1, claim=1.0, search_runs=24_000, runs=8_000)
+    assert isinstance(verdict, dpw.Violation)
+
+
+#: The answers, the true ε, and what the bound reaches at least with 2·10⁷ runs.
+ROWS = [("laplace_parallel", 1, 0.1, 0.055), ("prefix_sum", 10, 1.0, 0.9)]
+
+
+@pytest.mark.campaign
+@with_all_seeds
+@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS)
+def test_bounds_of_many_weak_entries(mechanism, answers, truth, least):
+    found = dpw.bound(mechanism, epsilon=0.1, neighbours=dpw.queries(answers), seed=0, runs=20_000_000, alpha=0.1)
+    assert least <= found.epsilon_lower_bound <= truth

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpwitness import Interval, PureDP
 from dpwitness.evidence import Counts, Estimate, log_e_value
@@ -12,6 +13,7 @@ from dpwitness.evidence.kept import log_weight
 from dpwitness.neighbours import Pair, Pairs
 from dpwitness.results.kept import KeptEvidence
 from dpwitness.results.witness import Witness
+from running import scaled
 
 CLAIM = PureDP(1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -101,6 +103,30 @@ def test_wealth_of_an_earlier_event_goes_on_and_that_of_a_refuted_history_does_n
     again = anew.after("b", 5, second)
     assert again.log_wealth == pytest.approx(math.log(WEIGHTS[0]) + log_e_value(second, CLAIM, WITNESS.estimate))
     assert list(again.versions) == ["b"]
+
+
+def histories(number, sessions, runs, seed):
+    """The largest log wealth of each history, for a number of histories of a mechanism that exactly meets the claim.
+
+    The event changes whenever the wealth has fallen below that before the last change, as the worst habit would.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        found, most = kept(), -math.inf
+        for session in range(sessions):
+            (counts,) = drawn(rng, found.witness, runs, 1)
+            found = found.after("a", session, counts)
+            most = max(most, found.log_wealth)
+            if found.witness is WITNESS and found.log_wealth < math.log(0.5):
+                found = bet_on_other(found)
+        yield most
+
+
+@pytest.mark.campaign
+def test_the_level_holds_over_whole_histories():
+    number = scaled(2_000)
+    alarms = sum(most >= math.log(10) for most in histories(number, 12, 200, 1))
+    assert alarms <= binom.isf(1e-9, number, 0.1)
 
 
 @pytest.mark.campaign
