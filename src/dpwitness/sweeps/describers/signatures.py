@@ -572,7 +572,7 @@ def value_of(name: str, annotation: Any) -> Any:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if arguments[:1] in ((int,), (float,)) and "list" in str(annotation).lower():  # numbers, or edges of bins
         return [arguments[0](one) for one in range(DOMAIN_SIZE)]
-    if name in PARAMETER_VALUES:
+    if name in PARAMETER_VALUES and not (annotation is float and isinstance(PARAMETER_VALUES[name], str)):
         return PARAMETER_VALUES[name]
     if origin is typing.Literal:
         return arguments[0]
