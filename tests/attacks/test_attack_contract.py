@@ -276,7 +276,7 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("subset_sum --size 25 --adversary exponential", "of at most 24 people"),
+        ("subset_sum --size 25 --adversary exponential", "size=25 must be a whole number from 1 to 24"),
         ("subset_sum --size 0", "size=0"),
         ("subset_sum --size 5000", "size=5000 must be a whole number from 1 to 4096"),
         ("subset_sum --error -1", "error=-1.0"),

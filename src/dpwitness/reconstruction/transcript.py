@@ -153,13 +153,12 @@ class Transcript:
 
         Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file's.
         """
-        asked = _as_read(settings)
-        for name, here in {"seed": seed, **{name: asked.get(name) for name in of_system}}.items():
-            there = self.seed if name == "seed" else self.settings.get(name)
-            if here != there and not (name == "seed" and here is None):
-                raise InvalidData(
-                    f"{shown(path)} is of an attack with {name} {there}, not {here}: give its options, or another file"
-                )
+        asked, there = _as_read(settings), {"seed": self.seed, **self.settings}
+        here = asked | {"seed": self.seed if seed is None else seed}
+        for name in ("seed", *of_system):
+            if here.get(name) != there.get(name):
+                other = f"{name} {there.get(name)}, not {here.get(name)}"
+                raise InvalidData(f"{shown(path)} is of an attack with {other}: give its options, or another file")
         self.settings = asked
 
 

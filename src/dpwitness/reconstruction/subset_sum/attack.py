@@ -6,12 +6,14 @@ use.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
 from dpwitness.arrays import Floats, Integers
+from dpwitness.checks import whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.reconstruction.command import AttackOptions, run_attack
 from dpwitness.reconstruction.questions import Asking
@@ -40,7 +42,8 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM, LARGEST_ERROR
-from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulated, result_of
+from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, result_of
+from dpwitness.reconstruction.transcript import Form
 
 #: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
 DEFAULT_SIZE: Final = 128
@@ -118,7 +121,7 @@ class Plan:
             raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions and --queries")
         if error is None or options.law in NORMAL_LAWS:
             raise InvalidParameter("--adversary exponential needs --error, a bound of the errors of a bounded --law")
-        number = oracle.all_subsets(size)
+        number = 1 << whole("--adversary exponential: size", size, 1, oracle.LARGEST_EXPONENTIAL_SIZE)
         if budget is not None and budget < number:
             raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
         return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
@@ -153,8 +156,8 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     if not options.own_system:
         options = replace(options, error=error, law=law, adversary=options.adversary or choose_adversary(law))
     plan = Plan.of(options, size, attributes)
-    simulation = Simulated(law=law, error=error, queries=plan.used + plan.fresh)
-    settings: dict[str, object] = {"size": size, "questions": simulation.queries}
+    queries = plan.used + plan.fresh
+    settings: dict[str, object] = {"size": size, "questions": queries}
     if attributes is not None:
         settings |= {"kind": "conditions", "attributes": list(attributes.columns)}
     else:
@@ -168,20 +171,19 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
         rng = np.random.default_rng(seed)
         secret, family = secret_bits(rng), -1 if plan.asks_all_subsets else int(rng.integers(1 << 30))
         # One call, without `Asking`, gets all answers: 2²⁴ questions of the exponential adversary take minutes singly.
-        answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
+        answers = oracle.ask(secret, error, queries, law, family, rng)
         if plan.asks_all_subsets:
             return _outcome_of_all_subsets(answers, plan)
-        return _outcome_of(Sample(oracle.subset_family(size, simulation.queries, family), answers), plan)
+        return _outcome_of(Sample(oracle.subset_family(size, queries, family), answers), plan)
 
-    def ask(asking: Asking[Any], seed: int) -> Outcome:
-        return reconstruct(asking, seed, plan)
-
-    ended = run_attack(options, FORM if attributes is None else conditions.FORM, settings, ask, simulate)
+    form: Form[Any] = FORM if attributes is None else conditions.FORM
+    ended = run_attack(options, form, settings, partial(reconstruct, plan=plan), simulate)
     if ended is None:
         return None
     if ended.asked is None:
-        return result_of(ended, simulation, secret_bits(np.random.default_rng(ended.seed)))
-    return result_of(ended, None, truth)
+        truth = secret_bits(np.random.default_rng(ended.seed))
+        return result_of(ended, truth, {"law": law, "error": error, "queries": queries})
+    return result_of(ended, truth)
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:

@@ -12,9 +12,10 @@ from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import OWN_SYSTEM_OPTIONS, add_attack_command, oracle_options
+from dpwitness.reconstruction.people import read_people
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack
-from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
+from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes
 from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, Bits
 from dpwitness.reconstruction.subset_sum.oracle import LAWS
 
@@ -103,7 +104,10 @@ def attributes_of(arguments: SimpleNamespace) -> Attributes | None:
         return None
     if arguments.data == path and secret is None:
         raise InvalidParameter("--data and --conditions are one file: name its secret column by --column")
-    return read_attributes(path, secret, arguments.allow or KINDS)
+    columns = {name: column for name, column in read_people(path).items() if name != secret}
+    if not columns:
+        raise InvalidData(f"{shown(path)} has no column but {secret!r}: give what is known of the people")
+    return Attributes(columns, arguments.allow or KINDS)
 
 
 def read_truth(data: str | None, column: str | None, size: int | None) -> Bits | None:

@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dpwitness.arrays import Booleans
-from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import shown
-from dpwitness.reconstruction.people import Value, read_people
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.people import Value
 from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form
@@ -137,11 +136,3 @@ class _Attribute:
         chosen = rng.random(divisor) < share
         remainders = np.array([int(value) % divisor for value in self.values])[self.places]
         return {"modulo": divisor, "remainders": np.flatnonzero(chosen).tolist()}, chosen[remainders]
-
-
-def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> Attributes:
-    """Read the attributes of people, one line a person, except the column `secret`; see `read_people`."""
-    columns = {name: column for name, column in read_people(path).items() if name != secret}
-    if not columns:
-        raise InvalidData(f"{shown(path)} has no column but {secret!r}: give what is known of the people")
-    return Attributes(columns, kinds)

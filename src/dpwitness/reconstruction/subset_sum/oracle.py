@@ -14,7 +14,6 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats
 from dpwitness.checks import whole
-from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.driver import compiled
 from dpwitness.neighbours import Data
 from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
@@ -57,7 +56,7 @@ def query_count(size: int) -> int:
 
     Raises `InvalidParameter` for fewer than 1 or more than 4096 people.
     """
-    check_size(size)
+    whole("size", size, 1, LARGEST_SIZE)
     return max(math.ceil(size * math.log(size) ** 2), size + 1, 8)
 
 
@@ -95,24 +94,5 @@ def _compile_target(name: str) -> Callable[..., Any]:
 
 def check_queries(size: int, queries: int) -> None:
     """Raise `InvalidParameter` for numbers of people or queries that are too small or too large."""
-    check_size(size)
-    whole("queries", queries, 1, LARGEST_MATRIX_ENTRIES // size)
-
-
-def check_size(size: int) -> None:
-    """Raise `InvalidParameter` for fewer than 1 or more than 4096 people."""
     whole("size", size, 1, LARGEST_SIZE)
-
-
-def all_subsets(size: int) -> int:
-    """The number of subsets of `size` people, 2ⁿ, all of which the exponential adversary asks.
-
-    Raises `InvalidParameter` for fewer than 1 or more than 24 people.
-    """
-    check_size(size)
-    if size > LARGEST_EXPONENTIAL_SIZE:
-        raise InvalidParameter(
-            f"size={size}: the exponential adversary asks 2^{size} queries, of at most {LARGEST_EXPONENTIAL_SIZE} "
-            "people; use another adversary for more people"
-        )
-    return 1 << size
+    whole("queries", queries, 1, LARGEST_MATRIX_ENTRIES // size)

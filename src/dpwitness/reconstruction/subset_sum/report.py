@@ -1,7 +1,9 @@
 """Results of attacks on subset sums."""
 
-from dataclasses import asdict, dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
 
 from dpwitness.reconstruction.report import EndedAttack, Finding, Result
 from dpwitness.reconstruction.subset_sum.confidence import Scale
@@ -25,19 +27,13 @@ class Outcome:
     scale: Scale | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """The simulated system: the law of its errors, E (in counts: a bound, or two standard deviations), its queries."""
-
-    law: str
-    error: float
-    queries: int
-
-
-def result_of(ended: EndedAttack[Outcome], simulated: Simulated | None, truth: Bits | None) -> Result:
+def result_of(
+    ended: EndedAttack[Outcome], truth: Bits | None, simulated: Mapping[str, Any] = MappingProxyType({})
+) -> Result:
     """The result of an attack: the bits with their claims, and the number of right bits if the truth is known.
 
-    `simulated`: the simulated system, None for the user's own system.
+    `simulated`: the law of the simulated errors, E (in counts: a bound, or two standard deviations) and the number of
+    queries; nothing for the user's own system.
     """
     outcome = ended.found
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
@@ -50,11 +46,11 @@ def result_of(ended: EndedAttack[Outcome], simulated: Simulated | None, truth: B
         right = f"{finding.right(truth)} of {size} bits"
         share = f"({finding.right(truth) / size:.1%})"
         rows.append(("truth", f"{right} are right {share}"))
-        heading = heading if simulated is None else f"RECOVERED {right} {share}"
-    if simulated is not None:
-        meaning = "twice their standard deviation" if simulated.law in NORMAL_LAWS else "their bound"
-        ratio = f"E/√n = {simulated.error / size**0.5:.3g}"
-        text = f"{simulated.queries:,}, {simulated.law} errors, E = {simulated.error:g} is {meaning}; {ratio}"
+        heading = f"RECOVERED {right} {share}" if simulated else heading
+    if simulated:
+        law, error = simulated["law"], simulated["error"]
+        meaning = "twice their standard deviation" if law in NORMAL_LAWS else "their bound"
+        text = f"{simulated['queries']:,}, {law} errors, E = {error:g} is {meaning}; E/√n = {error / size**0.5:.3g}"
         rows.append(("answers", text))
     if found.spread is not None:
         common = f", {found.offset:+.4g} in all answers" if abs(found.offset) > 1e-6 else ""
@@ -68,8 +64,8 @@ def result_of(ended: EndedAttack[Outcome], simulated: Simulated | None, truth: B
         finding=finding,
         truth=truth,
         parts="person",
-        values=({} if simulated is None else asdict(simulated))
-        | {
+        values={
+            **simulated,
             "adversary": outcome.adversary,
             "size": size,
             "fractions": found.fractions.tolist(),

@@ -53,8 +53,6 @@ MAX_SUMS: Final = 100_000
 
 #: The values of each attribute.
 Values: TypeAlias = Mapping[str, Sequence[Value]]
-#: A seed, or the seed sequence of one role of a simulation.
-Seed: TypeAlias = int | np.random.SeedSequence
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -208,9 +206,11 @@ class Goal:
         return [people.get(self.values[place], 0) for place in targets]
 
 
-def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progress: Progress | None = None) -> Found:
+def _find(
+    system: System, options: Options, goal: Goal | None, rng: np.random.Generator, progress: Progress | None = None
+) -> Found:
     """The finding of the attack on any system; `goal`: None for an attack on the perturbation parameter."""
-    deadline, rng = options.deadline(), np.random.default_rng(seed)
+    deadline = options.deadline()
     if goal is None:
         return recover_perturbation(system, rng, options.column, options.sums or 200, budget=options.budget)
     if options.recover == "suppressed":
@@ -240,16 +240,15 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
 
     def simulate(seed: int, progress: Progress | None) -> Found:
-        noise, choices = np.random.SeedSequence(seed).spawn(2)
+        noise, choices = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         assert table is not None
         people = table if goal is None else table.only([goal.attribute, *goal.where])
-        rng = np.random.default_rng(noise)
-        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=rng)
+        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
         return _find(system, options, goal, choices, progress)
 
     def attack(asking: Asking[Condition], seed: int) -> Found:
         try:
-            return _find(AskedSystem(asking, values), options, goal, seed)
+            return _find(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         except InvalidParameter as error:
             if asking.stopped is None:
                 raise

@@ -198,10 +198,7 @@ def _claims_rows(finding: Finding, basis: str) -> Rows:
     confidence, number_claimed = finding.probability.max(), finding.claimed.sum()
     first = zip(finding.guess[:PRINTED_COUNTS].tolist(), finding.claimed.tolist(), strict=False)
     more = ", …" if len(finding.guess) > PRINTED_COUNTS else ""
-    factor = (
-        "readable up to a factor: these counts times one whole number, the same for all cells, explain all answers as "
-        "well (it is 1 unless the counts have a common divisor)"
-    )
+    factor = "these counts times one whole number explain all answers as well (1 unless they have a common divisor)"
     return [
         ("claimed", f"{number_claimed} counts, each with confidence {confidence:.6f}: {basis}"),
         ("histogram", "the counts that the system uses: if they are rounded, capped or noisy, so are these counts"),
