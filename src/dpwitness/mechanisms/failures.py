@@ -29,8 +29,9 @@ def describe_both_inputs(mechanism: Mechanism, pair: Pair, error: MechanismRaise
         return error
     side = int(raised[1] > raised[0])
     if raised[1 - side] or not raised[side]:
-        result = MechanismRaised(f"{error}; errors='outcome' counts exceptions as outcomes")
-        result.on_both_inputs = raised == [runs, runs]
+        always = raised == [runs, runs]  # then errors='outcome' would not help
+        result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
+        result.on_both_inputs = always
         return result
     here, there = ("D", "D′") if side == 0 else ("D′", "D")
     return MechanismRaised(
