@@ -841,3 +841,41 @@ def test_modules_without_a_case_are_named_with_the_reason(folder, monkeypatch, i
     found, results = sweeps.run(listed("mine.py", "colorsys"))
     assert line in sweeps.text_of(found, results).splitlines()
     assert read_fields(Sweep, "sweep", found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ('[[3, 9], [], ""]', "is Python 3.9: a sweep needs 3.11 or later"),
+        (
+            '[[3, 99], [], "numpy: ImportError"]',
+            "is Python 3.99 and cannot import numpy: ImportError: install dpwitness",
+        ),
+        ("hello", "is not an interpreter of Python that runs"),
+        (None, "is not a program: give the path of an interpreter"),
+    ],
+)
+def test_an_interpreter_that_cannot_run_a_sweep_is_refused(tmp_path, printed, said, capsys):
+    program = tmp_path / "python"
+    if printed is not None:
+        program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        program.chmod(0o755)
+    assert said in refusal(capsys, "sweep", "colorsys", "--python", program)
+
+
+@pytest.mark.campaign
+def test_another_interpreter_runs_a_sweep(folder, tmp_path, capsys):
+    """Its own packages come first, and those of dpwitness after them."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "only_there.py").write_text("def total(data, epsilon):\n    return float(sum(data))\n")
+    (theirs / "click.py").write_text("raise ImportError('an old version')\n")
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{theirs}${{PYTHONPATH:+:$PYTHONPATH}}" exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    found = Sweep.of(["only_there", "colorsys"], Effort(alpha=1e-3, max_time=20, seed=1), str(program))
+    assert [str(case) for case in found.cases] == ["only_there.total"]
+    assert list(found.without) == ["colorsys"]
+    assert found.cases[0].run().status == "refuted"
+    assert read_fields(Case, "case", json.loads(json.dumps(found.cases[0].to_json()))) == found.cases[0]
+    assert "no_such_module_here" in refusal(capsys, "sweep", "no_such_module_here", "--python", program)

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from dpwitness.cli.command import CODE, KEPT_FILE, Argument, Command, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
 from dpwitness.cli.values import number, seconds, whole
@@ -21,7 +21,7 @@ def run(arguments: SimpleNamespace) -> int:
     from dpwitness.sweeps.worker import REFUTED, CaseResult
 
     effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)
-    found = Sweep.of(arguments.modules, effort)
+    found = Sweep.of(arguments.modules, effort, arguments.python)
     if arguments.list:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         names += [f"no case in {name}: {why}" for name, why in found.without.items()]
@@ -55,6 +55,8 @@ COMMAND: Final = Command(
             "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=CODE,
             nargs=-1, required=True,
         ),
+        Option("--python", type=READ_FILE, metavar="PATH",
+               help="interpreter of another environment that imports the modules and runs the cases"),
         Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
         Option("--alpha", type=number, metavar="A", default=1e-3,
                help="probability of a false alarm of all cases together (default 0.001)"),

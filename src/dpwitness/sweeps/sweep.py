@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import sys
 import textwrap
 import threading
 from collections import Counter
@@ -11,34 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.errors import InvalidData, InvalidParameter, UnknownTarget
 from dpwitness.files import check_writable, read_text, shown, write_atomically
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Unreadable
+from dpwitness.mechanisms.remote import REMOTE_SECONDS, program_of
 from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.runs.executors import THREAD_VARIABLES
 from dpwitness.sweeps.describers import Recipe
+from dpwitness.sweeps.interpreter import start_worker
 from dpwitness.sweeps.worker import (
     NOT_REFUTED,
     NOT_RUN,
     REFUTED,
     STATUSES,
     CaseResult,
-    recipes_of,
-    versions_of,
+    Listing,
 )
 
-#: NO_CLAIM is the reason why a module has no case.
-NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter epsilon"
 #: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
 
@@ -53,6 +48,8 @@ class Case(Recipe, JsonFields):
     alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
     max_time: float  # the time limit of the check, in seconds
     seed: Count
+    # The interpreter that runs the case; None for the interpreter of the sweep, and in files of earlier versions.
+    python: str | None = field(default=None, metadata={"json": "sparse"})
 
     def __str__(self) -> str:
         return self.name
@@ -78,7 +75,7 @@ class Case(Recipe, JsonFields):
         """
         if self.refused:
             return CaseResult(case=self.name, error="InvalidParameter", why=self.refused)
-        child = start_worker()
+        child = start_worker(self.python)
         try:
             (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
             result = read_result(CaseResult, "answer", answer)
@@ -106,20 +103,19 @@ class Sweep(JsonFields):
     without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
-    def of(cls, modules: Sequence[str], effort: Effort) -> "Sweep":
+    def of(cls, modules: Sequence[str], effort: Effort, python: str | None = None) -> "Sweep":
         """List the cases of modules, as `sweep` does."""
         seed = cast("int", effort.seed)  # `Effort` has chosen one
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
-        found = {name: [*recipes_of(name)] for name in names}
-        without = {name: NO_CLAIM for name, recipes in found.items() if not recipes}
-        size = sum(map(len, found.values()))
-        if not size:
-            raise InvalidParameter("; ".join(f"{name}: {why}" for name, why in without.items()))
+        python = None if python is None else program_of(python)
+        found = Listing.of(names) if python is None else listing_in(python, names)
+        if not found.recipes:
+            raise InvalidParameter("; ".join(f"{name}: {why}" for name, why in found.without.items()))
         number: Counter[str] = Counter()  # names identify results, so the second case of a name gets a number
         cases = []
-        for place, describer, recipe in chain(*found.values()):
+        for place, describer, recipe in found.recipes:
             module, _, name = place.rpartition(":")
             name = f"{stem_of(module)}.{name}" + (f"({recipe.label})" if recipe.label else "")
             number[name] += 1
@@ -128,24 +124,38 @@ class Sweep(JsonFields):
                 name=name,
                 place=place,
                 describer=describer,
-                alpha=effort.alpha / size,
+                alpha=effort.alpha / len(found.recipes),
                 max_time=effort.max_time,
                 seed=seed_of(seed, name),
+                python=python,
                 **asdict(recipe),
             )
             cases.append(case)
         return cls(
             modules=names, alpha=effort.alpha, max_time=effort.max_time, seed=seed, cases=tuple(cases),
-            code=versions_of(names), without=without,
+            code=found.code, without=found.without,
         )  # fmt: skip
 
 
-def start_worker() -> Child:
-    """A process of `dpwitness.sweeps.worker` with this interpreter and its import folders."""
-    # One core a case: libraries of linear algebra take all cores, and cases run side by side.
-    environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ}
-    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
-    return Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
+def listing_in(python: str, modules: Sequence[str]) -> Listing:
+    """The listing of modules that another interpreter imports.
+
+    Raises `UnknownTarget` for a module that cannot be imported, and `InvalidParameter` if the interpreter gives no
+    answer or cannot run a sweep.
+    """
+    child = start_worker(python)
+    try:
+        (answer,) = child.ask(json.dumps({"modules": modules}).encode() + b"\n", 1, REMOTE_SECONDS)
+    except (errors.MechanismError, Unreadable) as error:
+        raise InvalidParameter(f"python={python!r} cannot list the cases of {', '.join(modules)}: {error}") from error
+    finally:
+        child.end()
+    found = cast("dict[str, Any]", answer)
+    if raised := found.get("raised"):
+        kind, text, _ = raised
+        raise UnknownTarget(text if kind == "UnknownTarget" else f"{python}: {kind}: {text}")
+    recipes = [(place, describer, Recipe(**recipe)) for place, describer, recipe in found["recipes"]]
+    return Listing(recipes=recipes, without=found["without"], code=found["code"])
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -164,6 +174,7 @@ def sweep(
     alpha: float = 1e-3,
     max_time: float | str = 20.0,
     seed: int | None = None,
+    python: str | None = None,
 ) -> list[Case]:
     """List the names in modules that claim privacy, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
@@ -180,6 +191,9 @@ def sweep(
         The time limit of each case, such as 20 or "20s".
     seed
         The seed of all runs; by default a new seed.
+    python
+        The interpreter of another environment, which imports the modules and runs the cases. dpwitness need not be
+        installed there if both interpreters have the same minor version.
 
     Returns
     -------
@@ -194,7 +208,7 @@ def sweep(
         For settings that make no sense, and if no name in the modules states a claim.
     """
     effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
-    return list(Sweep.of(modules, effort).cases)
+    return list(Sweep.of(modules, effort, python).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:

@@ -1,6 +1,6 @@
 """The process of a sweep: `python -m dpwitness.sweeps.worker` answers a request, a line of JSON, and is then killed.
 
-The request is a case, which is checked.
+The request is a case, which is checked, or a list of modules, whose cases are listed.
 """
 
 import inspect
@@ -8,9 +8,9 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from itertools import islice
@@ -72,6 +72,29 @@ class CaseResult(JsonFields):
         return told
 
 
+#: NO_CLAIM is the reason why a module has no case.
+NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter epsilon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The recipes in modules, as one interpreter imports them."""
+
+    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
+    without: Mapping[str, str]  # the reason why a module has no recipe, by module
+    code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
+
+    @classmethod
+    def of(cls, modules: Sequence[str]) -> "Listing":
+        """Import modules and list their recipes. Raises `UnknownTarget`."""
+        found = {name: [*recipes_of(name)] for name in modules}
+        return cls(
+            recipes=[one for recipes in found.values() for one in recipes],
+            without={name: NO_CLAIM for name, recipes in found.items() if not recipes},
+            code=versions_of(modules),
+        )
+
+
 def versions_of(modules: Sequence[str]) -> dict[str, str]:
     """The versions of dpwitness and of the packages that modules belong to, by name."""
     known = packages_distributions()
@@ -107,6 +130,11 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
             if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
                 seen.add(id(thing))  # a second name of it is left out
                 yield name, thing
+
+
+def answer(request: dict[str, Any]) -> dict[str, object]:
+    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
+    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
 def answer_case(case: dict[str, Any]) -> dict[str, object]:
@@ -259,4 +287,4 @@ def count_entries(value: Any) -> int:
 
 
 if __name__ == "__main__":
-    serve(answer_case)
+    serve(answer)
