@@ -92,7 +92,7 @@ def in_place_of_processes(monkeypatch):
 
             def end(self): ...
 
-        monkeypatch.setattr("dpwitness.sweeps.sweep.Child", Process)
+        monkeypatch.setattr("dpwitness.sweeps.interpreter.Child", Process)
 
     return install
 
@@ -249,7 +249,7 @@ def test_what_hangs_is_killed(body, tmp_path):
 )
 def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
-    monkeypatch.setattr("dpwitness.sweeps.sweep.Child.ask", lambda *given: [answer])
+    monkeypatch.setattr("dpwitness.sweeps.interpreter.Child.ask", lambda *given: [answer])
     found = dpw.sweep(str(folder / "mine.py"), seed=1)[-1].run()
     assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
 

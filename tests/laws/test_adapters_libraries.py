@@ -161,6 +161,13 @@ def test_a_distance_that_no_two_datasets_have_is_refused():
     mean = (domain, dp.symmetric_distance()) >> dp.t.then_mean() >> dp.m.then_laplace(scale=1.0)
     with pytest.raises(InvalidClaim, match="where one record is replaced, give d_in=2"):
         check(mean, d_in=1, neighbours=records(numbers(0, 10), adjacency="replace-one", size=10))
+    for size in (None, 5):  # the map of 1 is 2, and 0
+        domain = dp.vector_domain(dp.atom_domain(bounds=(-1, 1)), size=size)
+        total = (domain, dp.symmetric_distance()) >> dp.t.then_sum() >> dp.m.then_laplace(scale=1.0)
+        for adjacency in ("replace-one", None):
+            relation = records(integers(-1, 1), adjacency=adjacency, form="list", size=5 if adjacency else (4, 5))
+            with pytest.raises(InvalidClaim, match="give d_in=2"):
+                check(total, d_in=1, neighbours=relation)
     fixed_delta = SimpleNamespace(map=lambda d_in: (1e-14, 1e-6), output_measure="Approximate(MaxDivergence)")
     with pytest.raises(InvalidClaim, match="give d_in=2"):
         library_of(mean).claim(fixed_delta, 1)

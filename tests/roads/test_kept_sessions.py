@@ -54,7 +54,7 @@ def session(path, mechanism=flipped, *, seed=1, runs=2_000, alpha=1e-6, check=No
     effort = Effort(seed=seed, runs=runs, alpha=alpha, workers=1)
     problem, runner = prepared(Statement(mechanism=mechanism, **{"claim": 1.0, "neighbours": PAIR, **said}), effort)
     check = check or (lambda problem, runner, effort: passed())
-    return check_after_kept(problem, runner, effort, KeptEvidence.load(path), check)[0]
+    return check_after_kept(problem, runner, effort, path, check)[0]
 
 
 def content(path):
@@ -64,6 +64,23 @@ def content(path):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "kept.json"
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_evidence_of_another_session_at_the_same_time_stays(path, before):
+    """A pass that ended after a refutation wrote its own evidence over it, and the next session passed."""
+    for _ in range(before):
+        session(path)
+    others = []
+
+    def meanwhile(problem, runner, effort):
+        session(path, seed=2)
+        others.append(path.read_text())
+        return passed()
+
+    said = session(path, seed=3, check=meanwhile)
+    assert path.read_text() == others[0]
+    assert any("another session wrote kept.json during this one" in note for note in said.notes)
 
 
 def test_sessions_refute_together_what_none_refutes_alone(path):
