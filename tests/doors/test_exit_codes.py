@@ -203,7 +203,6 @@ def test_places_are_checked_before_anything_runs(capsys, mine, command):
         ("replay saved.json --save link", "--save link", "WITNESS.json"),
         ("compare people.csv saved.json --save saved.json", "--save saved.json", "NEW.json"),
         ("sweep mine.py --output s.jsonl --save s.jsonl", "--save s.jsonl", "--output"),
-        ("attack table_builder --ask q --values age=@people.csv --save people.csv", "--save people.csv", "--values"),
     ],
 )
 def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option, other):

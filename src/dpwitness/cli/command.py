@@ -174,8 +174,8 @@ def check_places(arguments: SimpleNamespace) -> None:
         if kind in (WRITTEN_FILE, KEPT_FILE):
             check_writable(file)
         for other, _, text in named if kind is WRITTEN_FILE else ():
-            # A text may hold a file's name, as mine.py:noisy, profile:FILE and age=@FILE do.
-            if other != name and any(overwrites(file, part) for part in {text, *re.split(r":|=@|\s", text)} - {""}):
+            # A text may hold a file's name, as mine.py:noisy and profile:FILE do.
+            if other != name and any(overwrites(file, part) for part in {text, *re.split(r":|\s", text)} - {""}):
                 raise InvalidData(f"{name} {shown(file)} would overwrite the file of {other}: give another name")
     from_stdin = [name for name, kind, file in named if kind is READ_FILE and file == STDIN]
     if len(from_stdin) > 1:

@@ -27,8 +27,6 @@ from dpwitness.reconstruction.transcript import Form, Transcript, read_transcrip
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-#: The help of --workers.
-ONE_THREAD_HELP: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
 #: Names of the options that only an attack on the user's own system takes.
@@ -142,7 +140,8 @@ def add_attack_command(
             return NOT_REFUTED
         return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
 
-    parameters = [*parameters, shared.PLOT, *shared.common(max_time=MAX_TIME, workers=ONE_THREAD_HELP)]
+    workers = "maximum number of threads; this attack asks one question after another, on one thread"
+    parameters = [*parameters, shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
     commands.add_command(Command(family.name, summary=family.summary, run=run, parameters=parameters, **settings))
 
 
