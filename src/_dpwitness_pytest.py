@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import secrets
+import tomllib
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _project(config: pytest.Config) -> dict[str, Any]:
     """The settings `[tool.dpwitness]` of the project's pyproject.toml. Raises `pytest.UsageError`."""
     path = config.rootpath / "pyproject.toml"
-    if not path.is_file() or b"dpwitness" not in path.read_bytes():
-        return {}  # and the session need not import dpwitness
+    try:
+        if "dpwitness" not in tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}):
+            return {}  # and the session need not import dpwitness
+    except OSError:  # no such file
+        return {}
+    except ValueError:  # no TOML: `project_of` says so
+        pass
     from dpwitness.errors import BadInput
     from dpwitness.project import project_of
 
