@@ -8,8 +8,12 @@ import contextlib
 import json
 import os
 import secrets
+import signal
+import threading
+import time
 import tomllib
 from collections.abc import Callable, Generator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -214,9 +218,35 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     if request.node.stash[BEGUN_KEY]:
         pytest.fail(f"{RETRY_REASON}; this one was run a second time", pytrace=False)
     request.node.stash[BEGUN_KEY] = True
+    _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
     return Asserter(session, request.node)
+
+
+def _end_on_sigterm(config: pytest.Config) -> None:
+    """Let SIGTERM end the session as Ctrl-C does, once there are verdicts or processes to lose.
+
+    Another handler stays. Workers of xdist end with their controller, which has the verdicts.
+    """
+    session = config.stash[SESSION_KEY]
+    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not usual or hasattr(config, "workerinput"):
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if session.terminated is None:
+            session.terminated = time.monotonic()
+            raise KeyboardInterrupt
+        if time.monotonic() - session.terminated > 0.5:  # `timeout` sends the signal twice at once
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def as_before() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, end)
+    config.add_cleanup(as_before)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -234,6 +264,7 @@ class VerdictCollector:
     """The collector of the verdicts in tests' reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
+        self.config = config
         self.session = config.stash[SESSION_KEY]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -241,6 +272,7 @@ class VerdictCollector:
         self.session.ran = True
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
+            _end_on_sigterm(self.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -251,7 +283,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     shared.records += shared.pending  # the records of an interrupted test
     shared.pending.clear()
-    shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+    shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED or shared.terminated is not None
+    if shared.terminated is not None:
+        session.exitstatus = 128 + signal.SIGTERM
     # A session without a test, such as --collect-only, leaves the files of an earlier session as they are.
     if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILE_OPTIONS)):
         from dpwitness.plugin.ledger import write_files

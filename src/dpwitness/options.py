@@ -87,6 +87,8 @@ class Option:
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
 Bits: TypeAlias = bool | Literal["strict"]
+#: The evidence of an assertion: of its session alone, or also of earlier sessions.
+Evidence: TypeAlias = Literal["fresh", "kept"]
 #: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
 #: The mechanism, an argument that public functions take without a name.
@@ -360,6 +362,15 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     search_runs: SearchRuns
     bits: BitsOption
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
+    evidence: Annotated[
+        Evidence,
+        Option(
+            "kept: the evidence of a passed assertion goes on in the next session",
+            "The evidence is in a file of the database, beside the witness; see `keep` of `check`.",
+            default="fresh",
+            choices=get_args(Evidence),
+        ),
+    ]
 
 
 #: The differences of options in functions that measure a parameter instead of checking a claim.

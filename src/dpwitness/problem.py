@@ -35,7 +35,7 @@ from dpwitness.files import as_utf8, from_here
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
-from dpwitness.mechanisms.command import Command
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
@@ -233,7 +233,7 @@ class HowRun:
         names, function = statement.outcome, example_of(plain_function(statement.mechanism))
         if names is not None and not isinstance(names, str):
             names = _reference(names) if callable(names) else ",".join(names)
-        python = getattr(function, "python", None) if isinstance(function, Command) else None
+        python = getattr(function, "python", None) if isinstance(function, OutsideFunction) else None
         return cls(
             outcome=None if names is None else as_utf8(names),
             errors="outcome" if statement.errors == "outcome" else None,

@@ -266,7 +266,7 @@ def test_every_key_of_a_saved_result_is_described():
 
 def test_options_in_the_text_exist():
     """Those of other programs too."""
-    known = {"--version", "--traceback", "--extra", "--help"}
+    known = {"--version", "--traceback", "--junitxml", "--extra", "--help"}
     known.update(f"--dp-{name}" for name in SESSION_OPTIONS)
     for _, command in commands():
         known.update(name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))

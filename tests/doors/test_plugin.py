@@ -703,6 +703,52 @@ def test_the_database_can_be_moved_and_disabled_and_a_damaged_file_is_named(proj
     expect(run(*moved), f"E *InvalidWitness: *{path.name} is damaged (*", failed=1)
 
 
+KEPT = """
+    def weak(rng, q, epsilon, size):
+        return np.where((q[0] > 0) ^ (rng.random(size) < 1 / (1 + np.exp(1.2 * epsilon))), 1.0, 0.0)
+
+    @pytest.mark.dp(evidence="kept", runs=1_000, search_runs=2_000, bits=False)
+    def test_weak(assert_private):
+        assert_private(weak, epsilon=1.0, neighbours=dpw.pairs(([0.0], [1.0])), suppress="low_power")
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what is kept of passes
+def test_the_evidence_of_passes_goes_on_until_it_refutes_the_versions_together(project, pytester, edit, report):
+    run = project(KEPT)
+    expect(run(report.option), passed=1)
+    (path,) = saved(pytester)
+    assert path.name.endswith(".kept.json")
+    expect(run(report.option), "    kept evidence: log e-value * of 15.0 needed, from * (1,000 runs, *)", passed=1)
+    edit("np.where(", "1.0 * np.where(")
+    for _ in range(20):
+        result = run(report.option)
+        if result.ret:
+            break
+    said = "E *VIOLATED: one of these 2 versions of weak(epsilon=1) is not 1-DP"
+    expect(result, said, "E *note: the evidence is of all sessions of *; *a replay may not refute", failed=1)
+    for line in ("*reproduce:*", "*saved in*"):
+        result.stdout.no_fnmatch_line(line)
+    (entry,) = report.entries()
+    assert len(entry["history"]) == 2
+    assert saved(pytester) == [path]  # no witness, as its replay may pass
+    expect(run(report.option), said, failed=1)
+    path.write_text("{}")
+    expect(run(), f"E *InvalidWitness: *{path.name}: the kept evidence lacks 'format'; restore the file, or*", failed=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "said"),
+    [
+        ('"kept"', '"keep"', (), "evidence='keep' must be one of fresh, kept"),
+        ("", "", ("-o", "dp_database=none"), 'evidence="kept" needs a folder, but dp_database is none'),
+    ],
+)
+def test_evidence_that_cannot_be_kept_is_an_error(project, old, new, options, said):
+    expect(project(KEPT.replace(old, new) if old else KEPT)(*options), f"E *InvalidParameter: {said}", failed=1)
+
+
 UNHEALTHY = {
     "unlike_inputs": "good, epsilon=1.0, neighbours=dpw.pairs((np.zeros(1), np.ones(1, int)))",
     "input_ignored": "lambda rng, q, size: rng.random(size), epsilon=1.0, neighbours=one",

@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -28,9 +27,11 @@ from dpwitness import cli
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismRaised, UnknownTarget
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import server
+from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -60,6 +61,17 @@ def noisy(rng, data, epsilon, scale=1.0, kept=len):
     """Laplace noise, with or without NumPy."""
     assert kept is len
     return data[0] + scale / epsilon * (rng.choice([-1, 1]) * -__import__("math").log(1 - rng.random()))
+
+def looking_at_the_input(function):
+    @functools.wraps(function)
+    def wrapper(*given, **named):
+        rng, data = given
+        return function(rng, data, **named)
+    return wrapper
+
+@looking_at_the_input
+def wrapped(rng, data, scale=2.0):
+    return data[0] * scale
 
 def flags_of(data):
     arrays = [item[0] if isinstance(item, list) else item for item in data]
@@ -142,15 +154,25 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     return mechanism.outcomes(data, np.random.default_rng(seed), n)
 
 
-def test_both_sides_of_a_coupled_run_draw_the_same_and_a_seed_repeats_the_runs(at):
-    """Also children of the generator, though the same process has made runs before."""
+def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
+    """Coupled runs, of which each begins from random words of its own, the same on both sides."""
     runs = PairedRuns.d_first(Pair(DATA, DATA + 1), 8, coupled=True)
-    for name, python in (("drawn", None), ("drawn", sys.executable), ("spawned", sys.executable)):
-        mechanism = RemoteMechanism(Signature.of(at(name, python), {}))
-        x, y = mechanism.pair_outcomes(runs, np.random.default_rng(3))
-        assert np.array_equal(x, y)
-        assert len(np.unique(x)) == 8
-        assert np.array_equal(mechanism.pair_outcomes(runs, np.random.default_rng(3))[0], x)
+    here = PythonMechanism(Signature.of(load_code(f"{there / 'there.py'}:drawn"), {}))
+    afar = RemoteMechanism(Signature.of(at("drawn", sys.executable), {}))
+    x, y = (mechanism.pair_outcomes(runs, np.random.default_rng(3)) for mechanism in (here, afar))
+    assert np.array_equal(x, y)
+    assert np.array_equal(x[0], x[1])
+    assert len(np.unique(x)) == 8
+
+
+@pytest.mark.parametrize("name", ["spawned", "hangs"])
+def test_a_seed_repeats_what_children_of_the_generator_and_global_generators_draw(at, name):
+    """Though the same process has made runs before."""
+    mechanism = RemoteMechanism(Signature.of(at(name, sys.executable), {}))
+    mechanism.draws_globally = name == "hangs"
+    first, other, again = (mechanism.outcomes(np.array([0]), np.random.default_rng(seed), 6) for seed in (1, 2, 1))
+    assert np.array_equal(first, again)
+    assert len(np.unique([first, other])) == 12
 
 
 def row(value):
@@ -160,6 +182,7 @@ def row(value):
 @pytest.mark.parametrize(
     ("name", "python", "data", "expected"),
     [
+        ("wrapped", None, [1.5], [3.0]),
         ("kept", None, (1.5,), [1.5]),
         ("loud", None, [1.5], row("x")),  # what is printed is no outcome
         ("kind", None, np.array([1, 2]), row(["Random", "list"])),
@@ -169,7 +192,7 @@ def row(value):
     ],
 )
 def test_functions_are_called_as_here(at, name, python, data, expected):
-    """With arrays that may be written to, of their types, where there is NumPy."""
+    """Wrapped or not, with arrays that may be written to, of their types, where there is NumPy."""
     assert np.unique(rows_of(at(name, python), data), axis=0).tolist() == [expected]
 
 
@@ -194,7 +217,7 @@ def test_an_exception_of_any_class_is_told_or_an_outcome(at):
     assert rows[-1, 0] == exception_code("Stop")
 
 
-def test_an_attribute_has_one_place_whether_runs_raise_or_not(at):
+def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(at):
     mechanism = as_mechanism(at("raises"), DATA, outcome="real", errors="outcome")
     portions = [mechanism.outcomes(DATA, np.random.default_rng(0), n, least=16) for n in (9, *[1] * 9)]
     rows = np.concatenate(portions)
@@ -205,7 +228,7 @@ def test_an_attribute_has_one_place_whether_runs_raise_or_not(at):
 
 def test_a_function_that_ends_its_interpreter_is_named(at):
     for errors in ("raise", "outcome"):
-        with pytest.raises(MechanismCrashed, match=r"^leaves .*exit code 1 \(SystemExit\('enough'\)\)"):
+        with pytest.raises(MechanismCrashed, match=r"^leaves .*sys\.exit\('enough'\)"):
             rows_of(at("leaves"), errors=errors)
     with pytest.raises(MechanismCrashed, match=r"^dies .*exit code 3 \(the last word\)"):
         rows_of(at("dies"))
@@ -230,7 +253,7 @@ def test_a_module_is_found_in_the_folder_of_the_beginning_and_by_the_users_path(
 
 def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
-    with pytest.raises(InvalidOutcome, match="'Model' object has no attribute 'weights_'"):
+    with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
     for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<object object .*>")):
         with pytest.raises(InvalidOutcome, match=f"^{name} returned {shown}"):
@@ -264,8 +287,6 @@ def test_the_limit_is_checked(at, limit):
 def test_what_cannot_be_sent_is_named(at):
     with pytest.raises(InvalidParameter, match=r"holds pyarrow.Table a: int64 .*, which cannot be sent"):
         at("given")(pa.table({"a": [1]}))
-    with pytest.raises(InvalidParameter, match="holds a table of Polars, which cannot be sent"):
-        at("given")(pl.DataFrame({"a": [1]}))
     with pytest.raises(InvalidParameter, match="parameter of given holds <object"):
         rows_of(at("given"), parameters={"which": object()})
 
@@ -306,10 +327,8 @@ class Hue(Enum):
 
 
 @pytest.mark.parametrize(
-    "value",
-    [1j, datetime(2020, 1, 1), Decimal("0.1"), Hue.RED, object(), np.array([1j]), {"a": [len]}, pl.DataFrame(),
-     pd.DataFrame()],
-)  # fmt: skip
+    "value", [1j, datetime(2020, 1, 1), Decimal("0.1"), Hue.RED, object(), np.array([1j]), {"a": [len]}, pl.DataFrame()]
+)
 def test_outcomes_that_json_cannot_carry_are_refused(value):
     with pytest.raises(server.Unsendable, match="a value of the type"):
         server.to_json(value)
@@ -328,8 +347,10 @@ def test_old_pythons_read_what_runs_there():
 @pytest.mark.parametrize("own_session", [True, False])
 def test_an_interpreter_ends_with_whoever_started_it(there, own_session):
     """Though its function hangs; and with it what that has started, in a session that is theirs alone."""
-    given = {"arguments": {"dict": {"data": []}}, "first": [], "generator": "", "attributes": []}
-    run = {"input": {"side": 0, "text": json.dumps(given)}, "runs": 1, "seed": 0}
+    run = {
+        "inputs": ["[]"], "parameters": '{"dict": {}}', "data": "data", "generator": None, "order": "0", "words": [""],
+        "attributes": [], "errors": False, "seed_globals": False,
+    }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=own_session
     )
@@ -358,9 +379,13 @@ for line in sys.stdin:
     print({answer!r}, flush=True)
 """
 ANSWERS = [
-    "so", "[" * 500 + "]" * 500, '{"other": 1}', "7", '{"outcome": {"class": "os.system"}}',
-    '{"outcome": {"array": [1], "dtype": "O"}}', '{"outcome": {"set": [[]]}}', '{"raised": [0, "KeyError", "", ""]}',
-    '{"raised": ["Key\\u0000", "", ""]}',
+    "so", "[" * 500 + "]" * 500, '{"other": 1}',
+    '{"outcomes": [[], []], "raises": []}',
+    '{"outcomes": [[1], [2], [3]], "raises": []}',
+    '{"outcomes": [[{"class": "os.system"}], [1]], "raises": []}',
+    '{"outcomes": [[{"array": [1], "dtype": "O"}], [1]], "raises": []}',
+    '{"outcomes": [[1], [1]], "raises": [[0, 9, "KeyError"]]}',
+    '{"raised": [0, 7, "KeyError", "", ""]}',
 ]  # fmt: skip
 
 
@@ -376,7 +401,7 @@ def program(folder, text):
 def test_an_answer_that_is_none_is_named(tmp_path, answer):
     liar = program(tmp_path, LIES.format(python=sys.executable, answer=answer))
     mechanism = RemoteMechanism(Signature.of(dpw.remote(liar, "mine:f"), {}))
-    with pytest.raises((MechanismCrashed, InvalidOutcome), match=r"(liar answered|f wrote)"):
+    with pytest.raises(MechanismCrashed, match=r"liar (answered|wrote)"):
         mechanism.pair_outcomes(PairedRuns.d_first(Pair([0.0], [1.0]), 1, coupled=False), np.random.default_rng(0))
 
 

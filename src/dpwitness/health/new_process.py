@@ -35,7 +35,7 @@ from dpwitness.health.findings import CHECK_SECONDS, only_outcome, outcome_keys
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.columns import Columns
-from dpwitness.mechanisms.command import Command
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import Attributes
@@ -124,7 +124,7 @@ class Request:
     """A request to a new process: the mechanism, both inputs, the events to count, and the number of the process."""
 
     kind: type[Any]  # the class of the mechanism
-    function: Place | Command | SqlFunction | LegacyGenerator  # the last two hold places
+    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # the last two hold places
     outcome: Place | Attributes | None
     errors: str
     columns: Columns | None
@@ -167,8 +167,8 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """The request to count events in a new process. Raises `CannotLoad` for code or parameters that it cannot load."""
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
-    for name, value in () if isinstance(function, Command) else signature.given.items():
-        if not _is_plain(value):  # unlike here, a `Command` gets nothing but data
+    for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
+        if not _is_plain(value):  # unlike here, an `OutsideFunction` gets nothing but data
             raise CannotLoad(f"parameter {name!r} is {type(value).__name__}, which may hold memory of this process")
     return Request(
         kind=type(mechanism),
@@ -189,7 +189,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
 def _map_functions(function: Any, change: Callable[[Any], Any]) -> Any:
     """A mechanism's function after `change` was applied to it, or to the functions that it holds."""
     match function:
-        case Command():
+        case OutsideFunction():
             return function.anew()
         case SqlFunction():
             return function.mapped(change)

@@ -9,7 +9,8 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final, Self
 
@@ -26,7 +27,7 @@ from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order, Turns
 from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome, Row
 from dpwitness.mechanisms.python import Outcome, Outputs, PythonMechanism, Side
-from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
 
 #: The default of `max_time`, in seconds for each further outcome: a run may train a model.
@@ -36,35 +37,37 @@ SEED_LIMIT: Final = 1 << 53
 
 
 class ReportedError(Exception):
-    """The error of a run that a program reports; `name`: the outcome of the run if exceptions are outcomes."""
-
-    @property
-    def name(self) -> str:
-        """The text of the error, or the class of an exception of Python."""
-        return str(self) if type(self) is ReportedError else type(self).__name__
+    """The error of a run that a program reports by an answer {"error": text}."""
 
 
-class Command:
-    """A program that is run as a mechanism; `command` makes the object, which can be checked like any function.
+class OutsideFunction(ABC):
+    """A function that other processes run, which can be checked like any function.
 
     A copy of the object, also in another process, starts processes of its own.
     """
 
-    #: The class of mechanisms that run a program of this class.
-    kind: ClassVar[type["CommandMechanism"]]
+    #: The class of mechanisms that run a function of this class.
+    kind: ClassVar[type["OutsideMechanism"]]
     #: The advice in the message about a late answer.
-    advice = "let it flush its output after each request, or give max_time= more"
+    advice: ClassVar[str]
 
-    def __init__(self, argv: Sequence[str], *, seeded: bool, batch: int | None, max_time: float) -> None:
-        self.argv, self.batch, self.max_time = tuple(argv), batch, max_time
+    def __init__(self, max_time: float) -> None:
+        self.max_time = max_time
         self.folder = os.getcwd()  # relative paths stay valid in other processes
         self._idle: list[Child] = []
         self._pid = os.getpid()
-        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:80]
-        self.__module__ = PROGRAM_PREFIX.removesuffix(":")
-        word = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        names = ("rng", "data") if seeded else ("data",)
-        self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
+
+    @abstractmethod
+    def _start(self) -> Child:
+        """Start the program."""
+
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program once."""
+
+    @abstractmethod
+    def write_input(self, data: Data) -> bytes:
+        """Write an input as JSON. Raises `InvalidNeighbours` for an input that cannot be sent."""
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_idle": []}
@@ -96,8 +99,79 @@ class Command:
             return child
         return None
 
+
+class OutsideMechanism(PythonMechanism):
+    """A mechanism of an `OutsideFunction`, many runs a request; parameters as in `PythonMechanism`."""
+
+    in_process = False
+    timed_seconds = 0.01  # a request takes half a millisecond, which many runs share
+    shares = False  # the process gets a copy of the input
+
+    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+        super().__init__(signature, outcome, errors=errors)
+        assert isinstance(signature.function, OutsideFunction)
+        self._function = signature.function
+        self._busy: set[Child] = set()
+        self._releases = 0
+
+    @override
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_busy": set()}
+
+    @abstractmethod
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        """The outcomes of each side in the order of runs."""
+
+    @override
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+        single = SINGLE_TYPES if self._outcome is None else ()
+        return [
+            [one if type(one) in single else self._copy_output(one, start + i, row) for i, one in enumerate(answers)]
+            for answers in self._answers(sides, order, start)
+        ]
+
+    def _ask(self, request: bytes, answers: int, seconds: float, start: int) -> list[Any]:
+        """The values that answer a request; see `Child.ask`. Messages of errors name the first run, `start`."""
+        releases = self._releases
+        try:
+            with self._function.child() as child:
+                self._busy.add(child)
+                try:
+                    if self._releases != releases:  # `release` was called while the process started
+                        raise MechanismTimeout("the time was over before they began")
+                    return child.ask(request, answers, seconds)
+                finally:
+                    self._busy.discard(child)
+        except (MechanismCrashed, MechanismTimeout) as error:
+            advice = f": {self._function.advice}" if isinstance(error, MechanismTimeout) else ""
+            raise type(error)(f"{self.name} on runs from {start} on: {error}{advice}") from error
+
+    def _input(self, data: Data) -> bytes:
+        return self._function.write_input(self.conversion.source(data)())
+
+    @override
+    def release(self) -> None:
+        self._releases += 1
+        for child in tuple(self._busy):
+            child.end()
+
+
+class Command(OutsideFunction):
+    """A program that is run as a mechanism; `command` makes the object, which can be checked like any function."""
+
+    advice = "let it flush its output after each request, or give max_time= more"
+
+    def __init__(self, argv: Sequence[str], *, seeded: bool, batch: int | None, max_time: float) -> None:
+        super().__init__(max_time)
+        self.argv, self.batch = tuple(argv), batch
+        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:80]
+        self.__module__ = PROGRAM_PREFIX.removesuffix(":")
+        word = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = ("rng", "data") if seeded else ("data",)
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
+
+    @override
     def _start(self) -> Child:
-        """Start the program. Raises `InvalidParameter`."""
         try:
             return Child(self.argv, cwd=self.folder)
         except (OSError, ValueError) as error:
@@ -105,23 +179,21 @@ class Command:
                 f"the program {self.argv[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}"
             ) from error
 
+    @override
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run once; a given generator draws the seed. Raises as `outcome`."""
-        given = dict(self.__signature__.bind(*args, **kwargs).arguments)
-        generator = next((name for name in given if name in GENERATOR_NAMES), "")
-        rng = given.pop(generator, None) or np.random.default_rng()
-        request = request_line(self.write_arguments(given, generator), 1, int(rng.integers(SEED_LIMIT)))
+        """Run once; a given generator draws the seed. Raises `ReportedError`."""
+        given = self.__signature__.bind(*args, **kwargs).arguments
+        rng = given.get("rng") or np.random.default_rng()
+        request = request_line(self.write_input(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
         with self.child() as child:
-            (answer,) = child.ask(request, 1, self.max_time)
-        return self.outcome(answer)
+            (outcome,) = child.ask(request, 1, self.max_time)
+        if (error := _error(outcome)) is not None:
+            raise ReportedError(error)
+        return outcome
 
-    def write_arguments(self, arguments: Mapping[str, Data], generator: str) -> bytes:
-        """Write the input of a request as JSON: arrays as lists, tables as lists of one object a row, dates as texts.
-
-        `arguments`: the input by its name. `generator`: the name of the parameter that gets a generator. Raises
-        `InvalidNeighbours` for an input that cannot be sent.
-        """
-        (data,) = arguments.values()
+    @override
+    def write_input(self, data: Data) -> bytes:
+        """Write an input as JSON: arrays as lists, tables as lists of one object a row, dates as texts."""
         if too_deep(data):
             raise InvalidNeighbours(
                 f"an input {brief(data)} cannot be sent to {self.__name__}: it holds itself, or is nested too deep"
@@ -133,16 +205,6 @@ class Command:
                 f"the input {shown(data)} cannot be sent to {self.__name__} as JSON ({error}): give numbers, flags, "
                 "texts, None, dates, arrays, tables, or lists and dicts"
             ) from error
-
-    def write_again(self, written: bytes, side: int) -> bytes:
-        """Write the input of a side for a further request of the same runs: the same bytes."""
-        return written
-
-    def outcome(self, answer: Any) -> object:
-        """The outcome in an answer. Raises `ReportedError` for an object {"error": text}."""
-        if type(answer) is dict and answer.keys() == {"error"} and type(answer["error"]) is str:
-            raise ReportedError(answer["error"])
-        return answer
 
 
 def command(
@@ -182,6 +244,13 @@ def command(
         batch=None if batch is None else whole("batch", batch, 1, 1 << 20),
         max_time=seconds("max_time", max_time),
     )
+
+
+def _error(outcome: object) -> str | None:
+    """The text of an outcome {"error": text}; None for any other outcome."""
+    if type(outcome) is dict and outcome.keys() == {"error"} and type(outcome["error"]) is str:
+        return outcome["error"]
+    return None
 
 
 def request_line(written: bytes, runs: int, seed: int) -> bytes:
@@ -228,31 +297,16 @@ class Seeds(Draws):
         return self._seeds[side if batch > 1 else 0]
 
 
-class CommandMechanism(PythonMechanism):
-    """A mechanism of a `Command`, many runs a request; parameters as in `PythonMechanism`."""
+class CommandMechanism(OutsideMechanism):
+    """A mechanism of a `Command`."""
 
-    in_process = False
-    timed_seconds = 0.01  # a request takes half a millisecond, which many runs share
-    shares = False  # the process gets a copy of the input
     converts = False  # a list and an array have the same JSON
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, Command)
-        self._function = signature.function
-        self._busy: set[Child] = set()
-        self._releases = 0
+        self._given_batch = signature.function.batch
         self._batch = 1  # runs in one request, in the last runs
-
-    @override
-    def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_busy": set()}
-
-    @override
-    def release(self) -> None:
-        self._releases += 1
-        for child in tuple(self._busy):
-            child.end()
 
     @override
     def measure(self, pair: Pair) -> None:
@@ -283,59 +337,26 @@ class CommandMechanism(PythonMechanism):
         return Seeds(rng if self.reproducible else None, runs)
 
     @override
-    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        single = SINGLE_TYPES if self._outcome is None else ()
-        return [
-            [one if type(one) in single else self._copy_output(one, start + i, row) for i, one in enumerate(outcomes)]
-            for outcomes in self._outcomes(sides, order, start)
-        ]
-
-    def _input(self, data: Data, side: int) -> bytes:
-        return self._function.write_arguments({self.signature.data: self.conversion.source(data)()}, "")
-
-    def _outcomes(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
-        """The outcomes of each side in the order of runs."""
-        inputs = [self._input(side.data, k) for k, side in enumerate(sides)]
-        # A kilobyte is sent once for two runs.
-        self._batch = self._function.batch or 1 + max(map(len, inputs)) // 1024
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        inputs = [self._input(side.data) for side in sides]
+        self._batch = self._given_batch or 1 + max(map(len, inputs)) // 1024  # a kilobyte is sent once for two runs
         seeds = [side.draws.of_side(k, self._batch) for k, side in enumerate(sides) if isinstance(side.draws, Seeds)]
         requests = list(self._requests(order, len(sides)))
-        lines = []
-        for k, runs in requests:
-            lines.append(request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]))
-            inputs[k] = self._function.write_again(inputs[k], k)
+        lines = [request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]) for k, runs in requests]
         made = [(k, run) for k, runs in requests for run in range(runs.start, runs.stop)]
         try:
-            answers = self._ask(b"".join(lines), len(made), start)
+            answers = self._ask(b"".join(lines), len(made), self._function.max_time * self._batch, start)
         except Unreadable as error:
             raise InvalidOutcome(
                 f"{self.name} wrote {error}, on run {start + made[error.number][1]}: write one line of JSON a run"
             ) from error
         outputs: list[list[object]] = [[] for _ in sides]
         for (k, run), answer in zip(made, answers, strict=True):
-            try:
-                outputs[k].append(self._function.outcome(answer))
-            except ReportedError as error:
-                if self.errors != "outcome":
-                    raise raised_error(self.name, error, start + run, sides[k].data) from error
-                outputs[k].append(ExceptionOutcome(error.name))
+            reported = _error(answer)
+            if reported is not None and self.errors != "outcome":
+                raise raised_error(self.name, ReportedError(reported), start + run, sides[k].data)
+            outputs[k].append(answer if reported is None else ExceptionOutcome(reported))
         return outputs
-
-    def _ask(self, request: bytes, answers: int, start: int) -> list[Any]:
-        """The values that answer a request; see `Child.ask`. Messages of errors name the first run, `start`."""
-        releases = self._releases
-        try:
-            with self._function.child() as child:
-                self._busy.add(child)
-                try:
-                    if self._releases != releases:  # `release` was called while the process started
-                        raise MechanismTimeout("the time was over before they began")
-                    return child.ask(request, answers, self._function.max_time * self._batch)
-                finally:
-                    self._busy.discard(child)
-        except (MechanismCrashed, MechanismTimeout) as error:
-            advice = f": {self._function.advice}" if isinstance(error, MechanismTimeout) else ""
-            raise type(error)(f"{self.name} on runs from {start} on: {error}{advice}") from error
 
 
 Command.kind = CommandMechanism

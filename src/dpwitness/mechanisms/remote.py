@@ -1,39 +1,51 @@
-"""Functions that the interpreter of another environment runs: the program of a `Command` is `server.py`."""
+"""Functions that the interpreter of another environment runs, by the program `server.py`."""
 
 import inspect
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, kind, seconds
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout, UnknownTarget
 from dpwitness.mechanisms.child import Child, Unreadable
-from dpwitness.mechanisms.command import Command, CommandMechanism, ReportedError
-from dpwitness.mechanisms.python import Attributes, Outcome
-from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.command import OutsideFunction, OutsideMechanism
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.failures import raised_error
+from dpwitness.mechanisms.mechanism import Order
+from dpwitness.mechanisms.outcomes import ExceptionOutcome
+from dpwitness.mechanisms.python import Attributes, Outcome, Side
+from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Signature
 from dpwitness.neighbours import Data
 from dpwitness.values import Unreadable as UnreadableValue
 from dpwitness.values import value_from_json, value_to_json
 
 #: The default of `max_time` in seconds; long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
-#: The types of values that two interpreters can exchange, for messages.
-SENDABLE_TYPES: Final = "numbers, flags, texts, bytes, None, arrays, or lists, tuples, sets or dicts"
+#: The types of values that two interpreters can exchange, for messages; tables of Polars are sent but not returned.
+SENDABLE_TYPES: Final = (
+    "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
+)
 
 
-class RemoteFunction(Command):
-    """A function of another interpreter, made by `remote`; each run is a request of its own."""
+class RemoteException(Exception):
+    """An exception of the function in the other interpreter, with its class name, and its traceback as a note."""
+
+    run = side = 0  # in the request
+
+
+class RemoteFunction(OutsideFunction):
+    """A function of another interpreter, made by `remote`."""
 
     advice = "give remote(…, max_time=…) more"
 
     def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
-        server = str(Path(__file__).with_name("server.py"))
-        super().__init__([python, server], seeded=True, batch=1, max_time=max_time)
+        super().__init__(max_time)
         self.python, self.place = python, place
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
@@ -49,67 +61,82 @@ class RemoteFunction(Command):
 
         Raises `InvalidParameter`, `UnknownTarget` and `MechanismTimeout`.
         """
-        child = super()._start()
+        try:
+            child = Child([self.python, str(Path(__file__).with_name("server.py"))], cwd=self.folder)
+        except OSError as error:
+            raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
         answer: Any = None
         try:
-            load = json.dumps({"load": [self.place, self.__name__]}).encode() + b"\n"
-            (answer,) = child.ask(load, 1, self.max_time)
+            (answer,) = child.ask(_line(load=[self.place, self.__name__]), 1, self.max_time)
             return child, inspect.Signature([_parameter(*one) for one in answer["parameters"]])
         except MechanismTimeout as error:
             raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
         except (MechanismCrashed, Unreadable, TypeError, ValueError, LookupError) as error:
             child.end()
             match answer:
-                case {"raised": [str(kind), str(text), str()]}:
+                case {"raised": [*_, str(kind), str(text), str()]}:
                     where = f"{self.place}:{self.__name__} cannot be loaded by {self.python}"
                     raise UnknownTarget(f"{where}: {kind}: {text}") from error
             why = error if answer is None else f"it answered {brief(answer)}"
             raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {why}") from error
 
     @override
-    def write_arguments(
-        self, arguments: Mapping[str, Data], generator: str, attributes: Sequence[str] = (), side: int = 0
-    ) -> bytes:
-        """Write arguments in the JSON of `dpwitness.values`, as a text that the other interpreter keeps.
+    def write_input(self, data: Data) -> bytes:
+        """Write an input in the JSON of `dpwitness.values`."""
+        return json.dumps(value_to_json(data)).encode()
 
-        `attributes`: the names of attributes of the output that are read there; `side`: the number of the input.
-        """
-        known = self.__signature__.parameters.values()
-        first = [one.name for one in known if one.kind is inspect.Parameter.POSITIONAL_ONLY]
-        given = {"arguments": value_to_json(dict(arguments)), "first": first, "generator": generator}
-        return json.dumps({"side": side, "text": json.dumps({**given, "attributes": list(attributes)})}).encode()
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Run once; a given generator seeds the generator of the other interpreter."""
+        bound = self.__signature__.bind(*args, **kwargs).arguments
+        generator = next((key for key in bound if key in GENERATOR_NAMES), None)
+        data = next((key for key in bound if key not in RESERVED_NAMES), None)
+        if data is None:
+            raise InvalidParameter(f"{self.__name__} takes no data, which is the first parameter besides the generator")
+        parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
+        words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
+        request = _line(
+            inputs=[self.write_input(bound[data]).decode()], parameters=json.dumps(value_to_json(parameters)),
+            data=data, generator=generator, order="0", words=[words.hex], attributes=(), errors=False,
+            seed_globals=False,
+        )  # fmt: skip
+        with self.child() as child:
+            (answer,) = child.ask(request, 1, self.max_time)
+        return self.outcomes(answer, 1, 1)[0][0]
 
-    @override
-    def write_again(self, written: bytes, side: int) -> bytes:
-        return b'{"side": %d}' % side
+    def outcomes(self, answer: Any, sides: int, runs: int) -> list[list[object]]:
+        """Return the outcomes in an answer, side by side and run by run.
 
-    @override
-    def outcome(self, answer: Any) -> object:
-        """The outcome in an answer.
-
-        Raises `ReportedError` if the function raised, `InvalidParameter` and `InvalidOutcome` for values that cannot be
-        sent, and `MechanismCrashed` for an answer of unknown form.
+        Raises `RemoteException` or `SystemExit` if the function raised, `InvalidParameter` and `InvalidOutcome` for
+        values that cannot be sent, and `MechanismCrashed` for an answer of unknown form.
         """
         try:
             match answer:
-                case {"outcome": value}:
-                    return value_from_json(value)
-                case {"raised": [str(kind), str(text), str(trace)]}:
-                    error: ReportedError = type(kind, (ReportedError,), {})(text)
-                    error.add_note(trace)
-                    raise error
+                case {"outcomes": list(found), "raises": list(raises)} if _shaped(found, sides, runs):
+                    outputs: list[list[object]] = value_from_json(found)  # type: ignore[assignment]  # as `_shaped` saw
+                    for side, run, name in raises:
+                        outputs[side][run] = ExceptionOutcome(str(name))
+                    return outputs
+                case {"raised": [int(run), int(side), str(kind), str(text), str(trace)]} if side in range(sides):
+                    raised_there: RemoteException = type(kind, (RemoteException,), {"run": run, "side": side})(text)
+                    raised_there.add_note(trace)
+                    raise raised_there
+                case {"exit": int() | str() | None as code}:
+                    raise SystemExit(code)
                 case {"unsendable": str(what)}:
+                    what = " ".join(what.split())
                     raise InvalidParameter(
-                        f"an input or a parameter of {self.__name__} holds {' '.join(what.split())}, which cannot be "
-                        f"sent to another interpreter: give {SENDABLE_TYPES} of them, or DataFrames of pandas"
+                        f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
+                        f"interpreter: give {SENDABLE_TYPES} of them"
                     )
-                case {"output": [str(shown), str(what)]}:
+                case {"outcome": [str(shown), str(what)]}:
                     raise InvalidOutcome(
-                        f"{self.__name__} returned {' '.join(shown.split())}, of which another interpreter cannot send "
-                        f"its outcome ({what}): return {SENDABLE_TYPES} of them, or name attributes, as "
+                        f"{self.__name__} returned {' '.join(shown.split())}, and {what} cannot be sent from another "
+                        f"interpreter: return {SENDABLE_TYPES} of them, or name attributes, as "
                         "outcome='coef_,intercept_'"
                     )
-        except (TypeError, OverflowError, ValueError) as error:
+                case {"attribute": [str(names), str(text)]}:
+                    raise InvalidOutcome(f"outcome={names!r}: {text}")
+        except (TypeError, OverflowError, LookupError, ValueError) as error:
             if isinstance(error, InvalidOutcome | InvalidParameter):
                 raise
         raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which dpwitness cannot read")
@@ -160,15 +187,28 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     return RemoteFunction(program, place, name, seconds("max_time", max_time))
 
 
+def _shaped(found: list[object], sides: int, runs: int) -> bool:
+    return len(found) == sides and all(isinstance(own, list) and len(own) == runs for own in found)
+
+
+def _line(**request: object) -> bytes:
+    return json.dumps(request).encode() + b"\n"
+
+
 def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter:
     value = value_from_json(default[0]) if default else inspect.Parameter.empty
     return inspect.Parameter(name, inspect._ParameterKind[kind], default=value)
 
 
-class RemoteMechanism(CommandMechanism):
-    """A mechanism of a `RemoteFunction`; the other interpreter reads and sends the attributes of an output."""
+class Words(Draws):
+    """Seeds for the other interpreter: 256 random bits for each run or for the first run alone, as in `Draws`."""
 
-    converts = True
+    def __init__(self, rng: np.random.Generator, runs: int) -> None:
+        self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()
+
+
+class RemoteMechanism(OutsideMechanism):
+    """A mechanism of a `RemoteFunction`; the other interpreter reads and sends the attributes of an output."""
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
@@ -176,13 +216,32 @@ class RemoteMechanism(CommandMechanism):
         self._remote = signature.function
         if isinstance(self._outcome, Attributes):
             self._summarise = None  # attributes are read in the other interpreter
+        # A default that cannot be sent stays in the other interpreter.
+        sent = {name: value for name, value in signature.parameters.items() if type(value) is not UnreadableValue}
+        self._parameters = json.dumps(value_to_json(sent))
 
     @override
-    def _input(self, data: Data, side: int) -> bytes:
-        # A default that cannot be sent stays in the other interpreter.
-        own = {key: value for key, value in self.signature.parameters.items() if type(value) is not UnreadableValue}
-        arguments = {self.signature.data: self.conversion.source(data)(), **own}
-        return self._remote.write_arguments(arguments, self.signature.generator or "", self._attributes, side)
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return Words(rng, runs if shared or self.draws_globally else 1)
+
+    @override
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        request = _line(
+            inputs=[self._input(side.data).decode() for side in sides], parameters=self._parameters,
+            data=self.signature.data, generator=self.signature.generator, order="".join(map(str, order.tolist())),
+            words=[side.draws.hex for side in sides if isinstance(side.draws, Words)],
+            attributes=self._attributes, errors=self.errors == "outcome", seed_globals=self.draws_globally,
+        )  # fmt: skip
+        runs = len(order)
+        try:
+            (answer,) = self._ask(request, 1, self._remote.max_time * runs * len(sides), start)
+            return self._remote.outcomes(answer, len(sides), runs)
+        except RemoteException as error:
+            raise raised_error(self.name, error, start + error.run, sides[error.side].data) from error
+        except Unreadable as error:
+            raise MechanismCrashed(
+                f"{self.name} on runs from {start} on: {self._remote.python} wrote {error}"
+            ) from error
 
 
 RemoteFunction.kind = RemoteMechanism

@@ -20,7 +20,7 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.mechanisms.columns import Columns, OutputTraits
-from dpwitness.mechanisms.command import Command
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.compare import first_difference, require_same
 from dpwitness.mechanisms.compiled.driver import Refused, reason
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
@@ -80,7 +80,7 @@ def as_mechanism(
         return apply_requirements(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
-    if signature.generator == LEGACY_NAME and not isinstance(function, Command):
+    if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
         plain_function = getattr(signature.function, "py_func", signature.function)
         signature, compilable = replace(signature, function=LegacyGenerator(plain_function)), False
     refused = None
@@ -118,7 +118,7 @@ def _kind_of(function: object, signature: Signature, errors: str) -> type[Python
                 f"the parameter {signature.size!r} away"
             )
         return VectorisedMechanism
-    if isinstance(function, Command):
+    if isinstance(function, OutsideFunction):
         return function.kind
     return SqlMechanism if isinstance(function, SqlFunction) else PythonMechanism
 

@@ -1,6 +1,6 @@
 """The program by which another interpreter runs a function for dpwitness; `remote` starts it.
 
-It runs under Python 3.8 without dpwitness, and imports NumPy and pandas only for values of their types.
+It runs under Python 3.8 without dpwitness, and imports NumPy, pandas and Polars only for values of their types.
 Requests and answers are lines of JSON on the standard input and output; values in them are written as
 `dpwitness.values` writes them.
 """
@@ -8,6 +8,7 @@ Requests and answers are lines of JSON on the standard input and output; values 
 from __future__ import annotations
 
 import base64
+import decimal
 import functools
 import importlib
 import importlib.util
@@ -52,7 +53,7 @@ def serve(answer: Callable[[Any], Any]) -> None:
         try:
             written = json.dumps(answer(json.loads(waiting.get())))
         except BaseException as error:
-            written = json.dumps({"raised": [type(error).__qualname__, str(error), traceback.format_exc()]})
+            written = json.dumps({"raised": [0, 0, type(error).__name__, str(error), traceback.format_exc()]})
         answers.write(written.encode() + b"\n")
         answers.flush()
 
@@ -86,9 +87,25 @@ def to_json(value: Any) -> Any:
         return {"array": entries, "dtype": value.dtype.name, **shape} if plain else entries
     if kind.__name__ in ("NAType", "NaTType"):
         return None
+    if family == "pandas" and kind.__name__ in ("DataFrame", "Series"):
+        return _table_to_json(value)
     if isinstance(value, str) and not hasattr(kind, "__members__"):
         return str(value)
     raise Unsendable("a value of the type " + kind.__name__)
+
+
+def _table_to_json(value: Any) -> Any:
+    """A table of pandas as JSON values, all columns with the type object."""
+    labels, name = value.index, to_json(value.index.name)
+    if type(labels).__name__ == "RangeIndex":
+        index = {"range": [labels.start, labels.stop, labels.step], "name": name}
+    else:
+        index = {"labels": to_json(labels.tolist()), "dtype": "object", "name": name}
+    if not hasattr(value, "columns"):
+        return {"series": to_json(value.tolist()), "dtype": "object", "name": to_json(value.name), "index": index}
+    columns = [to_json(value.iloc[:, k].tolist()) for k in range(len(value.columns))]
+    names = map(to_json, value.columns)
+    return {"dataframe": [[name, "object", own] for name, own in zip(names, columns)], "index": index}  # noqa: B905
 
 
 def of_json(value: Any) -> Any:
@@ -114,7 +131,9 @@ def of_json(value: Any) -> Any:
     for name, kind in SEQUENCES_BY_NAME.items():
         if name in value:
             return kind(map(of_json, value[name]))
-    raise Unsendable(value.get("object", "a table of Polars"))
+    if str(value.get("table")).startswith("polars"):
+        return _polars(value)
+    raise Unsendable(value.get("object", "a table of Arrow"))
 
 
 def _array(value: dict[str, Any]) -> Any:
@@ -158,22 +177,61 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
     """
     import pandas as pd
 
-    if isinstance(dtype, dict) or dtype.startswith(("datetime64", "timedelta64")):
-        raise Unsendable("a column of times or of categories")
-    known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
-    values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
+    if isinstance(dtype, dict):
+        categories = _column(None, dtype["dtype"], dtype["categories"], None)
+        known = pd.Index(categories, dtype=categories.dtype)
+        values = pd.Categorical.from_codes(entries, known, dtype["ordered"])
+    elif dtype.startswith(("datetime64", "timedelta64")):
+        unit, _, zone = dtype[dtype.index("[") + 1 : -1].partition(", ")
+        counts = pd.array(entries, "Int64").to_numpy("int64", na_value=-(2**63))
+        # Old versions of pandas convert all units to nanoseconds.
+        values = pd.Series(counts.view(("M8[" if dtype.startswith("d") else "m8[") + unit + "]"))
+        values = values.dt.tz_localize("UTC").dt.tz_convert(zone).array if zone else values.array
+    else:
+        known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
+        values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
     return pd.Series(values, index=index, dtype=values.dtype, name=of_json(name))
 
 
-@functools.lru_cache(8)
-def source(written: str) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
-    """What a request says about its arguments, and a function that returns new copies of these.
+def _polars(value: dict[str, Any]) -> Any:
+    """A table of Polars; dates and times are sent as whole numbers of their unit."""
+    import polars as pl
 
-    Raises `Unsendable`.
+    columns = {}  # by name, since Polars would rename a column with the name ""
+    for name, kind, entries in value["columns"]:
+        ((named, settings),) = kind.items() if isinstance(kind, dict) else [(kind, [])]
+        dtype = getattr(pl, named)(*settings)
+        if named in ("Date", "Datetime", "Duration", "Time"):
+            columns[name] = pl.Series(entries, dtype=pl.Int64).cast(dtype)
+        else:
+            read = decimal.Decimal if named == "Decimal" else of_json
+            columns[name] = pl.Series([None if entry is None else read(entry) for entry in entries], dtype=dtype)
+    frame = pl.DataFrame(columns)
+    return frame.lazy() if value["table"] == "polars-lazy" else frame
+
+
+@functools.lru_cache(8)
+def source(written: str) -> Callable[[], Any]:
+    """A function that returns a sent value, if it is mutable a new copy each time. Raises `Unsendable`."""
+    value = of_json(json.loads(written))
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return lambda: value
+    held = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)  # pickled and read here: five times as fast as `copy.deepcopy`
+    return lambda: pickle.loads(held)
+
+
+def positional_count(function: Any, data: str) -> int:
+    """The number of leading parameters that are passed by position, as in `signature.declared_by`.
+
+    A wrapper (`functools.wraps`) with `*args` may read parameters up to the input by position; without `**kwargs` it
+    reads all of them so.
     """
-    request = json.loads(written)
-    held = pickle.dumps(of_json(request["arguments"]), pickle.HIGHEST_PROTOCOL)  # five times as fast as `copy.deepcopy`
-    return request, lambda: pickle.loads(held)
+    parameters = inspect.signature(function).parameters.values()
+    places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
+    if flags & inspect.CO_VARARGS:
+        return places.index(data) + 1 if flags & inspect.CO_VARKEYWORDS and data in places else len(places)
+    return sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
 class Service:
@@ -181,12 +239,12 @@ class Service:
 
     function: Any = None
 
-    def __init__(self) -> None:
-        self.inputs: dict[int, Any] = {}  # the last arguments of each side
-
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request to import the function, or to run it once."""
-        return self.load(*request["load"]) if "load" in request else self.run(request["input"], request["seed"])
+        """The answer to a request to import the function, or to run it."""
+        try:
+            return self.load(*request["load"]) if "load" in request else self.run(request)
+        except Unsendable as error:
+            return {"unsendable": str(error)}
 
     def load(self, place: str, name: str) -> dict[str, Any]:
         """Import the function `name` of a file or a module, and return its parameters."""
@@ -203,44 +261,71 @@ class Service:
         self.function = operator.attrgetter(name)(module)
         return {"parameters": [_described(one) for one in inspect.signature(self.function).parameters.values()]}
 
-    def run(self, given: dict[str, Any], seed: int) -> dict[str, Any]:
-        """Run the function once; return its outcome, or the exception that it raised.
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run the function on each input, once for each character of `order`, and return the outcomes by input.
 
-        `given`: the side of the input and, unless an earlier request had it, the text of the arguments.
+        "1" in `order`: the second input comes first. `words`: for each input 32 random bytes for each run, or for the
+        first run alone, with whose generator the other runs go on.
         """
-        try:
-            if "text" in given:
-                self.inputs[given["side"]] = source(given["text"])
-        except Unsendable as error:
-            return {"unsendable": str(error)}
-        request, copied = self.inputs[given["side"]]
-        arguments = copied()
-        if request["generator"]:
-            arguments[request["generator"]] = _generator(seed)
-        first = []
-        for name in request["first"]:
-            if name not in arguments:  # the parameter keeps its default, which cannot be sent
-                break
-            first.append(arguments.pop(name))
-        try:
-            output = self.function(*first, **arguments)
-        except SystemExit as error:  # the process ends, and says why
-            print(repr(error), file=sys.stderr, flush=True)
-            os._exit(1)
-        try:
-            read = operator.attrgetter(*request["attributes"]) if request["attributes"] else None
-            return {"outcome": to_json(output if read is None else read(output))}
-        except (AttributeError, Unsendable, ValueError, RecursionError) as error:
-            return {"output": [repr(output)[:80], str(error)]}
+        inputs, parameters = [source(written) for written in request["inputs"]], source(request["parameters"])
+        words = [bytes.fromhex(own) for own in request["words"]]
+        summary = operator.attrgetter(*request["attributes"]) if request["attributes"] else None
+        count, data, generator = positional_count(self.function, request["data"]), request["data"], request["generator"]
+        names = list(inspect.signature(self.function).parameters)[:count]
+        rngs: list[Any] = [None for _ in inputs]
+        outcomes: list[list[Any]] = [[] for _ in inputs]
+        raises = []
+        for swapped in request["order"]:
+            for side in (1, 0) if swapped == "1" else range(len(inputs)):
+                run = len(outcomes[side])
+                arguments = {**parameters(), data: inputs[side]()}
+                own = words[side][32 * run : 32 * run + 32]
+                if own and (generator is not None or request["seed_globals"]):
+                    rngs[side] = _begin_generator(rngs[side], own, request["seed_globals"])
+                if generator is not None:
+                    arguments[generator] = rngs[side]
+                try:
+                    first = []
+                    for name in names:
+                        if name not in arguments:  # the parameter keeps its default, which cannot be sent
+                            break
+                        first.append(arguments.pop(name))
+                    outcome = self.function(*first, **arguments)
+                except SystemExit as error:
+                    return {"exit": error.code if isinstance(error.code, (int, str, type(None))) else repr(error.code)}
+                except BaseException as error:
+                    if not request["errors"]:
+                        return {"raised": [run, side, type(error).__qualname__, str(error), traceback.format_exc()]}
+                    raises.append([side, run, type(error).__qualname__])
+                    outcomes[side].append(None)
+                    continue
+                try:
+                    outcomes[side].append(to_json(outcome if summary is None else summary(outcome)))
+                except AttributeError as error:
+                    return {"attribute": [",".join(request["attributes"]), str(error)]}
+                except (Unsendable, ValueError, RecursionError) as error:
+                    return {"outcome": [repr(outcome)[:80], str(error)]}
+        return {"outcomes": outcomes, "raises": raises}
 
 
-def _generator(seed: int) -> Any:
-    """A generator of a seed: NumPy's, or the standard library's without NumPy."""
+def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
+    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+    if seed_globals:
+        random.seed(words)
+        if "numpy" in sys.modules:
+            import numpy as np
+
+            np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # the function may draw from it
     try:
+        import numpy as np
         from numpy.random import SFC64, Generator
     except ImportError:
-        return random.Random(seed)
-    return Generator(SFC64(seed))
+        return random.Random(words)
+    if rng is None:
+        rng = Generator(SFC64(int.from_bytes(words, "little")))  # seeded by the words, for children made by `spawn`
+    state = {"state": np.frombuffer(words, "<u8").astype("u8")}
+    rng.bit_generator.state = {"bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0}
+    return rng
 
 
 def _described(parameter: inspect.Parameter) -> list[Any]:

@@ -13,13 +13,14 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typing_extensions import Unpack
 
 from _dpwitness_session import Session
 from dpwitness.api.check import check_problem
+from dpwitness.api.kept import check_after_kept
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
 from dpwitness.api.verdict import require_budget
@@ -40,10 +41,11 @@ from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent
-from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_of
+from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, Evidence, options_of
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.project import one_of
 from dpwitness.report.source import place, place_of
-from dpwitness.results.kept import neighbours_digest
+from dpwitness.results.kept import KeptEvidence, neighbours_digest
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
 from dpwitness.runs import Runner
@@ -90,6 +92,17 @@ class Database:
     def shown(self, path: Path) -> str:
         """The path relative to the project's root; the whole path if it lies elsewhere."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+    def kept(self, assertion: int) -> Path:
+        """The path of an assertion's kept evidence.
+
+        Raises `InvalidParameter` without a folder, and as `KeptEvidence.load` does.
+        """
+        path = self._path(assertion)
+        if path is None:
+            raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return KeptEvidence.load(path.with_suffix(".kept.json"))[0]
 
     def _path(self, assertion: int) -> Path | None:
         if self._folder is None:
@@ -234,8 +247,11 @@ class Asserter:
                 )
         return merged
 
-    def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's."""
+    def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool | None]:
+        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's.
+
+        The third value is None with kept evidence: its file has changed, so no command repeats the session.
+        """
         given = settings.get("suppress") or ()
         if not isinstance(given, Collection):
             raise InvalidParameter(f"suppress={brief(given)} must be the name of a check, or a list of names")
@@ -245,11 +261,13 @@ class Asserter:
         own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}
         effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
+        goes_on = one_of(*get_args(Evidence))("evidence", settings.get("evidence", "fresh")) == "kept"
+        kept = self._database.kept(self._count) if goes_on else None
         with warnings.catch_warnings():
             # The health checks report a mechanism that is too slow, so its warning is not needed.
             warnings.simplefilter("ignore", SlowMechanism)
             return work_on(
-                statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
+                statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed, kept)
             )
 
     def _assert_of(
@@ -258,7 +276,8 @@ class Asserter:
         runner: Runner,
         effort: Effort,
         suppressed: Collection[str],
-    ) -> tuple[Verdict, str | None, bool]:
+        kept: Path | None,
+    ) -> tuple[Verdict, str | None, bool | None]:
         """The result of `_assert` for a prepared problem, after the health checks."""
         notes = []
         too_slow = before_search.time_needed(problem, runner, effort.alpha)
@@ -282,22 +301,32 @@ class Asserter:
                 if replayed.ended == "interrupted":
                     return replayed, None, True
                 note = f"the witness in {saved.place} was not seen again at this claim; it is kept and replayed"
+        said: tuple[str, ...] = ()
+
+        def check(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
+            return check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
+
         try:
-            verdict: Verdict = check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
+            if kept is None:
+                verdict = check(problem, runner, effort)
+            else:
+                verdict, said = check_after_kept(problem, runner.restarted(), effort, kept, check)
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
+        again = False if kept is None else None
+        if isinstance(verdict, Violation) and verdict.history:  # its witness does not refute alone
+            return verdict, _all_notes(note, *said), again
         if isinstance(verdict, Violation):
             self._save(problem, verdict)  # before shrinking, as a time limit of the test may end the process
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
-            said = filter(None, (note, trouble, self._save(problem, verdict)))
-            return verdict, "; ".join(said) or None, False
+            return verdict, _all_notes(note, *said, trouble, self._save(problem, verdict)), again
         if verdict.ended != "interrupted":
             for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
-        return verdict, note, False
+        return verdict, _all_notes(note, *said), again
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Save a witness and return a note about its file, also if it cannot be written: the violation stands."""
@@ -339,15 +368,15 @@ class Asserter:
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
 
-    def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
+    def _text(self, verdict: Violation, note: str | None, replayed: bool | None) -> str:
         """The witness in plain English, and the command that repeats the test with the session's α and options."""
         session = self._session
         seed = [f"--dp-seed={session.seed}"] if verdict.reproducible else []
         again = ["pytest", self._item.nodeid, *seed, *session.options]
         again += ["-o", f"dp_family_size={session.family}"]
-        if not replayed:
+        if replayed is False:
             again += ["-o", "dp_database=none"]
-        lines = [verdict.report(reproduce=again)]
+        lines = [verdict.report(reproduce=[] if replayed is None else again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")
         if note:
@@ -364,3 +393,8 @@ def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Vio
         return replace(found, ended="interrupted"), None
     except BaseException as error:  # no error, such as pytest-timeout's, must lose a proved violation
         return found, f"the witness could not be made smaller: {on_one_line(error)}"
+
+
+def _all_notes(*notes: str | None) -> str | None:
+    """The notes in one text; None without a note."""
+    return "; ".join(filter(None, notes)) or None

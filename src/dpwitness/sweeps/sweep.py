@@ -152,7 +152,7 @@ def listing_in(python: str, modules: Sequence[str]) -> Listing:
         child.end()
     found = cast("dict[str, Any]", answer)
     if raised := found.get("raised"):
-        kind, text, _ = raised
+        kind, text = raised[2:4]
         raise UnknownTarget(text if kind == "UnknownTarget" else f"{python}: {kind}: {text}")
     recipes = [(place, describer, Recipe(**recipe)) for place, describer, recipe in found["recipes"]]
     return Listing(recipes=recipes, without=found["without"], code=found["code"])
