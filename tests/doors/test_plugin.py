@@ -3,6 +3,7 @@ without enough noise is refuted within a few thousand runs, and a false alarm ha
 
 import json
 import math
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -387,16 +388,20 @@ def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
 
 
 @pytest.mark.campaign
-def test_an_end_from_outside_keeps_what_was_found_and_counted(project, pytester, report):
+@pytest.mark.parametrize(
+    ("stop", "code"), [("raise KeyboardInterrupt", 2), ("signal.raise_signal(signal.SIGTERM)", 143)]
+)
+def test_an_end_from_outside_keeps_what_was_found_and_counted(project, pytester, report, stop, code):
     run = project(
         FAILS,
-        """
+        f"""
+    import signal
     calls = []
 
     def ended(rng, q, epsilon, size):
         calls.append(size)
         if sum(calls) > 1_000_000:  # of some 2,600,000: the search, however fast calls are, takes fewer
-            raise KeyboardInterrupt
+            {stop}
         return good(rng, q, epsilon, size)
 
     def test_ended(assert_private):
@@ -407,13 +412,15 @@ def test_an_end_from_outside_keeps_what_was_found_and_counted(project, pytester,
         assert False
     """,
     )
-    assert run(report.option, no_reraise_ctrlc=True).ret == 2
+    before = signal.getsignal(signal.SIGTERM)
+    assert run(report.option, no_reraise_ctrlc=True).ret == code
     value = json.loads(report.path.read_text())
     violated, interrupted = value["assertions"]
     assert (violated["verdict"], interrupted["ended"]) == ("violated", "interrupted")
     assert 0 < interrupted["runs"]["confirm"] < 1_000_000
     assert value["interrupted"]
     assert saved(pytester)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.campaign

@@ -273,36 +273,23 @@ UNWRITABLE = {
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_tables_come_back_from_files_as_they_were(kind):
+def test_tables_come_back_from_files_and_messages_as_they_were(kind):
     """With any number of rows: neighbours must not differ in the types of columns."""
     for table in (WRITTEN[kind][:0], WRITTEN[kind][:1], WRITTEN[kind]):
         if kind in UNWRITABLE:
             assert set(input_to_json(table)) == {"object"}
-            continue
-        if isinstance(table, pl.DataFrame):
-            assert_frame_equal(through_a_file(table), table)
-            assert_frame_equal(pickle.loads(pickle.dumps(through_a_file(table.lazy()))), table.lazy())
-            continue
-        table.attrs.clear()
-        pd.testing.assert_frame_equal(through_a_file(table), table, check_freq=False)
-        for name in table:
-            pd.testing.assert_series_equal(through_a_file(table[name]), table[name], check_freq=False)
-
-
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_another_interpreter_gets_dataframes_as_they_were_or_refuses_them(kind):
-    """Times, categories and tables of Polars are refused."""
-    for table in (WRITTEN[kind][:0], WRITTEN[kind][:1], WRITTEN[kind]):
-        dtypes = [] if isinstance(table, pl.DataFrame) else [*table.dtypes, table.index.dtype]
-        odd = not dtypes or any(getattr(d, "kind", "") in ("M", "m") or str(d) == "category" for d in dtypes)
-        if odd or kind in UNWRITABLE:
             with pytest.raises(server.Unsendable):
                 through_a_message(table)
             continue
-        table.attrs.clear()
-        pd.testing.assert_frame_equal(through_a_message(table), table)
-        for name in table:
-            pd.testing.assert_series_equal(through_a_message(table[name]), table[name])
+        for through in (through_a_file, through_a_message):
+            if isinstance(table, pl.DataFrame):
+                assert_frame_equal(through(table), table)
+                assert_frame_equal(pickle.loads(pickle.dumps(through(table.lazy()))), table.lazy())
+                continue
+            table.attrs.clear()
+            pd.testing.assert_frame_equal(through(table), table, check_freq=False)
+            for name in table:
+                pd.testing.assert_series_equal(through(table[name]), table[name], check_freq=False)
 
 
 def content(data):

@@ -181,10 +181,16 @@ def doubled(rng, data):
 
 @pytest.fixture
 def no_callbacks():
-    """What is raised in a callback of the garbage collector is lost; hypothesis has one, once a test has used it."""
+    """What is raised in a callback of the garbage collector, or in a finalizer that it calls, is lost.
+
+    Hypothesis has a callback, once a test has used it, and earlier tests leave objects with finalizers.
+    """
     callbacks = gc.callbacks[:]
+    gc.collect()
     gc.callbacks.clear()
+    gc.disable()
     yield
+    gc.enable()
     gc.callbacks[:] = callbacks
 
 
