@@ -373,6 +373,7 @@ def test_what_never_varies_is_refused_where_new_processes_differ_or_are_missing(
 def test_constants_differ_where_independent_runs_hardly_ever_fall_so(judged, here, there):
     """All of one kind here, all of another there: so few of all orders of these outcomes put them so."""
     ready = job(remembered.rare, outcome=float)[1]
+    # Two inputs, two answers, three counts.
     likely = 2 / comb(here + there, there) >= dependence.DEPENDENCE_LEVEL / (
         2 * 2 * 3
     )  # two inputs, two answers, three counts
