@@ -138,6 +138,19 @@ def test_what_has_begun_here_ends_here_where_the_rest_goes_to_other_processes(mo
     assert begun + gone == list(range(32))
 
 
+def test_runs_are_made_here_until_a_process_answers():
+    """On a busy machine processes start in seconds, which were all that the runs of a short check had."""
+    answered = iter([False, False, True])
+    pool = type("Starting", (Elsewhere,), {"eager": False, "ready": property(lambda self: next(answered, True))})()
+    mechanism = python(elsewhere.noisy)
+    dispatcher = Dispatcher(mechanism, pool, seed=1)
+    dispatcher._seconds_here = 10.0  # runs here have taken as long as processes usually take to start
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=1e-3)
+    running = Runner(mechanism=mechanism, seed=1, workers=2, pool=dispatcher)
+    assert counted(running, 32 * 8) == counted(runner(python(elsewhere.noisy), 1), 32 * 8)
+    assert min(pool.shards) == 2
+
+
 def test_work_that_ends_its_process_on_each_try_is_named():
     mechanism = python(elsewhere.noisy)
     place = Elsewhere(dies=range(1, 100))
