@@ -159,7 +159,7 @@ class Interval(Event):
         return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _place(self, noun: str) -> str:
-        """The name of the entry; for a single code that completes a number, the name of the whole value."""
+        """The name of the entry; for a code that is part of a longer value, the name of the whole value."""
         whole = as_noun(noun).parts.get(self.coordinate) if self._single_code else None
         return place_text(self.coordinate if whole is None else whole, noun)
 

@@ -182,7 +182,7 @@ def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> st
 
 
 def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
-    """The text of an outcome with keys: "exactly" and every entry that is present."""
+    """The text of an outcome with keys: every present entry, after "exactly" unless entry 0 alone is present."""
     texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
     if [*texts] == [0]:
         return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"

@@ -152,7 +152,7 @@ def _warnings(result: Shown) -> list[str]:
 
 
 def _facts(result: Shown) -> list[Row]:
-    """The facts of the test: claim, adjacency, mechanism, versions, seed and α."""
+    """The facts of the test: claim, adjacency, mechanism, parameters, α, versions, size of the search, and seed."""
     witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim
     rows = [("Claim", "none was tested" if claim is None else str(claim))]

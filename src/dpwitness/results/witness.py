@@ -56,7 +56,7 @@ Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(JsonFields):
-    """The first place at which runs on D and on D′ from the same seeds differ.
+    """The line at which runs on D and on D′ from the same seeds show a fault, and the kind of fault (`cause`).
 
     An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
     elsewhere.

@@ -97,7 +97,7 @@ class Plan:
         return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
-        """The base set's number of two-partitions divided by a value's."""
+        """The number of two-partitions of the base set for each two-partition of a value."""
         return BASE_FACTOR if values > 1 else 1.0
 
 

@@ -308,7 +308,7 @@ class Taking:
             yield from self.of_one_record()
 
     def of_sensitivity(self) -> Iterator[Attempt]:
-        """Attempts at numbers that differ by the sensitivity."""
+        """Attempts at inputs, numbers or lists, of which one number differs by the sensitivity."""
         low, high = self.ends
         values = [low, low + 1, high - 1] if self.bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
         for kind in (float, int):
