@@ -274,7 +274,8 @@ class Runner:
         """
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
-        work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled), width=width, events=events)
+        size = mechanism.shard * mechanism.cost.shards_larger(mechanism.shard, max_runs)
+        work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled, size), width=width, events=events)
         totals = tuple(Counts() for _ in events)
         for part in self._results(work):
             if part is None:
