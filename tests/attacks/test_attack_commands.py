@@ -189,7 +189,7 @@ def test_values_are_typed_as_a_column(folder, given, asked):
 def test_check_takes_a_claim_where_there_is_no_epsilon(capsys):
     assert main(["check", "bounded_noisy_counts", "--claim", "1", "--seed", "1", "--json", "--quiet"]) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "violated"
-    for more, named in ((), "--epsilon"), (("--claim", "1", "--set", "perturbation=9"), "perturbation"):
+    for more, named in ((), "epsilon="), (("--claim", "1", "--set", "perturbation=9"), "perturbation"):
         assert main(["check", "bounded_noisy_counts", *more]) == 2
         assert named in capsys.readouterr().err
 

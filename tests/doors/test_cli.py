@@ -283,8 +283,11 @@ def test_the_claim_of_an_object_is_read_from_it(capsys, tmp_path, monkeypatch):
     assert (code, "at the claim ε = 1;" in out) == (0, True), err
     for line, said in (
         (("est.py:unclaimed", *data), "no claim to test: give epsilon="),
-        (("est.py:PrivateRidge", *data, "--form", "xy"), "PrivateRidge is a class: give an object of it, or make=…"),
-        (("est.py:PrivateRidge", *data, "--form", "xy", "--epsilon", 1), "PrivateRidge is a class: "),
+        (("est.py:PrivateRidge", *data, "--form", "xy"), "PrivateRidge carries no claim itself"),
+        (
+            ("est.py:PrivateRidge", *data, "--form", "xy", "--epsilon", 1),
+            "PrivateRidge is a class: give an object of it, or make=…",
+        ),
         (("est.py:model", *data, "--form", "array"), "fit takes X and y: give form='xy'"),
         (("est.model", "--epsilon", 1), "unknown target 'est.model'"),
     ):
