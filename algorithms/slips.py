@@ -67,7 +67,7 @@ def answers_root_composed(rng: np.random.Generator, queries: Answers, epsilon: f
 
 @target(claim="epsilon", neighbours=queries(2), source="Dwork & Roth 2014, Theorem 3.14", true_epsilon="ε")
 def two_answers(rng: np.random.Generator, queries: Answers, epsilon: float) -> Answers:
-    """Two answers, each + Lap(2/ε) of its own."""
+    """Two answers, each with its own noise Lap(2/ε)."""
     return np.array([queries[0] + laplace(rng, 2 / epsilon), queries[1] + laplace(rng, 2 / epsilon)])
 
 

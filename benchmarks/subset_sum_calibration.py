@@ -10,14 +10,12 @@ claimed with a probability between two limits, the number of right bits. With `-
 least-absolute` a row has the right and the claimed bits by adversary.
 """
 
-import math
 from collections.abc import Callable
 from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
 
-from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM
@@ -164,7 +162,7 @@ def attack(name: str, size: int, seed: int, adversary: str = "least-squares") ->
     bits = rng.integers(0, 2, size)
     used, fresh = question_counts(size, None, None)
     asking = Asking(FORM, system_of(LAWS[name](bits, rng), FORM, seed=seed))
-    found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh, adversary=adversary), Deadline(math.inf))
+    found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh, adversary=adversary))
     return found.finding.probability, found.reconstruction.bits == bits
 
 

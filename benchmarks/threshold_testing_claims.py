@@ -1,6 +1,6 @@
 """The claims of the adaptive threshold attack, on systems that keep its assumptions and on systems that break them.
 
-    python benchmarks/threshold_testing_claims.py [--runs 20] [--only NAME]
+    python benchmarks/threshold_testing_claims.py [--runs 20] [--only NAME …]
 
 A claim is right if the count is the guess times an integer that is the same for all cells of a run.
 """
@@ -149,16 +149,19 @@ def small_histograms() -> list[np.ndarray]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=20, help="systems of each of eight histograms")
-    parser.add_argument("--only", default="", help="systems whose name has this")
+    parser.add_argument("--only", nargs="+", choices=tuple(SYSTEMS), default=tuple(SYSTEMS), metavar="NAME")
     given = parser.parse_args()
     table = Table("system", "with claims", "with a wrong claim", "cells claimed", "claimed", "right")
-    for name, system in SYSTEMS.items():
-        if given.only in name:
-            row = claims(system, given.runs)
-            counts = (f"{row[key]:.0f} of {row['systems']:.0f}" for key in ("with_claims", "with_a_wrong_claim"))
-            shares = (f"{row[key] / row['cells']:.4f}" if row["cells"] else "–" for key in ("claimed", "right"))
-            table.add(name, *counts, f"{row['cells']:.0f}", *shares)
-    text = "Counts that the adaptive attack claims, on eight made-up histograms of about a hundred cells."
+    for name in given.only:
+        row = claims(SYSTEMS[name], given.runs)
+        counts = (f"{row[key]:.0f} of {row['systems']:.0f}" for key in ("with_claims", "with_a_wrong_claim"))
+        shares = (f"{row[key] / row['cells']:.4f}" if row["cells"] else "–" for key in ("claimed", "right"))
+        table.add(name, *counts, f"{row['cells']:.0f}", *shares)
+    text = (
+        "Counts that the adaptive attack claims, and their shares that it expects to be right, and that are right, on "
+        "eight made-up histograms of about a hundred cells.\nNo answer shows counts that were made noisy, rounded or "
+        "suppressed once and for all, or cells that are left out of all answers."
+    )
     finish(given, "Attack on private threshold testing", text, table)
 
 

@@ -16,8 +16,8 @@ SCIENTIFIC: Final = ("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3", "scikit-l
 OLD_NUMPY: Final = ("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3")
 #: The pin of NumPy 2 alone.
 NUMPY: Final = ("numpy==2.2.6",)
-#: Pins of NumPy, Numba and xxhash.
-NUMBA: Final = ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0")
+#: The pins of multi-freq-ldpy: NumPy, Numba and xxhash.
+MULTI_FREQ_LDPY: Final = ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0")
 #: Pins of all releases of pure-ldp.
 PURE_LDP: Final = (
     *("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3", "statsmodels==0.14.4", "scikit-learn==1.5.2"),
@@ -45,7 +45,7 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
     "hll-py==0.1.13": (),
     "inf-tda==0.1": ("opendp==0.12.0", "pandas==2.3.3", "numpy==2.2.6"),
     "ldp-toolbox==0.1.3": (*SCIENTIFIC, "numba==0.61.2", "xxhash==3.5.0", "tqdm==4.67.1"),
-    "multi-freq-ldpy==0.2.5": NUMBA,
+    "multi-freq-ldpy==0.2.5": MULTI_FREQ_LDPY,
     "numpy==2.2.6": (),
     "opendp==0.14.1": OPENDP,
     "opendp==0.14.2": OPENDP,
@@ -72,7 +72,7 @@ class EnvironmentFailed(Exception):
 
 
 def usual_folder() -> Path:
-    """The folder of all environments, where no other is given."""
+    """The folder of all environments if the user names no folder."""
     return user_cache_path("dpwitness") / "museum"
 
 

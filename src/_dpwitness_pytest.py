@@ -4,7 +4,7 @@ Every pytest run of the environment imports this module, so it needs only pytest
 assertion imports `dpwitness.plugin`, which does the work.
 """
 
-import hashlib
+import contextlib
 import json
 import os
 import secrets
@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Generator
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,14 +23,9 @@ from _dpwitness_session import BITS, PROFILES, SMALLEST_ALPHA, Session
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
 
-#: V is the type of an option's value.
-V = TypeVar("V")
-#: D is the type of an option's default.
-D = TypeVar("D")
-
 #: FILE_OPTIONS has the options that name a file which is written at the end.
-FILE_OPTIONS = ("report", "sarif", "report_html")
-#: RETRY_REASON is the reason why a dp test that may run twice fails.
+FILE_OPTIONS = ("report", "sarif")
+#: RETRY_REASON is the reason why the second run of a dp test fails.
 RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
 #: SESSION_KEY is the key of the shared state in the configuration's stash.
@@ -52,7 +47,6 @@ OPTIONS = {
     "bits": "a leak in the last bits of floating-point outcomes: report it (default), strict: a violation, or off",
     "report": "write all verdicts to this JSON file",
     "sarif": "write violations to this SARIF 2.1.0 file, for code scanning and editors",
-    "report-html": "write all verdicts as one HTML page to this file",
 }
 
 
@@ -75,23 +69,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("dp_database", "folder of saved witnesses (default: .dpwitness); none: save no witness", default=None)
     parser.addini("dp_suppress", "health checks to turn off", type="args", default=[])
-
-
-def _option(
-    config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
-) -> V | D:
-    """The value of an option on the command line, else in the ini file, else `default`. Raises `pytest.UsageError`."""
-    text = config.getoption(key, None)
-    text = config.getini(key) or None if text is None else text
-    if text is None:
-        return default
-    try:
-        value = kind(text)
-        if valid(value):
-            return value
-    except (ValueError, OverflowError, KeyError):
-        pass
-    raise pytest.UsageError(f"{key}={text!r} must be {what}")
 
 
 def _project(config: pytest.Config) -> dict[str, Any]:
@@ -125,9 +102,19 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", {})
     project = _project(config)
 
-    def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
-        """The value of `_option`; the project's setting of the same name comes before the default."""
-        return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
+    def given(key: str, kind: Callable[[str], Any], valid: Callable[[Any], bool], what: str, default: Any) -> Any:
+        """An option's value from the command line, else the ini file, else the project's settings, else the default.
+
+        Raises `pytest.UsageError`.
+        """
+        text = config.getoption(key, None)
+        text = config.getini(key) or None if text is None else text
+        if text is None:
+            return project.get(key.removeprefix("dp_"), default)
+        with contextlib.suppress(ValueError, OverflowError, KeyError):
+            if valid(value := kind(text)):
+                return value
+        raise pytest.UsageError(f"{key}={text!r} must be {what}")
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)
@@ -161,21 +148,16 @@ def pytest_configure(config: pytest.Config) -> None:
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
         **{option: given(f"dp_{option}", str, bool, "a file", None) for option in FILE_OPTIONS},
     )
-    others: dict[str, str] = {}
     for option in FILE_OPTIONS if not worker else ():
         if (path := getattr(config.stash[SESSION_KEY], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_writable, overwrites
+            from dpwitness.files import check_writable
 
             named = f"--dp-{option.replace('_', '-')}"
             try:
                 check_writable(path)
             except InvalidData as error:
                 raise pytest.UsageError(f"{named}: {error}") from error
-            for other, place in others.items():
-                if overwrites(path, place):
-                    raise pytest.UsageError(f"{named}: {path} is the file of {other}: give another name")
-            others[named] = path
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 
@@ -206,18 +188,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.stash[BEGUN_KEY] = False
         if not marks:
             item.add_marker("dp")
-        for mark in marks:
-            if mark.args or mark.kwargs:
-                from dpwitness.options import options_of
-
-                known = options_of("assert_private")
-                unknown = [key for key in mark.kwargs if key not in known]
-                if mark.args or unknown:
-                    what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
-                    session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
-        if _is_retried(item):
-            session.refused = f"{item.nodeid}: {RETRY_REASON}; exclude it from pytest-rerunfailures or flaky"
-    session.family = session.family_given or max(tests, _collected_before(config, tests))
+    session.family = session.family_given or tests
     if session.family < tests:
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
@@ -226,40 +197,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A worker of xdist cannot end the session with a message: its dp tests fail with it.
     if session.refused and not hasattr(config, "workerinput"):
         raise pytest.UsageError(session.refused)
-
-
-def _collected_before(config: pytest.Config, tests: int) -> int:
-    """The number of dp tests that the same arguments collected before; 0 without --lf, which selects failed tests."""
-    cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
-    if cache is None or not tests:
-        return 0
-    key = f"dpwitness/collected/{hashlib.blake2b(repr(config.args).encode(), digest_size=8).hexdigest()}"
-    if config.getoption("lf", False):
-        return int(cache.get(key, 0))
-    if worker == "gw0":
-        cache.set(key, tests)
-    return 0
-
-
-def _is_retried(item: pytest.Item) -> bool:
-    """Whether pytest-rerunfailures, pytest-retry or flaky would run this test again."""
-    option = item.config.option
-    function = getattr(item, "obj", None)
-    return bool(
-        any(getattr(option, name, None) for name in ("reruns", "force_reruns", "retries", "force_flaky"))
-        or any(_is_configured(item.config, name) for name in ("reruns", "retries"))
-        or item.get_closest_marker("flaky")
-        or hasattr(function, "_flaky_max_runs")
-    )
-
-
-def _is_configured(config: pytest.Config, name: str) -> bool:
-    """Whether an ini file or `-o` gives a number of retries; a number on the command line overrides it."""
-    try:
-        value = config.getini(name)
-    except ValueError:  # no loaded plugin has this setting
-        return False
-    return getattr(config.option, name, None) is None and str(value).strip() not in ("", "0", "None")
 
 
 @pytest.fixture
@@ -278,8 +215,8 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
-    if request.node.stash[BEGUN_KEY] or _is_retried(request.node):
-        pytest.fail(f"{RETRY_REASON}; this one was run a second time, or would be", pytrace=False)
+    if request.node.stash[BEGUN_KEY]:
+        pytest.fail(f"{RETRY_REASON}; this one was run a second time", pytrace=False)
     request.node.stash[BEGUN_KEY] = True
     _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter

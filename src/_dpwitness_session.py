@@ -27,7 +27,6 @@ class Session:
     detectable_ratio: float
     report: str | None
     sarif: str | None
-    report_html: str | None
     database: str | None
     options: tuple[str, ...]  # the options that repeat the session, besides its seed
     suppress: tuple[str, ...]

@@ -24,18 +24,6 @@ def payoffs(counts, claim):
     return [a - ratio * b - claim.delta for a, b in one]
 
 
-def sparse_vector(rng, queries, threshold, threshold_scale, query_scale, cutoff):
-    """Answers of a threshold mechanism as a tuple of 0 and 1, by numpy's own Laplace noise."""
-    noisy = threshold + rng.laplace(scale=threshold_scale)
-    answers = []
-    for q in queries:
-        top = q + (rng.laplace(scale=query_scale) if query_scale else 0.0) >= noisy
-        answers.append(int(top))
-        if sum(answers) == cutoff:
-            break
-    return tuple(answers)
-
-
 def in_set(row, members):
     """Membership by comparing entry by entry."""
 

@@ -2,7 +2,6 @@
 
 import functools
 import multiprocessing
-import os
 import random
 import time
 
@@ -55,15 +54,6 @@ def offset(rng, data, size):
 def compiled_offset(rng, data):
     """The same for code that numba compiles: the offset becomes a constant of it."""
     return np.round(data[0] + OFFSET) + rng.integers(0, 2)
-
-
-RESPONSES = {}
-
-
-def response(data):
-    """Randomised response that is kept, as RAPPOR keeps it; of its own law it is 0.85-DP."""
-    truth = bool(data[0])
-    return RESPONSES.setdefault(truth, truth == (random.random() < 0.7))
 
 
 COIN = random.random() < 0.5
@@ -146,15 +136,6 @@ def talkative(data):
     """Writes to stdout, where the answer of a new process goes."""
     print("one run")
     return float(data[0])
-
-
-def crashes(rng, data):
-    """Ends the process that it runs in."""
-    os._exit(3)
-
-
-def leaves(data):
-    raise SystemExit("no more")
 
 
 hidden = [lambda data: data[0]]

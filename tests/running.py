@@ -11,7 +11,7 @@ from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.runs import Role, Runner, Threads
-from dpwitness.search import comparison, pairs
+from dpwitness.search import pairs
 
 
 def scaled(number):
@@ -87,11 +87,6 @@ def problem(mechanism, relation, *, data=None, claim=1.0, centre=0.0, scale=1.0)
 def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.0, **where):
     given = problem(mechanism, relation, centre=centre, scale=scale)
     return pairs.search(given, runner(mechanism, seed, **where), objective, budget)
-
-
-def best_entry(mechanism, entries, objective, *, seed, budget):
-    ranked, spent = comparison.compare(runner(mechanism, seed), entries, objective, budget, Role.COMPARISON)
-    return ranked[0], spent
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):

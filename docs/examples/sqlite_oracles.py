@@ -2,7 +2,7 @@
 
     dpwitness attack subset_sum --oracle docs/examples/sqlite_oracles.py:subset_sums --size 64
     dpwitness attack threshold_testing --oracle docs/examples/sqlite_oracles.py:thresholds --cells 432
-    dpwitness attack table_builder --oracle docs/examples/sqlite_oracles.py:noisy_counts --column region
+    dpwitness attack table_builder --oracle docs/examples/sqlite_oracles.py:noisy_counts --values visits=0:11
 
 The database is the file that the environment variable PEOPLE_SQLITE names, or one in memory. An attack sees answers
 alone.
@@ -97,9 +97,6 @@ def noisy_counts(seed):
         return count + noise if count > 4 else 0
 
     return answer
-
-
-noisy_counts.values = {"region": REGIONS, "year": YEARS, "visits": range(12)}  # what an attacker may ask about
 
 
 def as_subset(question):

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 import dpwitness as dpw
-from dpwitness.report.plots import plot_profile
+from dpwitness.report.plots import draw_profile, draw_trade_off, write_figure
 
 FOLDER = Path(__file__).parent
 
@@ -16,7 +18,10 @@ def noisy_count(rng, counts, epsilon):
 def main() -> None:
     """Write each picture next to this file."""
     found = dpw.profile(noisy_count, epsilon=1.0, claim=1.0, neighbours=dpw.histogram(1), runs=4_000_000, seed=1)
-    plot_profile(found, FOLDER / "noisy_count.svg")
+    figure = Figure(figsize=(10.4, 4.4), layout="constrained")
+    for axes, draw in zip(figure.subplots(1, 2), (draw_profile, draw_trade_off), strict=True):
+        draw(axes, found)
+    write_figure(figure, FOLDER / "noisy_count.svg")
 
 
 if __name__ == "__main__":

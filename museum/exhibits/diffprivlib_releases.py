@@ -32,7 +32,7 @@ def diffprivlib_kmeans(points: Any) -> list[float]:
 
 
 def slope(data: Any, bounds: tuple[float, float]) -> float:
-    """The slope of a line through the origin."""
+    """The noisy slope of diffprivlib's linear regression through the origin, at ε = 1 nat."""
     kind = models().LinearRegression
     model = kind(epsilon=1.0, bounds_X=bounds, bounds_y=(0.0, 1.0), fit_intercept=False)
     return float(model.fit(*data).coef_[0])

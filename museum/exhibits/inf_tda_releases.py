@@ -4,7 +4,7 @@ from typing import Any
 
 
 def inf_tda_contribution(people: Any) -> list[int]:
-    """The table of two cells in which each person counts a hundred times."""
+    """The noisy counts of two cells, to which each person contributes a hundred times."""
     import pandas as pd
     from InfTDA import inf_tda
 

@@ -152,7 +152,7 @@ def opendp_randomized_response(flag: Any) -> bool:
 
 @cache
 def stability_measurement() -> Any:
-    """Noisy counts of each text among ten, released from a threshold on."""
+    """The measurement that releases each text's noisy count among ten records if the count is at least 4."""
     from opendp.meas import make_base_stability
     from opendp.mod import enable_features
     from opendp.trans import make_count_by

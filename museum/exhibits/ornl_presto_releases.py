@@ -26,7 +26,7 @@ def ornl_presto_gaussian(values: Any) -> list[float]:
 
 
 def ornl_presto_sparse_vector(values: Any) -> list[float]:
-    """Numbers from 0 to 10, by the sparse vector technique."""
+    """The integers from 0 to 10 that the sparse vector technique returns, at ε = 1 nat."""
     return mechanisms().applySVTAboveThreshold_full(values.tolist(), epsilon=1.0)
 
 

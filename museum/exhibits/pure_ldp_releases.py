@@ -18,7 +18,7 @@ def client() -> Any:
 
 
 def pure_ldp_rappor(value: Any) -> list[int]:
-    """The filter and the cohort that a person reports; convert_f_to_eps(0.5, 2) is 4.394."""
+    """The Bloom filter and the cohort that a person reports, at ε = convert_f_to_eps(0.5, 2) = 4.394 nats."""
     bits, cohort = client().privatise(value)
     return [*bits, cohort]
 

@@ -11,6 +11,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 DRAWING_FUNCTIONS.update(
     page="dpwitness.report.page:page_of",
-    block="dpwitness.report.page:block",
     plot="dpwitness.report.plots:draw",
 )

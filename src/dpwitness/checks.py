@@ -9,13 +9,12 @@ import re
 import secrets
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final
 
 from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
@@ -97,31 +96,6 @@ def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, e
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value
-
-
-def is_of(value: object, wanted: Any) -> bool:
-    """Whether a value is of the type of an annotation. An int is a float too; True and False are not numbers.
-
-    A value satisfies a protocol, such as `Claim`, if its class has the protocol's class variables.
-    """
-    origin, parts = get_origin(wanted), get_args(wanted)
-    if origin is Annotated:
-        return is_of(value, parts[0])
-    if origin in (Union, UnionType):
-        return any(is_of(value, part) for part in parts)
-    if origin is Literal:
-        return any(type(value) is type(part) and value == part for part in parts)
-    if origin is tuple:
-        each = parts[:1] * len(value) if parts[-1] is Ellipsis and isinstance(value, tuple) else parts
-        return isinstance(value, tuple) and len(value) == len(each) and all(map(is_of, value, each))
-    if origin in (dict, Mapping):
-        key, item = parts
-        return isinstance(value, origin) and all(is_of(k, key) and is_of(v, item) for k, v in value.items())
-    if wanted in (int, float):
-        return isinstance(value, (int, wanted)) and not isinstance(value, bool)
-    if getattr(wanted, "_is_protocol", False):
-        return all(hasattr(type(value), name) for name in wanted.__annotations__)
-    return wanted is Any or isinstance(value, wanted)
 
 
 def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:

@@ -272,7 +272,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
 
 
 def _default(one: "Field[Any]") -> tuple[object, str | None]:
-    """The value of a field for a file without its key, and the mode in its metadata."""
+    """The default of a field whose key a file lacks, and the JSON mode in the field's metadata."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):
         return _NO_DEFAULT, mode

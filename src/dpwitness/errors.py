@@ -80,8 +80,6 @@ class BudgetTooSmall(BadInput):
 class AttackStopped(BadInput):
     """The questions or the time of an attack ended before it had enough answers."""
 
-    answers: tuple[float, ...] = ()  # the answers so far to the attack's last questions
-
 
 class OracleFailed(DPWitnessError, RuntimeError):
     """The system under attack raised an exception, or returned an invalid answer."""
@@ -98,7 +96,6 @@ class MechanismError(DPWitnessError, RuntimeError):
 class MechanismRaised(MechanismError):
     """The mechanism raised an exception."""
 
-    used_up = False  # True: it also raises on inputs on which earlier runs succeeded
     on_both_inputs = False  # True: it raised in each of its first runs, on both inputs of the pair
 
 

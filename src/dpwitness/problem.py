@@ -316,13 +316,13 @@ class Problem:
 
     @property
     def noun(self) -> Noun:
-        """The noun for an entry of an outcome, with the names, dates and flags of entries."""
+        """The noun for an entry of an outcome, with the names and flags of entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = not mechanism.places and (mechanism.width <= 1 or bool(mechanism.parts))
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            dates=mechanism.dates, parts=mechanism.parts,
+            parts=mechanism.parts,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:
@@ -355,6 +355,8 @@ def prepare(
     own = target_of(user)
     attack, relation_of_attack = chosen_attack(statement.attack)
     relation = _relation_of(user, statement.neighbours, relation_of_attack)
+    if statement.d_in is not None and (library := library_of(user)) is not None:
+        library.require_distance(user, statement.d_in, relation)
     data = None if statement.data is None else taken(relation, statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
@@ -416,7 +418,8 @@ def _relation_of(function: object, given: Relation | Sequence[object] | None, ot
     if given is not None:
         return as_relation(given)
     own = target_of(function)
-    relation = (own.neighbours if own else library_of(function).neighbours(function)) or otherwise
+    stated: Relation | Sequence[object] | None = own.neighbours if own else library_of(function).neighbours(function)
+    relation = otherwise if stated is None else as_relation(stated)
     if relation is None:
         raise InvalidNeighbours(
             f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "

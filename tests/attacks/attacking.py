@@ -1,6 +1,8 @@
-"""What tests of attacks share: the command's result, and a limit for how often an attack is right."""
+"""What tests of attacks share: the command's result, its file, and a limit for how often an attack is right."""
 
+import csv
 import json
+from pathlib import Path
 
 from scipy.stats import binom
 
@@ -13,6 +15,24 @@ def attack(folder, *words):
     saved.unlink(missing_ok=True)
     code = main(["attack", *map(str, words), "--save", str(saved), "--quiet"])
     return code, json.loads(saved.read_text()) if saved.exists() else None
+
+
+def rows_of(path):
+    """The rows of a file of questions and answers, by column, as texts."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(path, answer):
+    """Write answers into a file of questions; `answer` gets a question and the row's place, and may return None."""
+    rows = rows_of(path)
+    for place, row in enumerate(rows):
+        if not row["answer"] and (given := answer(json.loads(row["question"]), place)) is not None:
+            row["answer"] = json.dumps(given)
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def agrees(hits, runs, p):

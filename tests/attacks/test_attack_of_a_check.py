@@ -146,6 +146,6 @@ def test_the_command_line_names_it(tmp_path, capsys):
     code = main(["check", place, *options.split()])
     printed = capsys.readouterr().out
     assert code == 1, printed
-    assert "--attack table_builder" in printed
+    assert "--attack=table_builder" in printed
     assert main(["check", place, "--claim", "1", "--attack", "table"]) == 2
     assert "'table'" in capsys.readouterr().err

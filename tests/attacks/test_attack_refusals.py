@@ -18,13 +18,13 @@ def rng():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "holds no table"),
+        ("", "holds no people"),
         ("age,sex\n17,F\nNaN,M\n", "line 3: the value of 'age' is missing"),
         ("age,sex\n17\n", "line 2: 1 values for 2 columns"),
         ("age,age\n17,18\n", "name of its own"),
-        ("age,count\n17,-1\n", "line 2: count '-1'"),
-        ("age,count\n17,100000000000000000000000\n", "line 2: count '100000000000000000000000'"),
-        ("age,count\n17,many\n", "line 2: count 'many'"),
+        ("age,count\n17,-1\n", "count -1 must be"),
+        ("age,count\n17,100000000000000000000000\n", "count 100000000000000000000000 must be"),
+        ("age,count\n17,many\n", "count many must be"),
         ("age,count\n17,0\n", "no people"),
     ],
 )

@@ -161,7 +161,7 @@ def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
     assert promising_copies(1.0, 800.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
     parameters = {"epsilon1": 1.0, "epsilon2": 800.0, "threshold": 0.0, "sensitivity": 1.0}
     (found,) = threshold.gptt(parameters, None, ApproxDP(epsilon=1.0), 10**5)
-    assert "all but impossible on D′" in found.pair.label
+    assert "Theorem 4.7" in found.pair.label
 
 
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])
@@ -255,7 +255,7 @@ def test_check_refutes_a_bundled_target_that_an_attack_breaks(data_folder, funct
     if on_data:
         counts = read_column(data_folder / f"{options['data']}.csv")[:256]  # all 4096 take many times as long
         options = {**options, "data": counts}
-    verdict = dpw.check(function, **options)
+    verdict = dpw.check(function, max_time=600, **options)  # a quarter of it is numba's, however busy the machine is
     assert verdict.refuted is refuted
     if function is binomial_subset_sums and not refuted:
         assert verdict.epsilon_lower_bound < 1

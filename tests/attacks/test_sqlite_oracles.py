@@ -19,7 +19,7 @@ BITS = "SELECT smokes FROM people WHERE id < 48 ORDER BY id"
         ("subset_sums", "subset_sum --size 48", "", BITS),
         (
             "noisy_counts",
-            "table_builder --column region --value hills --partitions 150 --base-partitions 400",
+            "table_builder --column region --value hills --partitions 150",
             f"--values region={REGIONS}",
             "SELECT COUNT(*) FROM people WHERE region = 'hills'",
         ),
@@ -29,7 +29,7 @@ def test_a_database_is_read_by_calls_and_by_files(tmp_path, monkeypatch, system,
     monkeypatch.setenv("PEOPLE_SQLITE", str(tmp_path / "people.sqlite"))
     example = runpy.run_path(str(EXAMPLE))
     secret = [number for (number,) in example["connect"]().execute(truth)]
-    _, called = attack(tmp_path, *line.split(), "--oracle", f"{EXAMPLE}:{system}", "--seed", 1)
+    _, called = attack(tmp_path, *line.split(), *told.split(), "--oracle", f"{EXAMPLE}:{system}", "--seed", 1)
     questions, filed = tmp_path / "questions.csv", None
     for _ in range(9):
         _, filed = attack(tmp_path, *line.split(), *told.split(), "--ask", questions, "--seed", 1)

@@ -29,13 +29,21 @@ from dpwitness.reconstruction.subset_sum.oracle import (
 from dpwitness.reconstruction.subset_sum.theory import (
     allowed_queries,
     chernoff_bound,
-    simulate_confidence,
-    simulate_normal_confidence,
     steps,
     threshold,
 )
 from reference import packed
 from running import soon
+
+
+def simulate_confidence(rng, fair_bits, answers, walks):
+    """Walks of the confidence in a bit that is 1, after each answer: shape (walks, answers), nats."""
+    return np.cumsum(steps(fair_bits)[rng.binomial(fair_bits, 0.5, (walks, answers))], axis=1)
+
+
+def simulate_normal_confidence(rng, deviation, answers, walks):
+    """Such walks for normal errors."""
+    return np.cumsum(rng.normal(1 / (2 * deviation**2), 1 / deviation, (walks, answers)), axis=1)
 
 
 def every_subset(size):

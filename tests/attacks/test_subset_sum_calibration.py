@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 import subset_sum_calibration as calibration
-from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import (
@@ -36,9 +35,7 @@ def attacked(answers, seed, adversary="least-squares"):
     bits = rng.integers(0, 2, SIZE)
     used, fresh = question_counts(SIZE, None, None)
     asking = Asking(FORM, system_of(lambda subset: float(answers(subset, bits, rng)), FORM, seed=1))
-    return reconstruct(
-        asking, seed, Plan(size=SIZE, used=used, fresh=fresh, adversary=adversary), Deadline(math.inf)
-    ), bits
+    return reconstruct(asking, seed, Plan(size=SIZE, used=used, fresh=fresh, adversary=adversary)), bits
 
 
 def test_p_values_of_equal_ones_are_small_as_seldom_as_they_say_and_of_other_ones_often():
@@ -104,7 +101,6 @@ def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     # The least that scales and further differences between people leave open.
     assert found.finding.probably_right > 0.8 * SIZE
     assert abs(found.scale.value - 1) < 4 * found.scale.error
-    assert found.fresh_error < 0.8 * found.fresh_error_of_constant
 
 
 @pytest.mark.parametrize("adversary", [least_squares_adversary, polynomial_adversary])

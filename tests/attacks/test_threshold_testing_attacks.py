@@ -23,7 +23,7 @@ from dpwitness.reconstruction.threshold_testing.comparison import Comparison, fi
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle
 from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior
 from dpwitness.reconstruction.threshold_testing.relative_counts import Bisection
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 from reference_gptt import paper_oracle, partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
 small_histograms = st.lists(st.integers(0, 12), min_size=2, max_size=14)
@@ -182,16 +182,6 @@ def test_with_the_support_known_a_system_of_ones_own_is_read(z):
     found = reconstruct_supported(queries_of(lambda signs: signs @ counts >= z, 13, noise=noise), 10)
     assert found.claimed.tolist() == [*[True] * 5, *[False] * 6, True, True]
     check_claims(found, counts)
-
-
-@pytest.mark.parametrize(("epsilon2", "distance", "queries"), [(0.5, 0.25, 1), (0.05, 0.5, 10_000), (3.0, 0.1, 7)])
-def test_copies_for_beta_are_the_fewest_that_do(epsilon2, distance, queries):
-    beta = 0.01
-    t = copies_for(beta, queries, epsilon2=epsilon2, distance=distance)
-    wrong = np.exp(-epsilon2 * distance) / 2  # of one copy: below z by the distance, and answered ⊤
-    assert t % 2 == 1
-    assert binom.sf(t // 2, t, wrong) <= beta / queries
-    assert t == 1 or binom.sf((t - 2) // 2, t - 2, wrong) > beta / queries
 
 
 @pytest.mark.parametrize("z", [-9.5, 0.3, 9.5])

@@ -275,3 +275,9 @@ def test_options_in_the_text_exist():
         text = BLOCK.sub("", page.read_text())
         for name in re.findall(r"`(--[a-z][a-z0-9-]*)", text):
             assert name in known, f"{page.name}: {name}"
+
+
+def test_the_first_screen_of_the_readme_has_the_command_that_ci_runs():
+    readme = PAGES[0].read_text()
+    assert "$ pip install . && dpwitness check isvt3 --epsilon 0.7" in readme.splitlines()[:20]
+    assert "$ pip install -e '.[test]' && pytest" in readme

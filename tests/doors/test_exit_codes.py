@@ -8,7 +8,6 @@ import math
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -28,11 +27,6 @@ DOES = {
     "noisy": "return data[0] + rng.laplace(0, 1 / epsilon)",
     "leaves": "sys.exit(0)",
     "leaves_in_a_run": "CALLS.append(None); return rng.random() if len(CALLS) <= 30 else sys.exit(0)",
-    "removes_its_folder": "os.path.isdir('../here') and os.rmdir('../here'); return data[0] + rng.laplace(0, 0.1)",
-    "leaves_for_a_folder_that_is_removed": """
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-        return data[0] + rng.laplace(0, 0.1)""",
     "ends": "raise GeneratorExit('no luck')",
     "panics": "raise Panic('no luck')",
     "stops": "os.kill(os.getpid(), signal.SIGINT); return 1.0",
@@ -46,7 +40,7 @@ DOES = {
             raise ValueError("something else") from None""",
 }
 MINE = """
-import os, signal, sys, tempfile
+import os, signal, sys
 CALLS = []
 class Panic(BaseException): ...
 """ + "\n".join(f"def {name}(rng, data, epsilon):\n        {does}" for name, does in DOES.items())
@@ -141,15 +135,6 @@ def test_no_standard_output_hides_a_violation_or_invents_one(give, monkeypatch, 
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("stream", [lambda: None, closed])
-def test_a_closed_standard_error_changes_no_code(give, monkeypatch, capsys, stream):
-    monkeypatch.setattr(sys, "stderr", stream())
-    assert main(give("violated")) == 1
-    assert main(["check", "nothing", "--epsilon", "1"]) == 2
-    monkeypatch.undo()
-    assert capsys.readouterr().out
-
-
 #: How runs end, and the code of a result that neither refutes nor has what was asked for.
 ENDED = {"interrupted": 130, "failed": 2, "time": 0, "cluster lost": 70}
 
@@ -214,12 +199,10 @@ def test_places_are_checked_before_anything_runs(capsys, mine, command):
         ("check mine.py:noisy --epsilon 1 --queries 1 --save mine.py", "--save mine.py", "TARGET"),
         ("check svt --epsilon 1 --claim profile:saved.json --save link", "--save link", "--claim"),
         ("check --claim 1 --command 'python3 mine.py' --save mine.py", "--save mine.py", "--command"),
-        ("check svt --epsilon 1 --save new.json --sarif ./new.json", "--save new.json", "--sarif"),
+        ("profile svt --epsilon 1 --save new.svg --plot ./new.svg", "--save new.svg", "--plot"),
         ("replay saved.json --save link", "--save link", "WITNESS.json"),
         ("compare people.csv saved.json --save saved.json", "--save saved.json", "NEW.json"),
         ("sweep mine.py --output s.jsonl --save s.jsonl", "--save s.jsonl", "--output"),
-        ("init mine.py:noisy --force --output mine.py", "--output mine.py", "FILE.py:FUNCTION"),
-        ("attack table_builder --ask q --values age=@people.csv --save people.csv", "--save people.csv", "--values"),
     ],
 )
 def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option, other):
@@ -235,26 +218,8 @@ def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option
 
 def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(capsys, give):
     check = give("violated")
-    assert run(capsys, *check, "--save", os.devnull, "--sarif", os.devnull)[0] == 1
+    assert run(capsys, *check, "--save", os.devnull, "--keep", os.devnull)[0] == 1
     assert "cannot write -, which is standard input" in refusal(capsys, *check, "--save", "-")
-
-
-@pytest.mark.usefixtures("asked_here")  # the subject is files
-@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
-@pytest.mark.parametrize("target", ["removes_its_folder", "leaves_for_a_folder_that_is_removed"])
-def test_a_result_stays_where_a_mechanism_removes_folders(mine, capsys, monkeypatch, target):
-    (mine / "here").mkdir()
-    monkeypatch.chdir(mine / "here")
-    options = ["--pair", "[0]", "[100]", "--claim", "1", "--set", "epsilon=1", "--runs", "1000", "--max-time", "20s"]
-    code, out, err = run(capsys, "check", f"../mine.py:{target}", *options, "--save", "w.json")
-    removed = target == "removes_its_folder"
-    assert code == 1, err
-    assert out.startswith("VIOLATED")
-    assert (mine / "here" / "w.json").exists() is (mine / "here").exists() is not removed
-    assert err.startswith("dpwitness: error: cannot write w.json: ") == bool(err) == removed
-    if removed:  # nor can anything begin there
-        said = refusal(capsys, "check", "laplace_mechanism", "--epsilon", "1", "--runs", "1000")
-        assert said.startswith("the working folder cannot be read: ")
 
 
 @pytest.mark.parametrize(
@@ -274,14 +239,6 @@ def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, lin
     more = ["--claims", "1"] if command == "curve" else []
     code = 70 if function == "mine.py:ends" else 2
     assert refusal(capsys, command, function, "--epsilon", 1, "--queries", 1, *more, code=code).startswith(line)
-
-
-def test_the_traceback_is_shown_when_asked_for(capsys):
-    for before, behind in (([], []), (["--traceback"], []), ([], ["--traceback"])):
-        code, _, err = run(capsys, *before, "check", "svt", "--epsilon", "0", *behind)
-        assert code == 2
-        assert ("Traceback" in err) == bool(before + behind)
-        assert err.splitlines()[-1].startswith("dpwitness: error: epsilon=0.0 ")
 
 
 @pytest.mark.parametrize("error", [MemoryError(), ImportError("x"), UserWarning("a warning as an error")])
@@ -321,13 +278,6 @@ def test_a_signal_while_a_result_is_written_waits_until_it_is(give, capsys, tmp_
     assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "not-refuted"
 
 
-def test_a_signal_that_an_import_turned_into_another_error_is_an_interruption(capsys):
-    session = console.Session()
-    session.signal = signal.SIGINT
-    assert session.explain(ImportError("numba")) == 130
-    assert capsys.readouterr().err == "dpwitness: interrupted before there was a result\n"
-
-
 def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monkeypatch):
     """`timeout` sends SIGTERM to a process, and at once to its group."""
     ended, now = [], [100.0]
@@ -343,60 +293,6 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
         now[0] += console.SIGNAL_SECONDS
         signal.raise_signal(signal.SIGINT)
         assert (ended, session.signal) == ([143], signal.SIGTERM)
-
-
-INTERRUPTED_IMPORT = """
-import os, signal, sys
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
-            sys.meta_path.remove(self)
-            try:
-                os.kill(os.getpid(), signal.SIGINT)
-                for _ in range(1000):
-                    pass
-            except KeyboardInterrupt:
-                if sys.argv[2] == "hidden":  # as C code of NumPy does
-                    raise ImportError("a part is missing") from None
-                raise
-
-sys.meta_path.insert(0, Finder())
-from dpwitness.cli import main
-sys.exit(main(["list"]))
-"""
-
-
-#: A signal that comes while a text is compiled or run.
-INTERRUPTED_TEXT = """
-exec("import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)")
-def noisy(rng, data): pass
-"""
-
-
-@pytest.mark.campaign
-def test_as_processes(tmp_path):
-    """Signals in imports and in texts of code; what is left in a broken stream when Python ends."""
-    (tmp_path / "mine.py").write_text(INTERRUPTED_TEXT)
-    script = [sys.executable, "-c", INTERRUPTED_IMPORT]
-    module = [sys.executable, "-m", "dpwitness"]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    cases = [
-        ([*script, "dpwitness.cli.values", "seen"], 130, "dpwitness: interrupted before there was a result"),
-        ([*script, "numpy", "hidden"], 130, "dpwitness: interrupted before there was a result"),
-        (["sh", "-c", f"{' '.join(module)} >&-"], 70, "the result could not be printed: standard output is closed"),
-    ]
-    text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
-    cases.append((text, 143, "dpwitness: interrupted before there was a result"))
-    if Path("/dev/full").exists():
-        cases.append((["sh", "-c", f"{' '.join(module)} --help >/dev/full"], 70, "No space left on device"))
-        cases.append((["sh", "-c", f"{' '.join(module)} >/dev/full 2>/dev/full"], 70, ""))
-    started = [(subprocess.Popen(command, **pipes), code, message) for command, code, message in cases]
-    for process, code, message in started:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, (process.args, out, err)
-        assert message in err
-        assert err.count("\n") == bool(message), (process.args, err)
 
 
 def test_texts_of_files_cannot_drive_the_terminal(capsys):
@@ -426,22 +322,7 @@ def test_what_a_line_says_reaches_the_function_and_nothing_else(give, mine, monk
     for words, expected in HANDED_OVER:
         if kind == "curve" and "alpha" in expected:
             continue  # its p-values need no level
-        code, out, err = run(capsys, *arguments, *shlex.split(words))
+        code, _, err = run(capsys, *arguments, *shlex.split(words))
         assert code == EXPECTED[kind], err
         assert {name: seen[-1].get(name) for name in expected} == expected
         assert ("delta" in seen[-1]) == ("delta" in expected)
-        if kind == "passed" and "alpha" in expected:  # the command that repeats it has all digits
-            for part in ("--alpha 1.2345678e-07", "--max-time 120.0", "--runs 100000"):
-                assert part in out.partition("reproduce: ")[2]
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 here")
-@pytest.mark.filterwarnings("error")
-def test_a_file_whose_name_the_locale_cannot_read(capsys, mine):
-    """It is compiled, and its witness is read back."""
-    Path("\udce9.py").write_text(MINE)
-    few = ("--runs", 2_000, "--quiet")
-    check = ("check", "\udce9.py:noisy", "--epsilon", 1, "--pair", "[1]", "[9]", "--seed", 1, *few)
-    assert run(capsys, *check, "--save", "w.json")[::2] == (1, "")
-    assert json.loads(Path("w.json").read_text())["witness"]["mechanism"] == r"\xe9.py:noisy"
-    assert run(capsys, "replay", "w.json", "--mechanism", "\udce9.py:noisy", *few)[0] == 1

@@ -21,7 +21,7 @@ from command_lines import commands
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.command import FileType
+from dpwitness.cli.command import KEPT_FILE, WRITTEN_FILE, FileType
 from dpwitness.errors import DPWitnessError
 from dpwitness.plugin.asserter import Database
 
@@ -120,16 +120,16 @@ OWN = {
     "--mechanism": [*TARGETS, *TEXTS], "--oracle": ["mine.py:noisy", "no.py:f", *TEXTS],
     "--import": ["mine.py", "damaged.py", "no.py", ""], "--runs": ["1", "100", "1e2", "0", "-1", "1.5", "nan", "x", ""],
     "--max-time": ["2s", "500ms", "0", "-1s", "1ns", "1e10", "1e308h", "nan", "x"], "--retries": ["0", "1", "-1", "x"],
-    "--workers": ["1", "2", "0", "x", "1e9"], "--rate": ["1e9", "0", "-1", "nan"], "--repeat": ["1", "2", "0", "1e9"],
+    "--workers": ["1", "2", "0", "x", "1e9"], "--rate": ["1e9", "0", "-1", "nan"],
 }  # fmt: skip
 RUN = ["--epsilon", "1", "--runs", "100", "--max-time", "2s"]
 #: The commands that run something of the user's, and what each needs; `TARGET` is one of the targets.
 LINES = {
     "check": ["TARGET", *RUN], "bound": ["TARGET", *RUN], "profile": ["TARGET", *RUN],
     "curve": ["TARGET", *RUN, "--claims", "1"],
-    "attack threshold_testing": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"],
+    "attack threshold_testing": ["--epsilon", "1", "--data", "counts.csv"],
     "attack subset_sum": ["--size", "8"],
-    "attack table_builder": ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5", "--sums", "5"],
+    "attack table_builder": ["--data", "table.csv", "--partitions", "5", "--sums", "5"],
 }  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def pick(rng, *pools):
 def value_of(rng, option):
     """A value of an option: one of its own, or a hostile text."""
     kind, name = option.type, option.opts[-1]
-    if isinstance(kind, FileType) and (kind.written or kind.kept):
+    if kind in (WRITTEN_FILE, KEPT_FILE):
         return rng.choice(WRITTEN)  # what is written must not replace what other cases read
     if name in OWN:
         return rng.choice(OWN[name])

@@ -13,7 +13,7 @@ def test_the_command(tmp_path, capsys):
     rng = np.random.default_rng(1)
     inner, outer = rng.standard_normal(210) + 1.5, rng.standard_normal(190)
     path = tmp_path / "scores.csv"
-    path.write_text("in,score\n" + "".join(f"1,{x}\n" for x in inner) + "".join(f"out,{x}\n" for x in outer))
+    path.write_text("in,score\n" + "".join(f"1,{x}\n" for x in inner) + "".join(f"0,{x}\n" for x in outer))
     code, printed, _ = run(capsys, "one-run", path, "--epsilon", 1, "--delta", 1e-5, "--seed", 3, "--json")
     assert code == 1
     assert json.loads(printed) == dpw.one_run(inner, outer, dpw.ApproxDP(1, 1e-5), seed=3).to_json()

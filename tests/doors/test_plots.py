@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 import matplotlib as mpl
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from report_pages import HOSTILE, hostile, results
+from report_pages import results
 
 import dpwitness as dpw
 
@@ -22,27 +20,6 @@ def closed():
     pyplot.close("all")
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("kind", ["violation", "pass", "cells", "bound", "curve", "profile"])
-def test_a_result_draws_into_the_axes_that_are_given_or_into_new_ones(kind):
-    given = Figure().add_subplot()
-    assert results()[kind].plot(given) is given
-    assert given.get_title()
-    made = results()[kind].plot()
-    assert isinstance(made, Axes)
-    assert made is not given
-
-
-def test_a_verdict_shows_both_rates_and_what_the_claim_allows():
-    found = results()["violation"]
-    axes = found.plot(Figure().add_subplot())
-    counts = found.counts
-    assert [bar.get_width() for bar in axes.patches] == [counts.hits / counts.runs, counts.neighbour_hits / counts.runs]
-    allowed = np.e * counts.neighbour_hits / counts.runs
-    lines = [line for line in axes.lines if line.get_label().startswith("allowed")]
-    assert lines[0].get_xdata() == pytest.approx([allowed, allowed])
-
-
 def test_what_a_claim_allows_is_shown_where_one_was_tested():
     """A claim of ε = 0 allows δ; a bound tests none, whatever its δ."""
     found = results()["violation"]
@@ -54,10 +31,3 @@ def test_what_a_claim_allows_is_shown_where_one_was_tested():
         assert labels == ([f"allowed on D at the rate seen on D′: {allowed:.4g}"] if tested is found else [])
         assert (f"allowed on D at the rate seen on D′: {allowed:.4g}" in given.to_html()) == (tested is found)
         assert ("allow" in str(given)) == (tested is found)
-
-
-def test_a_hostile_name_is_drawn_as_text():
-    axes = hostile().plot(Figure().add_subplot())
-    assert "\0" not in axes.get_title()
-    assert HOSTILE[:9] in axes.get_title()
-    axes.figure.canvas.draw()

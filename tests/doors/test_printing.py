@@ -47,17 +47,3 @@ def test_within_another_program_its_standard_output_comes_back(place, capfd):
     assert json.loads(result)["verdict"] == "not-refuted"
     assert after.split() == ["after"]
     assert set(err.splitlines()) >= SAID
-
-
-@pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
-def test_workers_and_the_other_interpreter_print_to_standard_error(place, capfd):
-    (place / "slow.py").write_text(
-        "import time\n\ndef slow(rng, data):\n    print('hello')\n    time.sleep(0.001)\n    return rng.random()\n"
-    )
-    line = ["check", "slow.py:slow", "--claim", "1", "--queries", "1", "--runs", "60", "--max-time", "5s", "--json"]
-    for more in (["--workers", "2"], ["--python", sys.executable, "--workers", "1"]):
-        assert main([*line, *more]) == 0
-        out, err = capfd.readouterr()
-        assert json.loads(out)["verdict"] == "not-refuted"
-        assert ("hello" in err) == ("--python" not in more)  # what the other interpreter says is kept for its end

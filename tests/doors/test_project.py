@@ -1,7 +1,6 @@
 """`[tool.dpwitness]` of pyproject.toml: defaults of the command line and of the pytest plugin."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -49,19 +48,6 @@ def test_the_command_line_takes_the_settings_and_comes_before_them(folder, capsy
     assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-4, 7, 5_000)
     code, found = check(capsys, "--alpha", "1e-6", "--seed", "8", "--runs", "6e3")
     assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-6, 8, 6_000)
-
-
-def test_the_line_that_reproduces_says_what_the_project_says(folder, capsys):
-    settings("alpha = 1e-4", "runs = 5_000", "workers = 1", 'bits = "strict"')
-    command = ["check", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]"]
-    assert main(command) in (0, 1)
-    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
-    assert "--alpha 0.0001 --runs 5000" in line
-    assert "--bits strict" in line
-    main([*command, "--alpha", "1e-6", "--bits", "report"])  # which are the defaults, but not of this project
-    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
-    assert "--alpha 1e-06" in line
-    assert "--bits report" in line
 
 
 def test_the_nearest_file_counts_alone(folder, monkeypatch):
@@ -129,20 +115,6 @@ def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session,
     assert report["assertions"][0]["runs"]["confirm"] <= 20_000
     result, report = session("--dp-alpha=1e-5", "--dp-profile=dev", "-o", "dp_seed=4", lines=lines)
     assert (report["profile"], report["seed"], report["alpha"]) == ("dev", 4, 1e-5)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        "[tool]\ndpwitness = {seed = 9}", "[ tool . 'dpwitness' ]\nseed = 9", "tool.dpwitness.seed = 9",
-        "tool = { dpwitness = { seed = 9 } }",
-    ],
-)  # fmt: skip
-def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monkeypatch):
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
-    pytester.makepyprojecttoml(table)
-    pytester.makepyfile("def test_other(): pass")
-    pytester.runpytest_inprocess().stdout.fnmatch_lines("dpwitness: profile *, --dp-seed=9, *")
 
 
 def test_a_bad_setting_ends_the_session_with_one_line(session):

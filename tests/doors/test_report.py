@@ -15,7 +15,7 @@ from report_pages import HOSTILE, hostile, huge, results
 
 from dpwitness.cli import main
 from dpwitness.report import plots
-from dpwitness.report.files import report, session_page
+from dpwitness.report.files import report
 from dpwitness.report.page import TEXT_CHARACTERS, Entry, page
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least
@@ -91,16 +91,16 @@ def test_numbers_of_a_page_are_those_of_the_result():
     for said in (
         f"ε ≥ {at_least(found.lower_bound)} with confidence 99.9999 %",
         f"{found.counts.hits:,} of {found.counts.runs:,} runs",
-        *(str(found.seed), "α = 1e-06", "dpwitness replay witness.json --mechanism"),
+        *(str(found.seed), "α = 1e-06"),
         *(f"{name} {version}" for name, version in found.versions.items()),
     ):
         assert said in text
     text = " ".join(Reader(passed.to_html()).text.split())
     for said in ("NOT REFUTED", f"would have caught {passed.caught} with 95 % power", "no proof of privacy"):
         assert said in text
-    text = Reader(hostile().to_html()).text
-    assert "The runs ended early" in text
-    assert "draws its own randomness" in text
+    text = Reader(replace(passed, ended="time", reproducible=False).to_html()).text
+    assert "stopped early: the time was over" in text
+    assert "takes no generator: a seed cannot reproduce these counts" in text
 
 
 def axes_of(draw, shown):
@@ -110,20 +110,12 @@ def axes_of(draw, shown):
     return axes
 
 
-@pytest.mark.parametrize(
-    ("edges", "unit"),
-    [
-        ((-1.7e308, 0.0, 1.7e308), None), ((-np.inf, 0.0, np.inf), None), ((-5e-324, 0.0, 5e-324), None),
-        ((1_704_067_200.0, 1_704_067_201.0, 1_704_153_600.0), "s"), ((19_723.0, 19_740.5, 19_753.0), "D"),
-    ],
-)  # fmt: skip
-def test_a_histogram_of_any_range_is_drawn_and_has_dates_below_dates(edges, unit):
+@pytest.mark.parametrize("edges", [(-1.7e308, 0.0, 1.7e308), (-np.inf, 0.0, np.inf), (-5e-324, 0.0, 5e-324)])
+def test_a_histogram_of_any_range_is_drawn(edges):
     bins = {"inside": (False, True), "on_data": (10, 90), "on_neighbour": (60, 40), "runs": 100}
-    axes = axes_of(plots.draw_outputs, Outputs(statistic="output", edges=edges, date_unit=unit, **bins))
+    axes = axes_of(plots.draw_outputs, Outputs(statistic="output", edges=edges, **bins))
     axes.figure.canvas.draw()
-    labels = {label.get_text() for label in axes.get_xticklabels()}
-    assert ("2024-01-01" in labels) == (unit is not None)
-    assert not any("nan" in label or "e+09" in label for label in labels)
+    assert not any("nan" in label.get_text() for label in axes.get_xticklabels())
 
 
 def test_texts_of_users_stay_texts():
@@ -152,15 +144,15 @@ def test_verdicts_under_other_adjacencies_stand_below_the_first():
     found = replace(results()["violation"], others=(results()["pass"],))
     read = Reader(found.to_html())
     assert read.text.index("is not 1-DP") < read.text.index("claim ε = 3")
-    assert "1e-06 under another relation" in read.text
 
 
-def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page():
+def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page(tmp_path):
     found = results()["violation"].to_json()
     record = {**found, "claim": "own claim", "test": "test_a.py::test_a", "assertion": 1}
     record["witness"] = {**found["witness"], "claim": {"kind": "mine"}}
-    session = {"profile": "dev", "seed": 1, "alpha": 1e-6, "assertions": [record]}
-    text = Reader(session_page(session)).text
+    session = {"format": "dpwitness-report/1", "profile": "dev", "seed": 1, "alpha": 1e-6, "assertions": [record]}
+    (tmp_path / "dp.json").write_text(json.dumps(session))
+    text = Reader(report([tmp_path / "dp.json"])).text
     assert "violated, claim own claim; the rest cannot be shown" in text
 
 
@@ -180,7 +172,6 @@ def test_a_damaged_file_is_refused_or_drawn(kind, odd, tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["<b>'\"&{{ 1 }}", "\\u202e", "\0\u202eabc\ud800", "a" * 10_000])
 def test_every_text_of_an_entry_is_escaped(text):
-    """Each field that a page shows; an attribute of the page has the name too."""
     found = replace(results()["violation"], notes=(text,), mechanism=text, parameters={text: text})
     entries = [
         Entry(name=text, result=None, reason=text, facts=((text, text),)),
@@ -191,9 +182,7 @@ def test_every_text_of_an_entry_is_escaped(text):
     assert "b" not in {tag for tag, _ in read.elements}
     assert made.encode()
     assert all(c.isprintable() or c == "\n" for c in read.text)
-    (label,) = [nav["aria-label"] for nav in read.all("nav") if nav["aria-label"].startswith("Sections of ")]
     if text.isprintable() and len(text) < 100:
-        assert label == f"Sections of {text}"
         assert read.text.count(text) >= 10
 
 

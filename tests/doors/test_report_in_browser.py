@@ -107,19 +107,6 @@ def test_it_is_printed_dark_on_white_whatever_the_screen_is(opened):
     assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
 
 
-def test_the_keyboard_reaches_every_link_in_the_order_of_the_page(opened):
-    links = opened.execute_script("return [...document.links].map(link => link.getAttribute('href'))")
-    assert links
-    reached = []
-    for _ in links:
-        opened.switch_to.active_element.send_keys("\ue004")  # Tab
-        reached.append(opened.execute_script("return document.activeElement.getAttribute('href')"))
-        assert opened.execute_script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    assert reached == links
-    opened.switch_to.active_element.send_keys("\ue007")  # Enter
-    assert opened.execute_script("return location.hash") == links[-1]
-
-
 @pytest.mark.campaign
 def test_figures_have_names_for_who_cannot_see_them(opened):
     drawings = opened.find_elements("css selector", "svg")

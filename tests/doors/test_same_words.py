@@ -4,8 +4,6 @@ import functools
 import inspect
 import json
 import re
-import subprocess
-import sys
 import typing
 
 import numpy as np
@@ -14,7 +12,6 @@ import pytest
 import dpwitness as dpw
 from conftest import without_processes
 from dpwitness import checks
-from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
 
 FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
@@ -111,29 +108,6 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
     assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
 
 
-CALLS = """
-import dpwitness as dpw
-
-dpw.check("svt", epsilon=1.0, neighbours=[([0.0], [1.0])], errors="outcome", max_time="30s")
-dpw.curve("svt", epsilon=[1.0, 2.0], claims=[0.5], method="score")
-dpw.check("svt", epsilom=1.0)
-dpw.bound("svt", epsilon="1")
-dpw.curve("svt", epsilon=1.0)
-dpw.replay("w.json", "svt", errors="skip")
-"""
-
-
-@pytest.mark.campaign
-def test_a_type_checker_knows_the_parameters(tmp_path):
-    (tmp_path / "calls.py").write_text(CALLS)
-    pytest.importorskip("mypy")
-    # In a process of its own: it raises the recursion limit, behind which inputs that hold themselves end the process.
-    command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "calls.py")]
-    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    errors = re.findall(r"calls\.py:(\d+): error: .*\[([a-z-]+)\]", found)
-    assert errors == [("6", "call-arg"), ("7", "arg-type"), ("8", "call-arg"), ("9", "arg-type")], found
-
-
 #: What wrappers of a mechanism do with what they are given.
 WRAPPERS = {
     "hands it on": lambda function: lambda *given, **named: function(*given, **named),
@@ -154,34 +128,6 @@ def test_a_wrapped_function_is_called_through_its_wrapper(how):
     assert verdict.refuted
     assert verdict.reproducible == (how != "draws itself")
     assert verdict.parameters == ({} if how == "draws itself" else {"scale": 0.2})
-
-
-@pytest.mark.parametrize("wrap", [functools.singledispatch, functools.cache, functools.lru_cache(maxsize=3)])
-def test_what_functools_makes_of_a_function_is_called_as_its_users_do(wrap):
-    @wrap
-    def mechanism(data, scale):
-        return [data, scale]
-
-    assert Signature.of(mechanism, {"scale": 2}).call(1, None) == [1, 2]
-
-
-async def later(rng, data):
-    return data[0]
-
-
-def test_an_async_function_has_to_be_run():
-    with pytest.raises(dpw.InvalidParameter, match=r"later is an async function: wrap it .* asyncio.run\(later\("):
-        dpw.check(later, claim=1, neighbours=ONE)
-
-
-def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
-    monkeypatch.setattr(checks, "memory", lambda: 10**9)
-    for made in (dpw.queries, dpw.histogram, dpw.bits):
-        assert made(10**6)
-        with pytest.raises(
-            dpw.InvalidNeighbours, match=r"length=10000000 is too large for 1 GB of memory: give at most 2604166"
-        ):
-            made(10**7)
 
 
 def test_only_a_check_goes_without_search_runs():

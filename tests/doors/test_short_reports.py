@@ -1,7 +1,5 @@
 """Short reports of verdicts, as the command line prints them without `--details`."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from report_pages import results
@@ -24,12 +22,3 @@ def test_a_short_report_is_read_at_a_glance(kind):
     else:
         assert found.sentence in " ".join(" ".join(below).split())
         assert any("floating point: refuted" in line for line in below) == (found.floating_point is not None)
-
-
-def test_a_short_report_keeps_warnings_and_other_adjacencies():
-    found = results()["violation"]
-    warned = replace(found, notes=("a note",), ended="time", reproducible=False, others=(results()["pass"],))
-    text = warned.report(details=False)
-    for part in ("  note: a note", "  stopped early: the time was over", "a seed cannot reproduce", "NOT REFUTED"):
-        assert part in text
-    assert text.count("  neighbours   pairs(") == 2

@@ -16,7 +16,6 @@ from command_lines import refusal
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.codec import read_fields
-from dpwitness.files import read_frame
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
@@ -100,7 +99,7 @@ def in_place_of_processes(monkeypatch):
 
 def listed(*modules, alpha=1e-6, max_time=30, seed=1):
     """The sweep of modules."""
-    return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed), None)
+    return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed))
 
 
 def results_of(path):
@@ -168,13 +167,11 @@ def test_the_command_goes_on_from_its_file(swept, folder, in_place_of_processes,
 
 def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    (folder / "people.csv").write_text("age\n30\n40\n")
     ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
     for options, said in (
         ("--alpha 1e-3", "with alpha=1e-06, and not 0.001"),
         ("--seed 5", "with seed=1, and not 5"),
-        ("--records people.csv", "with other records"),
         ("json", "with modules=('mine.py',), and not ('mine.py', 'json')"),
     ):
         command = ["sweep", "--alpha", "1e-6", "--max-time", "30", "--output", "other.jsonl", "mine.py"]
@@ -190,21 +187,16 @@ def ran(path, module, in_place_of_processes):
     sweeps.run(listed(module), output=str(path))
 
 
-def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of_processes, monkeypatch):
-    """Results that another version made stay; the sweep goes on with those that are missing."""
+def test_a_file_of_other_versions_is_refused(tmp_path, in_place_of_processes, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    place = tmp_path / "colours.jsonl"
-    written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
-    monkeypatch.setattr(worker, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
-    ran(place, "pytest_of_mine", in_place_of_processes)
-    head, *results = map(json.loads, place.read_text().splitlines())
-    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
-    head["sweep"]["code"] = {"pytest": "0.1"}
-    place.write_text("\n".join(map(json.dumps, [head, results[0]])))
-    ran(place, "pytest_of_mine", in_place_of_processes)
-    head, *now = map(json.loads, place.read_text().splitlines())
-    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": f"0.1, {pytest.__version__}"}
-    assert now == results
+    written(tmp_path, "own", "def f(data, epsilon): ...")
+    ran(tmp_path / "own.jsonl", "own.py", in_place_of_processes)
+    head, *results = map(json.loads, (tmp_path / "own.jsonl").read_text().splitlines())
+    assert head["sweep"]["code"] == {"dpwitness": version("dpwitness")}
+    head["sweep"]["code"] = {"dpwitness": "0.1"}
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, [head, *results])))
+    command = ["sweep", "own.py", "--alpha", "1e-6", "--max-time", "30", "--output", "own.jsonl"]
+    assert "with code={'dpwitness': '0.1'}" in refusal(capsys, *command)
 
 
 def test_the_file_of_a_sweep_is_no_witness(tmp_path, capsys):
@@ -322,7 +314,6 @@ def test_what_of_a_module_is_swept(tmp_path, what):
     ("place", "said"),
     [
         ("empty.py", "no name that it defines carries a claim"),
-        ("xml.dom", "; modules within: xml.dom."),
         ("no_such_module_here", "no_such_module_here"),
         ("gone.py", "gone.py"),
         *((place, f"{place!r} is not the name of a module: give a file") for place in (".", ".foo", "a..b", "folder/")),
@@ -334,19 +325,19 @@ def test_a_module_that_claims_nothing_or_is_none_is_refused(tmp_path, monkeypatc
     assert said in refusal(capsys, "sweep", place)
 
 
-@pytest.mark.parametrize("said", ["alpha=nan", "max_time=-1", "seed=-3", "records=9"])
+@pytest.mark.parametrize("said", ["alpha=nan", "max_time=-1", "seed=-3"])
 def test_settings_that_make_no_sense_are_refused(said, folder):
     name, value = said.split("=")
     with pytest.raises(dpw.BadInput, match=re.escape(said)):
         dpw.sweep(str(folder / "mine.py"), **{name: float(value) if value == "nan" else int(value)})
 
 
-def attempts_of(thing, place="some.module:thing", records=None):
+def attempts_of(thing, place="some.module:thing"):
     """The attempts at the first recipe of a thing."""
     _, describer = describer_of(thing, place)
     recipe = describer.recipes(thing, place)[0]
     assert not recipe.refused, recipe.refused
-    return describer.attempts(thing, recipe, records)
+    return describer.attempts(thing, recipe)
 
 
 def first_running(thing, **given):
@@ -690,13 +681,6 @@ def test_the_sensitivity_is_what_the_numbers_differ_by_whatever_its_default(thin
     assert attempt.mechanism(pair.data) - pair.data == abs(pair.data - pair.neighbour) == 1
 
 
-def test_records_that_are_given_are_tried_first(tmp_path):
-    (tmp_path / "people.csv").write_text("age,town\n30,a\n40,b\n50,a\n")
-    attempt = first_running(lambda df, epsilon: len(df), records=read_frame(tmp_path / "people.csv"))
-    assert attempt.adjacency.endswith("of the records given")
-    assert [*next(attempt.relations[0].candidates()).data.columns] == ["age", "town"]
-
-
 def refused(function):
     """Why the first recipe of a function is not run; empty where it is."""
     _, describer = describer_of(function, "some.module:function")
@@ -822,6 +806,14 @@ def test_a_setting_is_never_taken_for_data(name):
     assert not refused(lambda ages, epsilon, delta: len(ages))
 
 
+@pytest.mark.parametrize("name", ["mu0", "sigma", "noise_multiplier", "rho", "laplace_scale", "noise: float"])
+def test_parameters_of_noise_and_of_other_claims_are_not_made_up(name):
+    exec(f"def release(data, epsilon, {name}): ...", names := {})
+    assert "no value is known for its parameter" in refused(names["release"])
+    exec(f"def release(data, epsilon, {name.replace(': float', '')}=1.0): ...", names)
+    assert not refused(names["release"])
+
+
 @pytest.mark.parametrize("names", ["privacy_budget", "privacy_level", "eps, epsilon", "budget, epsilon_"])
 def test_names_of_epsilon(names):
     """Neither a budget nor epsilon_ alone: they are also amounts of money and rates of exploration."""
@@ -881,7 +873,7 @@ def test_another_interpreter_runs_a_sweep(folder, tmp_path, capsys):
     program = tmp_path / "python"
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{theirs}${{PYTHONPATH:+:$PYTHONPATH}}" exec {sys.executable} "$@"\n')
     program.chmod(0o755)
-    found = Sweep.of(["only_there", "colorsys"], Effort(alpha=1e-3, max_time=20, seed=1), None, str(program))
+    found = Sweep.of(["only_there", "colorsys"], Effort(alpha=1e-3, max_time=20, seed=1), str(program))
     assert [str(case) for case in found.cases] == ["only_there.total"]
     assert list(found.without) == ["colorsys"]
     assert found.cases[0].run().status == "refuted"

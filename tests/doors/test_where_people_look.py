@@ -1,10 +1,8 @@
 """GitHub annotations and step summaries, and SARIF files: of the plugin, with and without xdist, and of commands."""
 
 import json
-import math
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -13,7 +11,6 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.report import github
-from dpwitness.report.source import place_of
 
 MINE = """\
 import numpy as np
@@ -123,7 +120,7 @@ def session(pytester, loaded, monkeypatch):
 @pytest.mark.campaign
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
 def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, workers):
-    files = ("--dp-sarif=dp.sarif", "--junitxml=junit.xml", "--dp-report=all.json", "--dp-report-html=all.html")
+    files = ("--dp-sarif=dp.sarif", "--dp-report=all.json")
     result = session(*files, *workers)
     result.assert_outcomes(passed=1, failed=2)
     marks = [line for line in result.outlines if line.startswith("::error ")]
@@ -145,33 +142,11 @@ def test_a_session_says_everywhere_what_it_refutes(session, actions, pytester, w
     assert [place_in(result) for result in results] == [("%SRCROOT%", "mine.py", BAD)]
     assert results[0]["properties"]["witness"]["format"].startswith("dpwitness-witness/")
     assert results[0]["message"]["text"].startswith("VIOLATED: bad(epsilon=1)")
-    cases = {case.get("name"): case for case in ElementTree.parse(pytester.path / "junit.xml").iter("testcase")}
-    assert cases["test_good"].find("failure") is None
-    assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    for name, verdict in (("test_good", "not-refuted"), ("test_bad", "violated")):
-        told = {one.get("name").removeprefix("dpwitness."): one.get("value") for one in cases[name].iter("property")}
-        assert (told["verdict"], told["claim"]) == (verdict, "ε = 1")
-        assert "ε ≥ " in told["shown"]
-        assert float(told["alpha"]) == pytest.approx(1e-6 / 3 * 6 / math.pi**2, rel=0.01)
-        assert int(told["runs"]) > 0 <= int(told["seed"])
+    assert main(["report", "all.json", "-o", "all.html"]) == 0
     page = (pytester.path / "all.html").read_text()
+    assert page.count("<article") == 3
     for said in ("1 violated, 1 no verdict, 1 not refuted", "returned [0.0]", "--dp-seed=1"):
         assert said in re.sub("<.*?>", "", page)
-    assert main(["report", "all.json", "-o", "again.html"]) == 0
-    assert page.count("<article") == (pytester.path / "again.html").read_text().count("<article") == 3
-
-
-@pytest.mark.campaign
-def test_a_summary_that_cannot_be_written_ends_nothing_and_elsewhere_there_is_none(session, actions, monkeypatch):
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
-    result = session("-k", "good")
-    result.assert_outcomes(passed=1, deselected=2)
-    result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
-    assert result.ret == pytest.ExitCode.OK
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions))
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
-    assert actions.read_text() == "before\n"
 
 
 def test_escapes_are_those_of_github(tmp_path, monkeypatch):
@@ -187,41 +162,3 @@ def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     last = github.table([row | {"reason": "a\n<b> `c` | __x__, a_b, *c*, ~~d~~"}], "one").splitlines()[-1]
     test = r"t\|b\[!\[x\](http://e/)\] (2)"
     assert last == rf"| {test} |  | error | a &lt;b> \`c\` \| \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my code").mkdir()
-    Path("my code/mine.py").write_text(MINE)
-    return tmp_path
-
-
-def check(name, *options):
-    return main(["check", f"my code/mine.py:{name}", "--epsilon", "1", "--queries", "1", "--seed", "1", *options])
-
-
-@pytest.mark.campaign
-def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
-    assert check("bad", "--sarif", "dp.sarif", "--json", "--save", "found.json") == 1
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["verdict"] == "violated"
-    assert re.search(
-        rf"^::error file=my code/mine\.py,line={BAD},title=bad violates ε = 1::VIOLATED", printed.err, re.M
-    )
-    rules, results = read_sarif("dp.sarif")
-    assert (rules, place_in(results[0])) == (["approx-dp"], ("%SRCROOT%", "my%20code/mine.py", BAD))
-    assert main(["replay", "found.json", "--mechanism", "my code/mine.py:bad", "--sarif", "again.sarif"]) == 1
-    assert place_in(read_sarif("again.sarif")[1][0])[1:] == ("my%20code/mine.py", BAD)
-    capsys.readouterr()
-    assert check("good", "--sarif", "dp.sarif", "--runs", "20000") == 0
-    assert read_sarif("dp.sarif") == (["approx-dp"], [])
-    assert "::error" not in capsys.readouterr().err
-    assert check("good", "--sarif", "no/such/dp.sarif") == 2
-
-
-def test_a_method_is_found_in_its_own_class_and_not_in_a_text(tmp_path):
-    file = tmp_path / "two.py"
-    classes = "".join(f"class {name}:\n    def run(self, data): ...\n\n\n" for name in "AB")
-    file.write_text(f'"""\ndef run(data):\n"""\n\n\n{classes}')
-    assert place_of(None, f"{file}:B.run", tmp_path) == {"file": "two.py", "line": 11}

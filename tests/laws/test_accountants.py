@@ -107,29 +107,3 @@ def test_of_dp_accounting(name):
             assert delta <= exact * 1.01
     assert isinstance(check(unit, claim=accountant, **LIMITS), NotRefuted)
     assert isinstance(check(less_noise, claim=accountant, **{**LIMITS, "runs": 4_000_000}), Violation)
-
-
-@pytest.mark.library
-@pytest.mark.filterwarnings("ignore:GDP accounting is experimental")
-@pytest.mark.parametrize("name", ["RDPAccountant", "GaussianAccountant", "PRVAccountant"])
-def test_of_opacus(name):
-    """One step of Poisson sampling at rate 0.5 with noise 1: less than the Gaussian mechanism may show."""
-    accountants = pytest.importorskip("opacus.accountants", reason="opacus is not installed")
-    accountant = getattr(accountants, name)()
-    accountant.step(noise_multiplier=1.0, sample_rate=0.5)
-    found = claim_of(accountant)
-    assert len(found.points) >= 5
-    rate = {epsilon: 0.5 * gaussian_delta(math.log1p(2 * math.expm1(epsilon)), mu=1.0) for epsilon, _ in found.points}
-    if name != "GaussianAccountant":  # a limit theorem for many steps, which may say too little of one
-        assert all(delta >= 0.99 * rate[epsilon] - 1e-6 for epsilon, delta in found.points)
-
-    def sampled(rng, data, size):
-        return data[0] * (rng.random(size) < 0.5) + rng.standard_normal(size)
-
-    if name != "GaussianAccountant":
-        assert isinstance(check(sampled, claim=accountant, **LIMITS), NotRefuted)
-
-    def unsampled(rng, data, size):
-        return data[0] + 0.3 * rng.standard_normal(size)
-
-    assert isinstance(check(unsampled, claim=accountant, **LIMITS), Violation)

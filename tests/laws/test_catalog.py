@@ -69,20 +69,6 @@ def test_code_that_raises_while_it_is_imported(folder, text):
         assert "_dpwitness_file_raises_on_import" not in sys.modules
 
 
-def test_names_that_raise_when_they_are_looked_up(folder):
-    (folder / "odd_module.py").write_text("def __getattr__(name):\n    raise ValueError('no luck')\n")
-    with pytest.raises(UnknownTarget, match=r"odd_module:f.* ValueError: no luck"):
-        load("odd_module:f")
-
-
-@pytest.mark.parametrize("name", ["leaves.py:f", "leaves:f"])
-def test_code_that_leaves_while_it_is_imported(folder, name):
-    (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")
-    with pytest.raises(SystemExit):
-        load(name)
-    assert "_dpwitness_file_leaves" not in sys.modules
-
-
 def test_a_module_of_the_working_folder(folder):
     (folder / "package_here").mkdir()
     (folder / "package_here" / "module.py").write_text(LATE)
@@ -90,33 +76,6 @@ def test_a_module_of_the_working_folder(folder):
     noisy = load_code("package_here.module:noisy")
     assert noisy(None, None) == 7  # what it imports when it runs is found too
     assert sys.path.index(str(folder)) == len(sys.path) - 1  # behind the libraries, which it must not replace
-
-
-def test_a_file_finds_its_neighbours_when_it_runs(folder, tmp_path_factory):
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / "mine.py").write_text(LATE)
-    (elsewhere / "late_helper_of_a_mechanism.py").write_text("VALUE = 8\n")
-    assert load(f"{elsewhere}/mine.py:noisy")(None, None) == 8
-
-
-def test_one_broken_target_hides_no_other(folder, monkeypatch, capsys):
-    """One cannot be imported, one leaves, and one is no entry point."""
-    (folder / "broken_package.py").write_text("import no_such_module_xyz\n")
-    (folder / "leaving_package.py").write_text("import sys\nsys.exit(0)\n")
-    monkeypatch.syspath_prepend(folder)
-    places = {"broken": "broken_package:f", "leaving": "leaving_package:f", "odd": "this is no entry point"}
-    theirs = [EntryPoint(f"{name}_target", place, catalog.TARGET_GROUP) for name, place in places.items()]
-    ours = catalog.entry_points(group=catalog.TARGET_GROUP)
-    monkeypatch.setattr(catalog, "entry_points", lambda group: [*ours, *theirs])
-    assert main(["list"]) == 0
-    printed = capsys.readouterr()
-    assert "isvt3" in printed.out
-    assert "svt_single_noise" in printed.out  # behind the broken ones in the alphabet
-    for line, name in zip(printed.err.splitlines(), places, strict=True):
-        assert line.startswith("dpwitness: warning: target ")
-        assert f"{name}_target" in line
-    with pytest.raises(UnknownTarget, match=r"'broken_target' \(broken_package:f\)"):
-        load_registered("broken_target")
 
 
 #: By text of a module that is an entry point: the error of the target that bears the entry point's name.

@@ -11,14 +11,13 @@ from distributed import Client, LocalCluster
 import dpwitness as dpw
 import elsewhere
 from dpwitness.api.loop import confirm_events
-from dpwitness.cli import main
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.problem import Effort
-from dpwitness.runs import Dispatcher, Role, Runner, cluster_of, executors
+from dpwitness.runs import Dispatcher, Runner, cluster_of, executors
 from elsewhere import Elsewhere
 from running import interpreted, last, runner, sampled
 
@@ -85,11 +84,6 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
         cluster_of("tcp://127.0.0.1:9")
 
 
-def test_workers_of_somebody_else_s_cluster_are_not_for_us_to_number(capsys):
-    assert main(["check", "svt", "--epsilon", "1", "--cluster", "tcp://127.0.0.1:9", "--workers", "3"]) == 2
-    assert "--workers" in capsys.readouterr().err
-
-
 def test_what_was_counted_before_a_scheduler_was_lost_is_kept():
     mechanism = svt()
 
@@ -133,23 +127,6 @@ def killing(client):
     killed = next(iter(client.run(os.getpid).values()))
     threading.Timer(0.5, os.kill, (killed, signal.SIGKILL)).start()
     return killed
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("made", [svt, lambda: python(elsewhere.slow)], ids=["compiled", "python"])
-@pytest.mark.parametrize("stage", sampled(["search", "confirm"], 1))
-def test_a_killed_worker_costs_no_counts(processes, made, stage):
-    mechanism = made()
-    runs = 3_000_000 if mechanism.compiled else 800
-    away, here = there(mechanism, processes), runner(mechanism)
-    killed = killing(processes)
-    if stage == "confirm":
-        assert last(away.confirm(PAIR, EVENTS, 5 * runs)) == last(here.confirm(PAIR, EVENTS, 5 * runs))
-    else:
-        for a, b in zip(away.sample(PAIR, runs, Role.SEARCH), here.sample(PAIR, runs, Role.SEARCH), strict=True):
-            assert np.array_equal(a, b, equal_nan=True)
-    assert killed not in processes.run(os.getpid).values()
-    assert away.notes == ()
 
 
 @pytest.mark.campaign

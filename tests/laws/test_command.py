@@ -292,7 +292,7 @@ def test_a_program_is_checked_saved_and_replayed_on_the_command_line(tmp_path, c
     assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert f"VIOLATED: {line} is not 1-DP" in told
-    assert f"reproduce: dpwitness check --command '{line}' --seeded --batch 2 --epsilon 1.0 --runs 2000" in told
+    assert f"reproduce: dpwitness check --command '{line}' --seeded --batch 2 --epsilon 1 --pair" in told
     assert cli.main(["replay", "result.json", "--command", line, *common, "--seed", "2"]) == 1
     assert "is not 1-DP" in capsys.readouterr().out
     assert cli.main(["replay", "result.json", *common]) == 2

@@ -1,6 +1,5 @@
 """What is compiled is what was given, its runs are independent of each other, and nobody else's code is executed."""
 
-import enum
 import importlib
 import math
 import os
@@ -202,11 +201,6 @@ def of_a_plain_helper(scale):
     return lambda rng, data: helpers.noise(data[0])
 
 
-def of_enumeration(value):
-    scale = enum.IntEnum("Scale", {"NOISE": value})
-    return lambda rng, data: scale.NOISE
-
-
 def of_named_tuple(fields):
     noise = namedtuple("Noise", fields)(1.0, 3.0)
     return lambda rng, data: data[0] + noise.scale * rng.random()
@@ -238,7 +232,6 @@ REFUSED = "    except Exception:\n        return -1.0\n"
         (of_constant, np.zeros(1), np.zeros(1, np.float32)),
         (of_the_constant_of_a_helper, 1, 2),
         (of_a_plain_helper, 1, 2),
-        (of_enumeration, 1, 2),
         (of_named_tuple, "scale shift", "shift scale"),
         (of_free_variable, 3.0, 4.0),
         (of_try, f"        b = 1 / data[1]\n{REFUSED}", f"{REFUSED}    else:\n        b = 1 / data[1]\n"),

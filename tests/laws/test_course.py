@@ -12,7 +12,7 @@ from scipy.stats import binom, laplace
 import dpwitness as dpw
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
-from dpwitness.events import Box, Interval, Outside
+from dpwitness.events import Interval, Outside
 from dpwitness.events.event import Noun
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.witness import Witness
@@ -32,9 +32,10 @@ def found():
 
 
 def rounded(value):
-    """A JSON value without the last digits of its numbers: processors differ in them."""
+    """A JSON value without the last digits of its numbers, in which processors differ, and without former keys."""
     if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
+        gone = ("detectable_epsilon_reason", "detectable_order", "trade_off")
+        return {name: rounded(item) for name, item in value.items() if name not in gone}
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return float(f"{value:.13g}") if isinstance(value, float) else value
@@ -65,17 +66,6 @@ def test_the_course_of_a_check_ends_with_its_evidence_and_follows_from_the_seed(
     assert result_from_json(json.loads(json.dumps(found.to_json()))).course == course
 
 
-@pytest.mark.campaign
-def test_a_replay_searches_nothing_and_a_smaller_witness_keeps_what_was_tried(found):
-    replayed = dpw.replay(found.witness, noisy_sum, seed=2, workers=1)
-    assert (replayed.course.pairs, replayed.course.events) == (0, 0)
-    assert replayed.course.outputs is not None
-    small = dpw.shrink(found, noisy_sum, workers=1)
-    assert small != found
-    assert (small.course.pairs, small.course.events) == (found.course.pairs, found.course.events)
-    assert small.course.evidence[-1][1] == small.log_e_value
-
-
 def test_the_distributions_are_those_of_the_mechanism():
     found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(3), **EFFORT)
     event, shown = found.witness.event, found.course.outputs
@@ -94,18 +84,6 @@ def test_the_distributions_are_those_of_the_mechanism():
 
 #: As much of a problem as the distributions need: what entries are called, and no texts of numbers.
 TOLD = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
-HALF = Interval(coordinate=0, low=0.5)
-
-
-def test_numbers_near_the_largest_one_and_infinite_ones_are_no_error():
-    x = np.concatenate([1e307 * np.linspace(-17, 17, 98), [np.inf, -np.inf]])[:, None]
-    assert outputs_of(TOLD, HALF, x, x) is None  # no width can be written down
-    x = np.concatenate([np.linspace(-1e307, 1e307, 98), [np.inf, -np.inf]])[:, None]
-    shown = outputs_of(TOLD, HALF, x, x)
-    assert 0.5 in shown.edges
-    assert sum(shown.on_data) >= 90
-    several = Box((HALF, Interval(coordinate=1, low=0.0)))
-    assert outputs_of(TOLD, several, np.zeros((100, 2)), np.ones((100, 2))) is None  # no distribution of one value
 
 
 def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
@@ -126,8 +104,7 @@ GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "
     "wrong",
     [{"values": ["0"]}, {"inside": []}, {"runs": 6}, {"on_data": [-1, 4]}, {"edges": [0.0, 1.0, 2.0]}, {"runs": None},
      {"runs": 0, "on_data": [0, 0], "on_neighbour": [0, 0]},
-     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},
-     *({"date_unit": unit} for unit in ("", "x", "s s", "0D", "generic", "9" * 20 + "D", 5))],
+     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]}],
 )  # fmt: skip
 def test_damaged_distributions_are_refused(found, wrong):
     good = found.to_json()

@@ -33,21 +33,12 @@ def without(items, place):
     ("data", "neighbour", "said"),
     [
         (PEOPLE, without(PEOPLE, 56), "D without entry 57: {'age': 30, 'name': 'x'}"),
-        (PEOPLE, [*PEOPLE[:2], *PEOPLE[5:50], *PEOPLE[51:]], "D without entries 3 to 5: "
-         "{'age': 32, 'name': 'x'}, {'age': 33, 'name': 'x'}, {'age': 34, 'name': 'x'}; "
-         "without entry 51: {'age': 31, 'name': 'x'}"),
         (PEOPLE, [*PEOPLE[:2], *PEOPLE[3:60], {"age": 99, "name": "x"}, *PEOPLE[61:]],
          "D without entry 3: {'age': 32, 'name': 'x'}; "
          "but for entry 61: {'age': 34, 'name': 'x'} → {'age': 99, 'name': 'x'}"),
         (np.zeros(100), np.zeros(99), "D without entry 100: 0.0"),
         (np.arange(200), np.arange(200.0), "type float64, where D has type int64"),
-        (np.arange(99.0), np.r_[-0.0, np.arange(1.0, 99)], "D but for entry 1: 0.0 → -0.0"),
-        (FRAME, FRAME.astype({"age": float}),
-         "the type of column 'age' float64, where D has the type of column 'age' int64"),
         (LABELLED, LABELLED.drop("c3"), "D without entry 4: 'c3': {'age': 3, 'name': 'x'}"),
-        ({"x": np.zeros(99), "y": ["a"] * 99}, {"x": np.zeros(98), "y": ["a"] * 98},
-         "D without entries 99 to 100: 'x': 0.0, 'y': 'a'"),
-        ({"a": "x" * 200, "b": 1}, {"a": "x" * 200, "b": 2}, "D but for entry 2: 'b': 1 → 'b': 2"),
     ],
 )  # fmt: skip
 def test_what_differs_is_said(data, neighbour, said):
@@ -101,12 +92,3 @@ def test_no_two_values_that_differ_look_alike(data, neighbour):
     if repr(value_to_json(data)) != repr(value_to_json(neighbour)):
         assert first != second
         assert difference(data, neighbour) != "the same as D"
-
-
-@settings(max_examples=50)
-@given(st.lists(st.sampled_from([0, 1, 1.0, None, True]), min_size=60, max_size=70), st.data())
-def test_a_record_less_is_found(items, data):
-    place = data.draw(st.integers(0, len(items) - 1))
-    first, second = both(items, without(items, place))
-    assert f"{len(items)} " in first or f"({len(items)} items)" in first
-    assert second.startswith("D without entry ")

@@ -21,14 +21,6 @@ from running import stream
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
 
-@pytest.mark.parametrize("coupled", [True, False])
-def test_the_sides_of_a_run_draw_the_same_only_where_they_are_coupled(coupled):
-    runs = PairedRuns.d_first(PAIR, 20, coupled=coupled)
-    x, y = PythonMechanism(Signature.of(lambda rng, data: rng.random(), {})).pair_outcomes(runs, stream())[:, :, 0]
-    assert len({*x}) == 20
-    assert len({*x} & {*y}) == 20 * coupled
-
-
 def draws_more_on_one_side(rng, data):
     """Draws of 32 bits and of 64, and more of them on D′."""
     for _ in range(3 * int(data[0])):

@@ -1,5 +1,4 @@
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,8 +20,6 @@ from dpwitness.events import (
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.encoding import FALSE, TRUE
-from dpwitness.events.event import Noun
-from dpwitness.problem import Problem
 from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.cuts import CutCells
 from drawn import EVENTS, intervals, real_rows, rows, scores
@@ -116,23 +113,6 @@ HALF = Interval(coordinate=0, low=0.5)
 )
 def test_events_in_plain_english(event, text):
     assert event.describe("answer") == text
-
-
-@pytest.mark.parametrize(
-    ("event", "begins"),
-    [
-        (Box([Interval(coordinate=k, low=-0.2940763601682844, high=0.2771208894369578) for k in range(3)]), "first "),
-        (OutcomeSet(np.arange(80.0)[None]), "answers (0, 1, 2, "),
-        (OutcomeSet(np.arange(1555 * 8).reshape(1555, 8) + 0.125), "one of 1555 outcomes: (0.125, "),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_no_text_of_an_event_is_longer_than_a_line(event, begins):
-    """Of 1,555 outcomes of eight entries eight took 300 characters."""
-    problem = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
-    text = Problem.described(problem, event)
-    assert text.startswith(begins)
-    assert len(text) <= 120
 
 
 def interval(low, high, coordinate=0):

@@ -167,12 +167,6 @@ def test_features_in_plain_english(found, text):
     assert found.describe() == text
 
 
-def test_a_value_that_stands_for_a_text_is_said_by_the_text():
-    assert event("count", 2, number=7.0, low=1).describe("word", lambda x: "no" if x == 7 else None) == (
-        "number of the first 3 words equal to no at least 1"
-    )
-
-
 def residue(name="residue", columns=(0,), number=10, **within):
     return {
         "kind": "feature",

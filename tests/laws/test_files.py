@@ -144,19 +144,6 @@ def test_a_fifo_stays_and_its_reader_gets_the_content(tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
-def test_a_device_is_written_to_and_stays():
-    ours, theirs = os.openpty()
-    try:
-        name = os.ttyname(theirs)
-        check_writable(name)
-        write_atomically(name, "new")
-        assert os.read(ours, 100) == b"new"
-        assert stat.S_ISCHR(Path(name).stat().st_mode)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-
-
 @pytest.mark.parametrize(
     ("place", "named"),
     [(".", "folder"), ("new/", "folder"), ("link", "folder"), ("no/such/file", "no/such"), ("file/below", "Not a dir"),

@@ -66,7 +66,7 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
     seen(mechanism, outcomes)
     rows = laid(mechanism, outcomes)
     assert len({mechanism.outcome_text(row.tolist()) for row in rows}) == 2
-    noun = Noun("output", mechanism.places, single=not mechanism.places, dates=mechanism.dates, parts=mechanism.parts)
+    noun = Noun("output", mechanism.places, single=not mechanism.places, parts=mechanism.parts)
     assert len({OutcomeSet([row]).describe(noun, mechanism.label) for row in rows}) == 2
     told = [set(), set()]
     for c, code in {(c, row[c]) for row in rows for c in range(rows.shape[1]) if is_code(row[c])}:

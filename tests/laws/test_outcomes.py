@@ -5,7 +5,6 @@ import asyncio
 import collections
 import dataclasses
 import datetime
-import enum
 import itertools
 import json
 import math
@@ -44,15 +43,6 @@ from dpwitness.mechanisms.signature import Signature
 from running import same, sampled, stream
 
 NEIGHBOURS = pairs(([0], [1]))
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Name(enum.StrEnum):
-    ANN = "ann"
 
 
 Point = collections.namedtuple("Point", "x y")
@@ -98,7 +88,6 @@ DIFFERENT = {
     "set: the sign of a zero": lambda r: ({-0.0}, {0.0}),
     "set of tuples": lambda r: ({(1, r), (2, r)}, {(1, r), (3, r)}),
     "bytes": lambda r: (b"ab\x00", b"ab"),
-    "complex: the imaginary part": lambda r: (complex(r, 1), complex(r, -1)),
     "decimal beyond a float": lambda r: (Decimal(1), Decimal(1) + Decimal("1e-30")),
     "decimal and float": lambda r: (Decimal("0.5"), 0.5),
     "decimal: not a number": lambda r: (Decimal("sNaN"), Decimal("NaN")),
@@ -119,14 +108,11 @@ DIFFERENT = {
     "numpy time: unit": lambda r: (np.datetime64(0, "s"), np.datetime64(0, "ms")),
     "numpy time and NaT": lambda r: (np.datetime64(0, "s"), np.datetime64("NaT", "s")),
     "time of day": lambda r: (DAY.time(), datetime.time(12, 31)),
-    "enum": lambda r: (Level.LOW, Level.HIGH),
     "deque": lambda r: (collections.deque([r, 1]), collections.deque([r, 2])),
     "range": lambda r: (range(3), range(4)),
     "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
     "Polars: a series": lambda r: (pl.Series([r, 1.0]), pl.Series([r, 2.0])),
     "Arrow: an array": lambda r: (pa.array([r, 1.0]), pa.array([r, 2.0])),
-    "enum of integers and integer": lambda r: (Level.LOW, 1),
-    "enum of texts and text": lambda r: (Name.ANN, "ann"),
     "dataclass: a field": lambda r: (Released(r, "a"), Released(r, "b")),
     "dataclass: the class": lambda r: (Released(r, "a"), OtherReleased(r, "a")),
     "masked array": lambda r: (np.ma.array([r, 1.0], mask=[0, 1]), np.ma.array([r, 1.0])),
@@ -203,7 +189,6 @@ def some(kinds):
     ("one", "other"),
     [
         ({5}, {np.int64(5)}), ({5}, {5.0}), ({True}, {np.bool_(True)}), ({"a"}, {np.str_("a")}),
-        ([1j], [np.complex128(1j)]), (np.array([1j]), [np.complex128(1j)]),
         (np.array([1], "M8[ns]"), [np.datetime64(1, "ns")]), (np.array([1], "m8[s]"), [np.timedelta64(1, "s")]),
         (datetime.timedelta(hours=1), pd.Timedelta(hours=1)), ({"at": datetime.timedelta(0)}, {"at": pd.Timedelta(0)}),
     ],
@@ -355,7 +340,6 @@ def test_what_names_no_attribute_and_what_says_no_errors_is_refused():
         ({"a", "b"}, {1: "number of elements"}),
         (np.array([[1.0, 2.0], [3.0, 4.0]]), {3: "row 1, number of values", 9: "row 2, value 2"}),
         (Point(1, 2), {1: "number of values", 2: "field 'x'", 3: "field 'y'"}),
-        (1j, {1: "part real", 2: "part imaginary"}),
         ([1, [2]], {2: "value 1", 4: "value 2, number of values", 5: "value 2, value 1"}),
         ([1.0, "a"], {}), (np.arange(3.0), {}), (None, {}),
     ],
@@ -463,7 +447,7 @@ def test_a_vectorised_mechanism_has_no_exceptions_as_outcomes():
     [
         (
             (0, 1),
-            r"\(no such record\) on run 0, on the input \[1\]: .* a difference between neighbours; errors='outcome'",
+            r"\(no such record\) on run 0, on the input \[1\]: .*; errors='outcome' tests .* a difference between",
         ),
         ((1, 1), r"\[0\]$"),
         ((0.5, 0.5), r"\[[01]\]; errors='outcome' counts exceptions as outcomes"),

@@ -10,7 +10,7 @@ from dpwitness.events import LARGEST_FLOAT, Box, Interval, OutcomeSet, ScoreThre
 from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.ranges import COARSE_SHARES, SHARES, SINGLE_VALUES, scan_of
+from dpwitness.search.ranges import SHARES, SINGLE_VALUES, scan_of
 from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
 
 
@@ -76,23 +76,6 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
     assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
-
-
-@pytest.mark.parametrize("size", [2, 300])
-@pytest.mark.parametrize("shares", [COARSE_SHARES, SHARES])
-def test_infinite_entries_are_values_like_others(size, shares):
-    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
-    rng = np.random.default_rng(4)
-    values = rng.choice([-np.inf, np.inf, LARGEST_FLOAT, *rng.normal(size=size)], 4000)
-    values[rng.random(4000) < 0.3] = np.inf
-    values[rng.random(4000) < 0.2] = -np.inf
-    column = ranges_of(values, values, shares)
-    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
-    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
-        event = Interval(coordinate=0, low=low, high=high)
-        assert p == q == event.contains(values[:, None]).mean()
-    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-    assert {(np.inf, np.inf), (-np.inf, -LARGEST_FLOAT), (-np.inf, LARGEST_FLOAT)} <= ends  # +∞, −∞, all but +∞
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])

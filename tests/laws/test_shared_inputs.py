@@ -3,18 +3,14 @@
 import collections
 import copy
 import itertools
-import math
 import pickle
 import threading
 import zlib
-from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
-from dpwitness import Violation, check, pairs
 from dpwitness.errors import DependentRuns
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import COMPARISON_RUNS, PythonMechanism
@@ -253,54 +249,3 @@ def test_what_cannot_be_seen_is_not_shared():
     shared.value.append(shared.value)  # it holds itself
     assert shared.changed
     assert not shared_input(copy.deepcopy([{"a": (1, "b")}])).changed
-
-
-def answered(bit, noise):
-    """Randomised response of ε = 1."""
-    return bit ^ (noise < 1 / (1 + math.e))
-
-
-OWN = stream(99)
-LISTS = ([0, 1], [1, 1])
-FRAMES = tuple(pd.DataFrame({"a": [bit]}) for bit in (0, 1))
-
-
-def seldom_reversed(data, rng):
-    bit = data[0]
-    if rng.random() < 5e-4:
-        data.reverse()
-    return answered(bit, rng.random())
-
-
-def writes_in_place(data, rng):
-    bit = data[0]
-    data[0] = 1 - bit
-    return answered(bit, rng.random())
-
-
-AT_THE_BOUNDARY = {
-    "list": (lambda data, rng: answered(data[0], rng.random()), LISTS),
-    "list, its own draws": (lambda data: answered(data[0], OWN.random()), LISTS),
-    "dict": (lambda data, rng: f"{answered(data['a'], rng.random())}", ({"a": 0}, {"a": 1})),
-    "frame": (lambda data, rng: (answered(int(data["a"].iloc[0]), rng.random()), 1), FRAMES),
-    "writes in place": (writes_in_place, LISTS),
-    "seldom reversed": (seldom_reversed, LISTS),
-    "seldom reversed, its own draws": (lambda data: seldom_reversed(data, OWN), LISTS),
-}
-
-
-@pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-def test_levels():
-    """Of claims that just hold at most a tenth is refuted, all kinds together.
-
-    The limit is passed once in 10⁶ tests. With 25 checks of each kind it is passed in 98 of 100 where three tenths are.
-    """
-    kinds, checks = list(AT_THE_BOUNDARY.values()), 25 * len(AT_THE_BOUNDARY)
-    refuted = 0
-    for seed in range(checks):
-        mechanism, sides = kinds[seed % len(kinds)]
-        limits = {"alpha": 0.1, "seed": seed, "runs": 400, "search_runs": 100}
-        with suppress(DependentRuns):  # refused, which is no conviction
-            refuted += isinstance(check(mechanism, epsilon=1.0, neighbours=pairs(sides), **limits), Violation)
-    assert refuted <= binom.isf(1e-6, checks, 0.1)

@@ -12,7 +12,7 @@ import dpwitness as dpw
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.sql import SqlMechanism, quoted, rows_of
+from dpwitness.mechanisms.sql import SqlMechanism, quoted
 
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
 
@@ -44,12 +44,6 @@ def test_the_outcome_is_the_result(query, outcome):
     found = memory(query)(PEOPLE)
     assert found == outcome
     assert type(found) is type(outcome)
-
-
-def test_rows_have_the_names_of_columns():
-    row = memory("SELECT id, sum(x) AS total, count(*) FROM people GROUP BY id ORDER BY id")(PEOPLE)[1]
-    assert (row.id, row.total) == (2, -1.0)
-    assert row._fields == ("id", "total", "_2")
 
 
 @pytest.mark.parametrize(
@@ -95,20 +89,6 @@ def test_names_are_quoted_and_values_are_parameters():
 
     function = dpw.sql(connect, f"SELECT {quoted(odd)} FROM {quoted(odd)}", table=odd)
     assert function([{odd: "'; DROP TABLE x; --", "select": 1}]) == "'; DROP TABLE x; --"
-
-
-@pytest.mark.parametrize(
-    ("connection", "query", "table", "told"),
-    [
-        (connected, "SELECT 1", "a\0b", "must be the name"),
-        (connected, 7, "t", "query=7"),
-        (connected, " ", "t", "query=' '"),
-    ],
-)
-def test_what_makes_no_sense_is_said_in_one_line(connection, query, table, told):
-    with pytest.raises(InvalidParameter, match=told) as caught:
-        dpw.sql(connection, query, table=table)
-    assert "\n" not in str(caught.value)
 
 
 def test_nothing_stays_in_the_users_own_database(tmp_path):
@@ -217,9 +197,3 @@ def test_a_run_that_hangs_is_interrupted():
     mechanism.release()
     thread.join(60)
     assert failed
-
-
-def test_missing_numbers_of_lists_are_handed_over_and_of_columns_are_null():
-    nan = float("nan")
-    assert rows_of([{"x": nan}])[1][0][0] != rows_of([{"x": nan}])[1][0][0]
-    assert rows_of(pd.DataFrame({"x": [nan, 1.0]}))[1] == [(None,), (1.0,)]

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.sql import SqlMechanism
 
 DOMAIN = {"person_id": dpw.integers(1, 1000), "age": dpw.integers(0, 120)}
 RECORDS = dpw.records(DOMAIN, size=(0, 12))
@@ -152,14 +150,6 @@ def test_a_fault_of_a_view_is_found_and_enough_noise_is_not_refuted(view, name, 
     assert dpw.check(view(name), claim=1.0, neighbours=pair, **limits).refuted == refuted
 
 
-@pytest.mark.campaign
-def test_the_pair_of_a_person_is_found():
-    mechanism = dpw.sql(connect_sqlite, "SELECT n FROM for_one_row", table="people")
-    found = dpw.check(mechanism, claim=1.0, neighbours=PERSONS, seed=1, workers=1, bits=False)
-    assert isinstance(found, dpw.Violation)
-    assert found.witness.relation == PERSONS
-
-
 def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
     mechanism = view("rounded")
     rows = [{"person_id": 1, "age": None}, {"person_id": 2, "age": 50}]
@@ -183,19 +173,6 @@ def test_a_function_that_commits_is_refused(query):
     if mechanism._connect is connect_postgresql:
         with connect_postgresql() as connection:
             connection.execute("DELETE FROM people")
-
-
-def test_a_role_of_postgresql_that_may_not_read_the_table(postgresql):
-    """The role ends with the transaction, so that the rows can be counted again."""
-    with pytest.importorskip("psycopg").connect(postgresql) as connection:
-        connection.execute("CREATE ROLE analyst; GRANT SELECT ON rounded TO analyst")
-
-    def restricted(connection):
-        connection.execute("SET LOCAL ROLE analyst")
-        return connection.execute("SELECT n FROM rounded").fetchone()[0]
-
-    mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, restricted, table="people"), {}))
-    assert np.all(mechanism.outcomes(OTHERS, np.random.default_rng(1), 3)[:, 0] == 1)
 
 
 def test_postgresql_refuses_what_would_commit(postgresql):

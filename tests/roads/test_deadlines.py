@@ -1,5 +1,6 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
+import gc
 import re
 import subprocess
 import sys
@@ -178,6 +179,22 @@ def doubled(rng, data):
     return 2 * data[0] + rng.laplace()
 
 
+@pytest.fixture
+def no_callbacks():
+    """What is raised in a callback of the garbage collector, or in a finalizer that it calls, is lost.
+
+    Hypothesis has a callback, once a test has used it, and earlier tests leave objects with finalizers.
+    """
+    callbacks = gc.callbacks[:]
+    gc.collect()
+    gc.callbacks.clear()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.callbacks[:] = callbacks
+
+
+@pytest.mark.usefixtures("no_callbacks")
 def test_a_function_that_numba_compiles_for_long_runs_as_plain_python():
     with pytest.warns(SlowMechanism, match=r"compiling takes more than 0\.2 s, a share of max_time"):
         mechanism = as_mechanism(nested, np.array([1.0]), compile_seconds=0.2)
@@ -193,6 +210,7 @@ class Finalized:
             pass
 
 
+@pytest.mark.usefixtures("no_callbacks")
 def test_an_overdue_compiler_is_not_interrupted_in_a_finalizer():
     """Python prints what a finalizer raises, and goes on: pytest makes an error of it."""
 

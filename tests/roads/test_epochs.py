@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import random
 import time
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ import dpwitness as dpw
 from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismTimeout
-from dpwitness.events import Feature, FeatureEvent, Interval
+from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, runs_to_detect
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.neighbours import Pair, Relation
@@ -78,18 +77,6 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
     assert isinstance(again, dpw.Violation)
     shrunk = dpw.shrink(found, mechanism, max_time=0.7, **settings)
     assert isinstance(shrunk, dpw.Violation)
-
-
-@pytest.mark.campaign
-def test_a_pass_says_what_its_second_half_would_have_caught():
-    verdict = checked(honest, runs=2_000)
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert (verdict.epoch_runs, verdict.counts.runs, verdict.ended) == (1_000, 1_000, "runs")
-    assert 1.0 < verdict.detectable_epsilon < 2.5
-    assert verdict.runs_made == 2_000
-    assert verdict.epsilon_lower_bound <= 1.0
-    told = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
-    assert verdict_from_json(told).to_json() == verdict.to_json()
 
 
 @pytest.mark.campaign
@@ -183,20 +170,6 @@ def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
     assert verdict.log_e_value <= 0
 
 
-def counted(rng, data, broken):
-    """A count with Lap(1); broken, with a fifth of that from 500 on: then ε = 5."""
-    return float(data[0] + rng.laplace(0.0, 0.2 if broken and data[0] >= 500 else 1.0))
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("broken", [True, False])
-def test_a_leak_at_large_counts_alone_is_found_by_a_whole_check(broken, monkeypatch):
-    monkeypatch.setattr(epochs_module, "EXPENSIVE_RUN_SECONDS", 0.0)
-    settings = {"claim": 1.0, "neighbours": dpw.queries(1), "parameters": {"broken": broken}, "outcome": released}
-    verdicts = [dpw.check(counted, seed=seed, runs=20_000, workers=1, **settings) for seed in range(2)]
-    assert [verdict.refuted for verdict in verdicts] == [broken] * 2
-
-
 def parity(rng, data):
     return next(COUNT) % 2
 
@@ -204,16 +177,6 @@ def parity(rng, data):
 def late_parity(rng, data):
     k = next(COUNT)
     return k % 2 if k > 50 else int(rng.random() < 0.5)
-
-
-def remembered(rng, data):
-    return KEPT.setdefault(float(data[0]), random.random())
-
-
-@pytest.mark.campaign
-def test_remembered_noise_is_another_in_a_new_process():
-    with pytest.raises(DependentRuns, match="remembers its noise"):
-        checked(remembered, claim=0.5, alpha=0.01, runs=600)
 
 
 def walk(rng, data):
@@ -313,27 +276,6 @@ def test_an_event_is_counted_in_the_runs_since_it_was_chosen():
     along = Candidate(pair=pair, event=high, estimate=None)
     assert course.later_counts(along) == ((low, Counts(n11=12, n01=3, n00=5)),)
     assert course.later_counts(replace(along, pair=pair.swapped())) == ((low, Counts(n11=12, n10=3, n00=5)),)
-
-
-@pytest.mark.campaign
-def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
-    """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
-    sevens = FeatureEvent(
-        feature=Feature(name="residue", columns=(0,), number=7.0), within=Interval(coordinate=0, high=1.0)
-    )
-
-    def answer(rng, data):
-        number = int(rng.integers(0, 9_990))
-        return number - number % 7 if data[0] and rng.random() < 0.5 else number
-
-    def attack(parameters, data, claim, planned):
-        return [Candidate(pair=ONE.given[0].swapped(), event=sevens)]
-
-    settings = {"claim": 0.5, "neighbours": ONE, "runs": 600, **HERE}
-    verdict = dpw.check(answer, attack=attack, **settings)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.witness.event == sevens
-    assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
 
 
 def test_the_verdict_has_the_e_value_by_which_the_runs_ended(monkeypatch):

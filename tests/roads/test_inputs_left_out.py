@@ -54,14 +54,6 @@ def test_a_violation_is_found_among_the_inputs_that_are_left():
 
 
 @pytest.mark.campaign
-def test_a_mechanism_is_tried_on_further_pairs_where_it_cannot_take_the_first():
-    mechanism = Noisy(many(10_000, least=30))
-    verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
-    assert len(verdict.witness.pair.data) >= 30
-    assert any("ValueError (give 30 records)" in note for note in verdict.notes)
-
-
-@pytest.mark.campaign
 def test_a_mechanism_that_takes_no_input_ends_the_check():
     with pytest.raises(dpw.MechanismRaised, match=r"OverflowError .* on run 0, on the input "):
         dpw.check(Noisy(many(-1)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
@@ -70,7 +62,7 @@ def test_a_mechanism_that_takes_no_input_ends_the_check():
 @pytest.mark.campaign
 @pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
 def test_an_error_on_one_side_alone_is_named_as_the_difference(settings):
-    with pytest.raises(dpw.MechanismRaised, match="which is a difference between neighbours"):
+    with pytest.raises(dpw.MechanismRaised, match="whether that is a difference between neighbours"):
         dpw.check(Noisy(many(999)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **settings)
 
 

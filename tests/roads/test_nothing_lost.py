@@ -1,6 +1,7 @@
 """What was proved is kept, whatever happens after it: an error, Ctrl-C, a function that no other process can load."""
 
 import asyncio
+import contextlib
 import json
 import signal
 from itertools import count
@@ -13,7 +14,7 @@ import dpwitness as dpw
 from dpwitness.api import curve, loop
 from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised, MechanismTimeout
 from dpwitness.health import new_process, refutation
-from dpwitness.results.curve import curve_from_json
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.verdict import verdict_from_json
 
 PAIR = dpw.pairs(([0.0], [1.0]))
@@ -94,21 +95,6 @@ def test_a_parameter_without_a_text_loses_nothing():
     assert verdict.parameters == {"by": "of type Elsewhere"}
 
 
-@pytest.mark.usefixtures("asked_here")  # the subject is calls in this process
-@pytest.mark.parametrize(
-    "error", [MechanismRaised("its budget is used up"), MechanismTimeout("hangs"), KeyError("budget"), SystemExit(3)]
-)
-def test_calls_that_fail_behind_the_evidence_are_a_note(error, monkeypatch):
-    def fails(*_, **__):
-        raise error
-
-    monkeypatch.setattr(refutation, "further_calls", fails)
-    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation)
-    assert verdict.notes[0].startswith("its runs were not compared with each other: ")
-    assert str(error) in verdict.notes[0]
-
-
 def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
     monkeypatch.setattr(refutation, "further_calls", lambda *_: None)
     answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
@@ -126,18 +112,36 @@ def test_inputs_that_cannot_be_written_are_a_note():
     assert "it cannot be written for a new process (" in verdict.notes[0]
 
 
-@pytest.mark.parametrize("against", [True, False])
-def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
-    def stop(*_):
-        signal.raise_signal(signal.SIGINT)
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop, "check_refutation" if against else "check_pass", stop)
-    verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation) == against
-    assert verdict.ended == "interrupted"
-    assert "interrupted before its runs were tested for independence" in verdict.notes
-    bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW) if against else None
-    assert bound is None or (bound.ended == "interrupted" and bound.lower_bound > 1)
+
+def time_out(*_):
+    pytest.fail("Timeout (>30s)")
+
+
+@pytest.mark.parametrize(
+    ("function", "against", "said"),
+    [
+        *(
+            (interrupt, against, "interrupted before its runs were tested for independence")
+            for against in (True, False)
+        ),
+        (time_out, True, "ended by Failed: Timeout (>30s) before its runs were tested for independence"),
+        (time_out, False, None),  # of a pass it is the test's own end
+    ],
+)
+def test_what_ends_a_check_while_its_result_is_questioned_keeps_it(function, against, said, monkeypatch):
+    monkeypatch.setattr(loop, "check_refutation", function)
+    monkeypatch.setattr(loop, "check_pass", function)
+    with pytest.raises(pytest.fail.Exception, match="Timeout") if said is None else contextlib.nullcontext():
+        verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
+        assert isinstance(verdict, dpw.Violation) == against
+        assert said in verdict.notes
+    if function is interrupt:
+        assert verdict.ended == "interrupted"
+        bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW)
+        assert (bound.ended, bound.lower_bound > 1) == ("interrupted", True)
 
 
 class Panic(BaseException):
@@ -168,32 +172,6 @@ def test_whatever_a_run_raises_behind_the_evidence_keeps_it(error, monkeypatch):
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("its runs were not compared with each other: ")
     assert verdict.ended == "refuted"
-
-
-@pytest.mark.parametrize("against", [True, False])
-def test_a_time_limit_of_a_test_that_ends_while_a_result_is_questioned(against, monkeypatch):
-    monkeypatch.setattr(loop, "check_refutation", lambda *_: pytest.fail("Timeout (>30s)"))
-    monkeypatch.setattr(loop, "check_pass", lambda *_: pytest.fail("Timeout (>30s)"))
-    if not against:  # of a pass it is the test's own end
-        with pytest.raises(pytest.fail.Exception, match="Timeout"):
-            dpw.check(private, claim=1.0, runs=20_000, **FEW)
-        return
-    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
-    assert isinstance(verdict, dpw.Violation)
-    said = "ended by Failed: Timeout (>30s) before its runs were tested for independence"
-    assert verdict.notes[0] == said
-
-
-def test_a_test_whose_time_is_over_in_the_very_first_run_ends():
-    calls = count()
-
-    def once(data, random_state):
-        if not next(calls):
-            pytest.fail("Timeout (>30s)")
-        return data[0] + random_state.laplace()
-
-    with pytest.raises(pytest.fail.Exception, match="Timeout"):
-        dpw.check(once, claim=1.0, runs=1_000, **FEW)
 
 
 def fails_late(claimed):
@@ -253,7 +231,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
     assert missing == f"no line for ε = 2: {str(error) or ended}"
     assert ("not begun: ε = 3" in found.notes) == (3.0 not in lines)
     assert "stopped early" in str(found)
-    again = curve_from_json(json.loads(json.dumps(found.to_json())))
+    again = result_from_json(json.loads(json.dumps(found.to_json())))
     assert (again.lines, again.ended, again.notes) == (found.lines, found.ended, found.notes)
     with pytest.raises(type(error)):
         dpw.curve(leaks, epsilon=[2.0], **LINE)
@@ -275,10 +253,7 @@ def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
 
 @pytest.mark.usefixtures("asked_here")  # the subject is what comes behind the evidence
 def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
-    def stop(*_):
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(curve, "check_refutation", stop)
+    monkeypatch.setattr(curve, "check_refutation", interrupt)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
     assert (found.ended, len(found.lines)) == ("interrupted", 1)
     assert "not begun: ε = 2" in found.notes

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from itertools import islice
 from types import SimpleNamespace
 
@@ -8,14 +7,11 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-import running
-from dpwitness.api.loop import EvidenceCourse, confirm_events
-from dpwitness.api.verdict import until_settled
+from dpwitness.api.loop import confirm_events
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     CompiledDisagrees,
     DependentRuns,
-    InvalidNeighbours,
     InvalidOutcome,
     InvalidParameter,
     MechanismRaised,
@@ -25,8 +21,6 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.problem import Effort
-from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
 from running import confirm, soon
 
@@ -94,23 +88,6 @@ def test_level_of_coupled_runs_at_an_exact_boundary(seeds):
 
 
 @pytest.mark.campaign
-def test_delta_is_counted_in():
-    def bernoulli(rng, bit, leak=0.01):
-        return 2 + bit[0] if rng.random() < leak else 0
-
-    settings = {"epsilon": 1.0, "neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 20_000}
-    assert isinstance(dpw.check(bernoulli, **settings), dpw.Violation)
-    assert isinstance(dpw.check(bernoulli, delta=0.005, **settings), dpw.Violation)
-    passed = dpw.check(bernoulli, delta=0.01, **settings)
-    assert isinstance(passed, dpw.NotRefuted)
-    # Without δ it leaks without limit; with it nothing.
-    assert passed.epsilon_lower_bound == 0
-    bounds = [dpw.bound(bernoulli, delta=d, runs=400_000, **settings).epsilon_lower_bound for d in (0.0, 0.01)]
-    assert bounds[0] > 3
-    assert bounds[1] == 0
-
-
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "limits"),
     [("isvt4", {"seed": 4, "search_runs": 100_000}), ("isvt1", {"seed": 5, "search_runs": 0, "runs": 2_000})],
@@ -122,22 +99,6 @@ def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers(name, li
     assert (one.epoch_runs, one.log_e_value) == (two.epoch_runs, two.log_e_value)
     assert one.witness.to_json() == two.witness.to_json()
     assert one.reproducible
-
-
-@pytest.mark.campaign
-def test_a_leak_of_a_small_epsilon_alone_is_found_in_a_curve_of_several():
-    def one_bad_cell(rng, data, epsilon):
-        noisy = data + rng.laplace(0.0, 1 / epsilon, 12)
-        if epsilon < 1:
-            noisy[7] = data[7] + rng.laplace(0.0, 0.2 / epsilon)
-        return noisy
-
-    cells = dpw.histogram(12)
-    settings = {"claims": [0.6, 1.5], "neighbours": cells, "runs": 20_000, "search_runs": 60_000, "seed": 1}
-    small, large = dpw.curve(one_bad_cell, epsilon=[0.5, 1.5], **settings).lines
-    assert small.p_values[0] < 1e-6
-    assert small.p_values[1] < 1e-6
-    assert large.p_values[1] > 1e-3
 
 
 @pytest.mark.campaign
@@ -158,23 +119,6 @@ def test_a_curve_of_another_familys_parameter():
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[-1.0], **settings)
     with pytest.raises(dpw.errors.InvalidClaim, match=r"claims=\[1\.0, 701\.0\]: mu=701\.0 must be a number"):
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[1.0, 701.0], **settings)
-
-
-@pytest.mark.campaign
-def test_an_interrupt_keeps_what_was_counted():
-    def interrupt(stage, done, total, note):
-        if stage == "confirm" and done >= 100_000:
-            raise KeyboardInterrupt
-
-    verdict = dpw.check(load("svt"), epsilon=0.7, seed=1, progress=interrupt)
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert verdict.ended == "interrupted"
-    assert 100_000 <= verdict.counts.runs < 200_000
-
-
-def test_a_mechanism_without_neighbours_says_what_to_give():
-    with pytest.raises(InvalidNeighbours, match="give neighbours="):
-        dpw.check(lambda rng, data: 1.0, epsilon=1.0)
 
 
 def test_mechanisms_that_say_nothing_are_refused():
@@ -282,23 +226,6 @@ def responds(rng, data):
 BITS = dpw.pairs(([0], [1]))
 
 
-@pytest.mark.campaign
-def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
-    # Its ε is 1; with an outcome= it runs as plain Python.
-    settings = {"claim": 1.3, "neighbours": BITS, "outcome": float, "seed": 1, "workers": 1}
-    verdict = dpw.check(responds, detectable_ratio=1.5, **settings)
-    assert isinstance(verdict, dpw.NotRefuted)
-    assert verdict.ended == "detectable"
-    assert verdict.detectable <= 1.5 * 1.3
-    assert verdict.counts.runs <= 65_536  # a shard, at most, of 4 million
-    assert "these runs were enough: they would have caught detectable_ratio times the claim" in str(verdict)
-    assert verdict_from_json(verdict.to_json()).to_json() == verdict.to_json()
-    violation = dpw.check(responds, detectable_ratio=1.5, **{**settings, "claim": 0.7})
-    assert isinstance(violation, dpw.Violation)
-    whole = dpw.check(responds, runs=3_000, **settings)
-    assert (whole.ended, whole.counts.runs) == ("runs", 3_000)
-
-
 @pytest.mark.parametrize(
     ("limits", "by_default"),
     [
@@ -312,31 +239,6 @@ def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
 def test_a_limit_that_is_given_counts_as_one_whatever_its_value(monkeypatch, limits, by_default):
     monkeypatch.setattr("dpwitness.api.check.work_on", lambda statement, effort, work: effort)
     assert dpw.check(responds, claim=1.0, neighbours=BITS, **limits).limits_by_default is by_default
-
-
-def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_them():
-    """What ends 400,000 confirm runs of a mechanism that just keeps its claim: from 300,000 on a doubling gains 1 %."""
-    p, n = STAYS, 400_000
-    hits, others, both = (round(share * n) for share in (p, 1 - p, p * (1 - p)))
-    counts = Counts(n10=hits - both, n11=both, n01=others - both, n00=n - hits - others + both)
-    estimate = Estimate(p=p, q=1 - p)
-
-    def why(mechanism, **given):
-        problem = running.problem(mechanism, BITS)
-        return until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
-
-    plain = as_mechanism(responds, np.array([0]), outcome=float)
-    assert why(plain) == "converged"
-    assert not why(plain, runs=5_000_000)
-    assert not why(plain, max_time=61)
-    assert not why(plain, given=frozenset({"max_time"}))
-    assert why(plain, given=frozenset({"claim", "seed"})) == "converged"
-    assert why(plain, runs=5_000_000, detectable_ratio=1.1) == "detectable"
-    assert not why(plain, detectable_ratio=1.01)
-    assert not why(plain, detectable_ratio=1)
-    plain.cost = replace(plain.cost, batched=True)
-    assert not why(plain)
-    assert not why(plain, detectable_ratio=1.1)  # a million of such runs take no time
 
 
 def half_noise(rng, data, size):

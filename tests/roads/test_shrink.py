@@ -11,9 +11,9 @@ import dpwitness
 from dpwitness import Interval, NotRefuted, Violation, bits, check, histogram, pairs, queries
 from dpwitness.algorithms.sparse_vector import isvt2
 from dpwitness.api import replay as shrinking
-from dpwitness.api.replay import _shrinking_seed, replay, shrink
+from dpwitness.api.replay import replay, shrink
 from dpwitness.api.verdict import confirm_candidate
-from dpwitness.errors import InvalidNeighbours, InvalidParameter
+from dpwitness.errors import InvalidNeighbours
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
@@ -39,16 +39,6 @@ def isvt2_refuted():
 @cache
 def isvt2_shrunk():
     return shrink(isvt2_refuted(), isvt2)
-
-
-@pytest.mark.campaign
-def test_the_runs_of_the_check_are_not_fresh_ones_of_its_smaller_witness():
-    small = isvt2_shrunk().witness
-    assert small.seed != isvt2_refuted().seed
-    smaller = replace(small, seed=_shrinking_seed(small.seed))  # as one that was made smaller twice
-    for seed in (isvt2_refuted().seed, small.seed, smaller.seed):
-        with pytest.raises(InvalidParameter, match=f"seed={seed} made this witness"):
-            replay(smaller, isvt2, seed=seed)
 
 
 @pytest.mark.parametrize("epsilon", soon([1.0, 0.1, 0.7], 1))
@@ -197,30 +187,6 @@ def test_a_violation_outlives_a_mechanism_that_fails_while_it_is_shrunk():
     assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
     (note,) = shrink(first, Breaks(OSError("disk gone"), 0)).notes
     assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
-
-
-@pytest.mark.campaign
-def test_an_interrupt_while_shrinking_is_no_verdict():
-    with pytest.raises(KeyboardInterrupt):
-        shrink(refuted(([7.0, 7.5], [8.0, 8.5]), queries(2)), Breaks(KeyboardInterrupt(), 1))
-
-
-@pytest.mark.campaign
-def test_outcomes_are_summarised_as_they_were_for_the_check():
-    def report(rng, data):
-        return {"sum": data.sum() + rng.normal(0, 0.05)}
-
-    def told(outcome):
-        return outcome["sum"]
-
-    limits = {"runs": 20_000, "max_time": 1.0}
-    settings = {"claim": 1.0, "neighbours": queries(2), "alpha": ALPHA, "seed": 5, "search_runs": 2_000}
-    first = check(report, outcome=told, **settings)
-    assert isinstance(first, Violation)
-    small = shrink(first, report, outcome=told, **limits)
-    # Without `outcome` the mechanism returns what is no outcome, and a note says so.
-    assert not any("could not be made smaller" in note for note in small.notes)
-    assert isinstance(replay(first.witness, report, outcome=told, seed=9), Violation)
 
 
 @pytest.mark.campaign

@@ -408,15 +408,6 @@ def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_
         assert claim.largest(at) == pytest.approx(1 - (first + (first - second) / (b - a) * (a - at)), abs=1e-9)
 
 
-def test_the_text_of_a_profile_has_its_excess():
-    assert str(PrivacyProfile([(0.5, 0.25), (1.0, 0.125)], excess=0.25)) == "the profile (0.75, 0.25), (1.25, 0.125)"
-
-
-@pytest.mark.parametrize("kind", [ApproxDP, GaussianDP, ZCDP])
-def test_a_negative_zero_is_printed_as_zero(kind):
-    assert f"{kind(-0.0)}" == f"{kind(0.0)}"
-
-
 @pytest.mark.parametrize("kind", [TradeOff, PrivacyProfile])
 def test_a_point_that_is_given_twice_is_one_point(kind):
     points = [(0.5, 0.3), (0.7, 0.1)]

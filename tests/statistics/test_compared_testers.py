@@ -1,6 +1,5 @@
 """The mechanisms that other testers are given: one run and many have one law, that of the bundled target."""
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,8 +14,6 @@ sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks" / name) for name in
 
 from mechanisms import ABSENT, CASES  # noqa: E402
 from reporting import EPSILON, pairs  # noqa: E402
-
-import compare_testers  # noqa: E402
 
 RUNS, LEVEL = 3_000, 1e-9
 #: The bundled targets of the same law that have another name here, or parameters.
@@ -65,26 +62,3 @@ def test_one_run_and_many_have_the_law_of_the_bundled_target(name):
         kind = int if name == "randomised_response" else float
         bundled = [mechanism(rng, data.astype(kind), epsilon=EPSILON, **parameters) for _ in range(RUNS)]
         assert alike(rows(bundled, case.width), many) > LEVEL
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_input_pairs_are_neighbours_and_summaries_are_numbers(name):
-    case = CASES[name]
-    if case.summary is not None:
-        found = case.summary(case.one(np.random.default_rng(1), np.ones(case.inputs), EPSILON))
-        assert np.all(np.isfinite(np.atleast_1d(found)))
-    for first, second in pairs(case):
-        moved = [abs(a - b) for a, b in zip(first, second, strict=True)]
-        assert max(moved) == 1
-        assert case.differ == "all" or sum(moved) == 1
-
-
-@pytest.mark.campaign
-def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
-    rows = tmp_path / "rows.json"
-    words = ["compare_testers.py", "--tool", "dpwitness", "--mechanism", "laplace_half_scale", "--json", str(rows)]
-    monkeypatch.setattr(sys, "argv", words)
-    assert compare_testers.main() == 0
-    assert "| laplace_half_scale | 2ε | **ε ≥ 1.3" in capsys.readouterr().out
-    (row,) = json.loads(rows.read_text())
-    assert row["refuted"] is True

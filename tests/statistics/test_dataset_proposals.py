@@ -107,12 +107,6 @@ FAULTS = {
         relation=dpw.records(dpw.numbers(0, 1), form="list", **FEW),
         change=lambda data: max(1.0, len(data) / 6),
     ),
-    "falling order": Fault(
-        broken=lambda data: rising_run([-record for record in data]),
-        correct=total(lambda record: record > 0.5),
-        relation=dpw.records(dpw.numbers(0, 1), form="list", **FEW),
-        change=lambda data: max(1.0, len(data) / 6),
-    ),
     "None in a field of floats": Fault(
         broken=lambda data: 20.0 * any(record["x"] is None for record in data),
         correct=total(lambda record: 0 if record["x"] is None or math.isnan(record["x"]) else record["x"]),
@@ -124,16 +118,6 @@ FAULTS = {
         relation=dpw.records(
             {"name": dpw.categories("Ann", "Bob", "Cid", "Eve", "Fay"), "member": dpw.flags(), "well": dpw.flags()}
         ),
-    ),
-    "one number of a small range": Fault(
-        broken=total(lambda record: 20 if record == 11 else 1),
-        correct=total(lambda record: record == 11),
-        relation=dpw.records(dpw.integers(0, 15), form="list"),
-    ),
-    "one of many categories": Fault(
-        broken=total(lambda record: 20 if record == "k" else 1),
-        correct=total(lambda record: record == "k"),
-        relation=dpw.records(dpw.categories(*"abcdefghijklmnop"), form="list"),
     ),
     "one value for another": Fault(
         broken=lambda record: {"b": -1.5, "c": 1.5}.get(record, 0.0),

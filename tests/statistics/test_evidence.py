@@ -185,30 +185,6 @@ def test_the_bound_of_a_claim_that_is_only_just_refuted_is_the_claim(hint, delta
     assert PARAMETERS[np.searchsorted(PARAMETERS, standing) - 1] == below < standing
 
 
-@pytest.mark.campaign
-@given(small_counts, st.floats(0.01, 3), deltas)
-def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
-    """What they win, run by run, against the bound and against the next point of the grid."""
-    alpha, hint = 0.05, Estimate(p=0.6, q=0.1)
-    claim = ApproxDP(epsilon=epsilon, delta=delta)
-    bets = [*BET_GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, HalfPlane(math.exp(epsilon), delta)))]
-    weights = np.log([*[0.5 / len(BET_GRID)] * len(BET_GRID), 0.5])
-
-    def refuted(tested):
-        xs = payoffs(counts, ApproxDP(epsilon=tested, delta=delta))
-        wealth = [log_wealth(xs, bet) for bet in bets]
-        return np.logaddexp.reduce(wealth + weights) - math.log(1 / alpha)
-
-    lower = lower_bound(event_bet(counts, hint), claim, alpha=alpha)
-    if 0 < lower < epsilon:
-        assert refuted(lower) >= -1e-9
-    following = PARAMETERS[np.searchsorted(PARAMETERS, lower, side="right")]
-    if lower < following < epsilon and lower > 0:
-        assert refuted(following) < 1e-9
-    if lower == 0 < epsilon:
-        assert refuted(0.0) < 1e-9
-
-
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 @pytest.mark.parametrize("seed", range(4))
 def test_below_a_claim_that_stands_the_bound_is_the_last_point_of_the_grid_that_is_refuted(delta, seed):
@@ -282,20 +258,6 @@ def test_where_a_slope_is_huge_nothing_grows_and_nobody_is_warned(epsilon):
     steep = ApproxDP(epsilon=epsilon).half_plane()
     assert growth_rate(0.9, 0.5, steep) == 0.0
     assert best_bet(0.9, 0.0, steep) == pytest.approx(0.999 / steep.slope)
-
-
-@pytest.mark.parametrize("seeds", [300, pytest.param(2_000, marks=pytest.mark.campaign)])
-def test_level_at_the_boundary_while_peeking_after_every_batch(seeds):
-    """Mechanisms exactly at their claim, a look after each of 200 batches: false alarms within α = 0.05."""
-    rng = np.random.default_rng(20)
-    claim, alpha, q = ApproxDP(epsilon=0.5), 0.05, 0.05
-    p = claim.ratio * q
-    alarms = 0
-    for _ in range(seeds):
-        hint = Estimate(p=min(1.0, p * rng.uniform(0.8, 1.25)), q=q)
-        alarms += any(refutes(counts, claim, hint, alpha) for counts in looks(rng, law(p, q), 500, 200))
-    assert alarms <= stats.binom.isf(1e-9, seeds, alpha)
-    assert alarms > 0  # a test that could never alarm would prove nothing
 
 
 @pytest.mark.parametrize("method", ["exact", "score"])
@@ -414,7 +376,7 @@ def test_runs_needed_is_the_smallest_number_that_can_refute():
     assert not refutes(Counts(n10=n - 1), claim, hint, alpha)
 
 
-@pytest.mark.parametrize(("p", "q", "epsilon"), soon(CASES, 2))
+@pytest.mark.parametrize(("p", "q", "epsilon"), soon(CASES, 1))
 def test_median_runs_to_refutation_are_within_15_percent_of_an_oracle(p, q, epsilon):
     """log(1/α)/KL* runs are what an oracle needs that knows P and P′; the hint comes from a search sample."""
     rng = np.random.default_rng(22)
@@ -446,42 +408,6 @@ def test_what_a_bulk_event_would_have_caught_passes_in_an_event_of_the_rare_rate
     assert caught(bulk) == 0
     assert caught(rare) >= stats.binom.ppf(1e-9, samples, 0.95)
     assert caught((claim.parameter + rare) / 2) <= samples / 2
-
-
-#: (p, claim, runs) of passes: common and rare events, with and without δ.
-PASSES = [
-    (0.9, ApproxDP(epsilon=1.0), 1_000_000),
-    (0.5, ApproxDP(epsilon=0.1), 4_000_000),
-    (0.1, ApproxDP(epsilon=1.0, delta=1e-3), 400_000),
-    (0.02, ApproxDP(epsilon=0.5, delta=5e-3), 4_000_000),
-    (0.001, ApproxDP(epsilon=3.0), 4_000_000),
-]
-COUPLINGS = {
-    "shared draws": lambda p, q: min(p, q),
-    "independent": lambda p, q: p * q,
-    "opposite draws": lambda p, q: max(p + q - 1, 0.0),
-}
-
-
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize(("p", "claim", "runs"), PASSES)
-def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_coupled(p, claim, runs, coupling):
-    """200 mechanisms whose ε is what a pass says it would have caught, each tested as the pass was: a look a shard.
-
-    The pass is of a mechanism exactly at its claim, its sides independent, and of a search that saw just that.
-    """
-    rng = np.random.default_rng(25)
-    alpha, shards, violators = 1e-6, 8, 200
-    q = (p - claim.delta) * math.exp(-claim.epsilon)
-    hint = Estimate(p=p, q=q)
-    detectable = detectable_parameter(event_bet(expected(p, q, runs), hint), claim, alpha=alpha)
-    q = (p - claim.delta) * math.exp(-detectable)
-    cells = law(p, q, COUPLINGS[coupling](p, q))
-    refuted = sum(
-        any(refutes(look, claim, hint, alpha) for look in looks(rng, cells, runs // shards, shards))
-        for _ in range(violators)
-    )
-    assert refuted >= stats.binom.ppf(1e-4, violators, 0.95)
 
 
 def mu_of(epsilon, delta):
@@ -655,11 +581,6 @@ def test_runs_to_detect_are_the_fewest_that_detect(claim, ratio):
     n = runs_to_detect(claim, ratio * claim.parameter, alpha=1e-6)
     assert detectable_at_best(n, claim, alpha=1e-6) <= ratio * claim.parameter * (1 + 1e-9)
     assert detectable_at_best(int(0.99 * n) - 2, claim, alpha=1e-6) > ratio * claim.parameter
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9])
-def test_many_runs_detect_a_larger_epsilon_whatever_delta_is(delta):
-    assert 1 < detectable_at_best(10**7, ApproxDP(1.0, delta), alpha=1e-6) < 1.1
 
 
 TAILS = [

@@ -1,8 +1,6 @@
 """The samplers of `dpwitness.noise` draw from the laws that they name, tails included, and the same in Python."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -89,10 +87,3 @@ def test_python_draws_the_same_numbers(kind):
     draw_in_python(own, again)
     assert np.allclose(out, again, rtol=1e-12, atol=0)  # the logarithm may differ in the last place
     assert rng.random() == own.random()
-
-
-def test_plain_calls_need_no_numba():
-    """Numba's calls of machine code take 9 µs with a generator, and its import half a second."""
-    draws = "; ".join(f"noise.{name}(rng, 1.0)" for name in NAMES)
-    code = f"import sys, numpy; from dpwitness import noise; rng = numpy.random.default_rng(1); {draws}"
-    subprocess.run([sys.executable, "-c", f"{code}; assert 'numba' not in sys.modules"], check=True)

@@ -30,7 +30,7 @@ from dpwitness.evidence.profile_band import (
     lower_means,
 )
 from dpwitness.report.plots import claimed_delta
-from dpwitness.results.profile import profile_from_json
+from dpwitness.results.saved import result_from_json
 from truth import gaussian_delta
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
@@ -213,18 +213,6 @@ def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_wh
         assert line.estimate.p > line.slope * line.estimate.q
 
 
-@pytest.mark.campaign
-def test_a_profile_of_gaussian_noise(found):
-    """Six standard errors of the difference, √(1/n) at most, and the loss of thresholds that were searched for."""
-    band = found.delta(GRID)
-    assert np.all(band <= TRUTH)
-    assert np.all(band[:51] >= TRUTH[:51] - 6 / math.sqrt(400_000))
-    rates = np.array([0.01, 0.1, 0.5])
-    assert np.all(found.trade_off(rates) >= 1 - ndtr(ndtri(rates) + 1))
-    assert found.runs == 400_000
-    assert len({event.counts.runs for event in found.events}) == 1
-
-
 def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, tmp_path):
     assert found.refuted
     assert "is not 0.8-GDP" in repr(found)
@@ -233,7 +221,7 @@ def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, 
     again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, runs=400_000)
     assert isinstance(again, dpw.Violation)
     assert again.claim == GaussianDP(0.8)
-    read = profile_from_json(json.loads(path.read_text()))
+    read = result_from_json(json.loads(path.read_text()))
     assert read.to_json() == found.to_json()
     assert np.array_equal(read.delta(GRID), found.delta(GRID))
     path.write_text(json.dumps(found.to_json() | {"witness": None}))
@@ -274,38 +262,6 @@ def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     assert first["verdict"] == "not-refuted"
     assert first["witness"] is None
     assert first["events"] == second["events"]
-
-
-@pytest.mark.campaign
-def test_few_runs_of_plain_python_give_an_honest_band():
-    def responded(rng, data):
-        return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
-
-    with pytest.warns(dpw.SlowMechanism):
-        found = dpw.profile(
-            responded, claim=1.0, neighbours=[([True], [False])], runs=3_000, search_runs=200, seed=1, workers=1
-        )
-    truth = (math.e - np.exp(GRID)) / (1 + math.e)  # of one event and of its complement
-    assert np.all(found.delta(GRID) <= np.maximum(truth, 0))
-    assert found.delta(0.0) > truth[0] - 6 / math.sqrt(3_000)
-    assert not found.refuted
-
-
-def unclaimed(rng, data):
-    return data[0] == (rng.random() < 0.75)
-
-
-@pytest.mark.campaign
-def test_what_nothing_is_claimed_of_is_measured_and_not_judged():
-    limits = {"neighbours": [([True], [False])], "outcome": bool, "runs": 3_000, "search_runs": 200, "seed": 1}
-    bound = dpw.bound(unclaimed, workers=1, **limits)
-    assert 0.9 <= bound.epsilon_lower_bound <= math.log(3)
-    assert bound.delta == 0.0
-    profile = dpw.profile(unclaimed, workers=1, **limits)
-    assert profile.claim is None
-    assert profile.witness is None
-    with pytest.raises(dpw.InvalidClaim, match="no claim to test"):
-        dpw.check(unclaimed, **limits)
 
 
 def test_the_picture_draws_what_a_claim_allows():

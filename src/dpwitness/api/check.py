@@ -55,7 +55,7 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
-    kept = None if options["keep"] is None else KeptEvidence.load(options["keep"])
+    kept = None if options["keep"] is None else KeptEvidence.load(options["keep"])[0]
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         before_search.report_time_needed(problem, runner, effort.alpha)

@@ -94,7 +94,7 @@ def in_epochs(cost: Cost, effort: Effort) -> bool:
 
 
 def enough_search(claim: Claim, effort: Effort) -> int:
-    """Search runs that suffice for the detectable parameter that the user asks for; `MOST_RUNS` if none is given."""
+    """The number of search runs that suffice for `effort.detectable_ratio`; `MOST_RUNS` without a ratio above 1."""
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
@@ -211,7 +211,7 @@ class Epochs:
 
     @property
     def candidate(self) -> Candidate | None:
-        """The candidate for the remaining runs, on the best pair, unless all outcomes of that pair are equal."""
+        """The candidate for the remaining runs, of the best pair; if its outcomes are all equal, of another pair."""
         best = self.best
         candidate = best.candidate(self.problem.claim, self._planned(best.cost))
         if candidate is not None and best.tells(candidate.event):

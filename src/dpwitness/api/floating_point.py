@@ -110,7 +110,7 @@ def leak_of_bits(
 
 
 def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdict:
-    """A pass with the leak through bits, or, with `bits="strict"`, the leak as violation; another verdict as it is."""
+    """The verdict; a leak through last bits is noted on a pass or, with `bits="strict"`, replaces the pass."""
     if leak is None or not isinstance(verdict, NotRefuted):
         return verdict
     if effort.bits != "strict":
@@ -183,7 +183,7 @@ def _confirmed(
 def _violation(
     problem: Problem, effort: Effort, candidate: Candidate, done: Confirmation, spent: int
 ) -> Violation | None:
-    """The violation by bits; None if its runs do not refute the claim. Raises `DependentRuns`."""
+    """The violation by last bits; None if the fresh runs do not refute the claim. Raises `DependentRuns`."""
     claim, alpha = problem.claim, effort.level_of_bits
     (counts,) = done.totals
     bet = bet_on(counts, claim, candidate.estimate)

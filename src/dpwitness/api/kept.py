@@ -23,14 +23,14 @@ from dpwitness.api.verdict import Evidence, until_settled, verdict_of, with_note
 from dpwitness.candidate import Candidate, Tally
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, bet_on
-from dpwitness.files import write_json
+from dpwitness.files import read_text, write_json
 from dpwitness.health.refutation import require_new_draws
 from dpwitness.mechanisms.compiled.reach import digest
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements, apply_requirements
 from dpwitness.neighbours import adjacent, alternatives
 from dpwitness.problem import Effort, Problem
-from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
+from dpwitness.results.kept import KeptEvidence, neighbours_digest
 from dpwitness.results.verdict import ABORT_REASONS, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Runner, seed_after
@@ -38,11 +38,33 @@ from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.values import shown
 
 
+class _History:
+    """The file of kept evidence, which this session alone may write: what another session wrote meanwhile stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._known = path, _text_of(path)
+
+    def write(self, evidence: KeptEvidence) -> tuple[str, ...]:
+        """Write the evidence; return a note instead if the file has changed since this session read or wrote it."""
+        if _text_of(self.path) != self._known:
+            return (
+                f"another session wrote {self.path.name} during this one: its evidence stays there, and the evidence "
+                "of this session is not kept; run the sessions of a file one after the other",
+            )
+        write_json(self.path, evidence.to_json())
+        self._known = _text_of(self.path)
+        return ()
+
+
+def _text_of(path: Path) -> str | None:
+    return read_text(path) if path.exists() else None
+
+
 def check_after_kept(
     problem: Problem,
     runner: Runner,
     effort: Effort,
-    file: KeptFile,
+    path: Path,
     check: Callable[[Problem, Runner, Effort], Verdict],
 ) -> tuple[Verdict, tuple[str, ...]]:
     """The violation by the kept evidence, else the verdict of `check` at half of α; and notes for people.
@@ -54,7 +76,8 @@ def check_after_kept(
     effort, version = replace(effort, alpha=effort.alpha / 2), _version_of(problem.mechanism)
     neighbours, threshold = neighbours_digest(problem.relation, problem.data), math.log(1 / effort.alpha)
     notes: tuple[str, ...] = ()
-    path, kept = file
+    history = _History(path)
+    _, kept = KeptEvidence.load(path)  # again: another session may have written it since the check began
     if kept is not None and (
         (kept.witness.claim, kept.neighbours) != (problem.claim, neighbours)
         or not adjacent(problem.relation, kept.witness.pair, problem.data)  # some relations have no JSON to compare
@@ -65,14 +88,15 @@ def check_after_kept(
         notes = (f"the kept evidence refutes {', '.join(kept.versions)}: it begins anew with version {version}",)
         kept = kept.anew()
     if kept is not None:
-        found, kept = _session(problem, runner.searching(), replace(effort, bits=False), path, kept, version)
+        found, kept, said = _session(problem, runner.searching(), replace(effort, bits=False), history, kept, version)
+        notes += said
         if found is not None:
             return with_notes(found, *notes), notes
     verdict = check(problem, runner, effort)
     if isinstance(verdict, NotRefuted) and verdict.ended not in ABORT_REASONS:
         try:
             kept = _continued(problem, effort, kept, neighbours, verdict.witness)
-            write_json(path, kept.to_json())
+            notes += history.write(kept)
         except InvalidWitness as error:
             notes = (*notes, f"the event of this check is not kept: {error}")
     if kept is not None and kept.versions:
@@ -82,9 +106,9 @@ def check_after_kept(
 
 
 def _session(
-    problem: Problem, runner: Runner, effort: Effort, path: Path, kept: KeptEvidence, version: str
-) -> tuple[Verdict | None, KeptEvidence]:
-    """Count the kept event in fresh runs, and write the file; return a verdict or None, and all evidence so far.
+    problem: Problem, runner: Runner, effort: Effort, history: _History, kept: KeptEvidence, version: str
+) -> tuple[Verdict | None, KeptEvidence, tuple[str, ...]]:
+    """Count the kept event in fresh runs, and write the file; return a verdict or None, all evidence so far, and notes.
 
     The verdict is a violation, by all sessions together or by this session's counts alone, or the pass of a session
     that was interrupted; None lets the check follow.
@@ -120,21 +144,20 @@ def _session(
             )
             verdict = verdict_of(problem, effort, evidence, ())
             if isinstance(verdict, Violation) and not alone:
-                history = tuple(after.versions.values())
+                versions = tuple(after.versions.values())
                 notes = (
-                    f"the evidence is of all sessions of {'; '.join(history)}; "
+                    f"the evidence is of all sessions of {'; '.join(versions)}; "
                     "the counts are those of the last session, and a replay may not refute",
                     *require_new_draws(runner, candidate.pair, (candidate.event,)),
                 )
-                verdict = with_notes(replace(verdict, history=history), *notes)
+                verdict = with_notes(replace(verdict, history=versions), *notes)
         else:
             if done.ended == "failed":  # the runs before the failed one count, though `examine` raises its error
-                write_json(path, after.to_json())
+                history.write(after)
             done.examine(against=False)
     finally:  # the check uses the same mechanism with a layout of its own
         mechanism.begin(None, by_position=False)
-    write_json(path, after.to_json())
-    return verdict, after
+    return verdict, after, history.write(after)
 
 
 def _continued(

@@ -14,7 +14,7 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER
-from dpwitness.events.event import text_at
+from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
@@ -83,7 +83,7 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
         inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
         bins = np.searchsorted(edges, values, side="right") - 1
         bins[~(values < edges[-1])] = -1
-        known = {"edges": tuple(edges.tolist()), "date_unit": noun.date_unit(statistic.coordinate)}
+        known = {"edges": tuple(edges.tolist())}
     else:
         examples, bins = _most_frequent(values)
         if not len(examples):
@@ -92,7 +92,7 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
         if statistic is None:
             texts = [OutcomeSet(outcome[None]).texts(noun, label)[0] for outcome in shown]
         else:
-            texts = [label(value) or text_at(statistic.coordinate, noun)(value) for value in shown.tolist()]
+            texts = [label(value) or number_text(value) for value in shown.tolist()]
         known = {"values": tuple(texts)}
     left, right = (np.bincount(one[one >= 0], minlength=len(inside)).tolist() for one in np.split(bins, 2))
     return Outputs(

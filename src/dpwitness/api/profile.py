@@ -50,7 +50,7 @@ EXCHANGED_CELLS: Final = (2, 1, 0, 3)
 def counted_events(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
 ) -> tuple[list[Event], Floats, int]:
-    """The learned events, or all half-lines of their statistics; the shares of each event's four cells; and the runs.
+    """The learned events, or all half-lines of their statistics; the shares of their four cells; the number of runs.
 
     The shares, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline, in the direction
     of the pair. If no run is done in time, they come from the learned events' estimates.

@@ -356,7 +356,7 @@ class _Shrinker:
 def smallest(
     problem: Problem, runner: Runner, effort: Effort, pair: Pair, event: Event
 ) -> tuple[Candidate | None, int]:
-    """Shrink a pair and an event by the steps of the relation; return a candidate, D first, and the paired runs spent.
+    """Shrink a pair and an event by the relation's steps; return a candidate and the number of paired runs spent.
 
     The candidate is None where no smaller candidate was found in time. Where the problem has data, the inputs stay and
     only the event gets simpler. The candidate is expected to refute within `REFUTING_SHARE` of the confirm runs, whose

@@ -14,7 +14,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. An error prints one line, and with `--traceback` its traceback."""
     given = list(sys.argv[1:] if argv is None else argv)
-    session = Session(trace="--traceback" in given)
+    session = Session(tuple(given))  # click takes words out of the list
     with session.signals(), streams():
         try:
             code = _run(given, session)

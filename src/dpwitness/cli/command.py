@@ -1,8 +1,10 @@
 """The classes of commands, options and arguments, made from click's, and the layout of their help."""
 
 import contextlib
+import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
@@ -11,15 +13,13 @@ from click.shell_completion import CompletionItem
 
 from dpwitness.checks import exit_error
 from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTED, show
+from dpwitness.errors import InvalidData
 
 
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The type of a text that names files: written (replaced if they exist), kept (read and continued) or read."""
+    """The type of a text that names files, or may hold a file's name, such as mine.py:noisy_sum or profile:FILE."""
 
     name = "file"
-
-    def __init__(self, *, written: bool = False, kept: bool = False) -> None:
-        self.written, self.kept = written, kept
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text as given; an option in the place of a file is an error."""
@@ -32,14 +32,9 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click
         return [CompletionItem(incomplete, type="file")]
 
 
-#: READ_FILE is the type of an argument that names a file to read.
-READ_FILE: Final = FileType()
-#: WRITTEN_FILE is the type of an argument that names a file to write, or to replace if it exists.
-WRITTEN_FILE: Final = FileType(written=True)
-#: KEPT_FILE is the type of an argument that names a file to read and to continue.
-KEPT_FILE: Final = FileType(kept=True)
-#: CODE is the type of a text that may hold the name of a file, such as mine.py:noisy_sum or profile:FILE.
-CODE: Final = FileType()
+#: READ_FILE is the type of a file to read, WRITTEN_FILE of a file to write, or to replace if it exists, KEPT_FILE of a
+#: file to read and to continue, and CODE of a text that may hold the name of a file.
+READ_FILE, WRITTEN_FILE, KEPT_FILE, CODE = FileType(), FileType(), FileType(), FileType()
 
 
 class Option(click.Option):
@@ -129,10 +124,15 @@ class Command(_TitledHelp):
         self.run, self.examples, self.exits = run, examples, exits
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; return its exit code."""
+        """Check the named files, import the modules of --import and run the command; return its exit code."""
+        from dpwitness.mechanisms.catalog import load_module
+
         arguments = arguments_of(ctx)
+        check_places(arguments)
         try:
             with contextlib.redirect_stdout(sys.stderr):
+                for place in getattr(arguments, "imports", ()):
+                    load_module(place)
                 return self.run(arguments)
         except SystemExit as error:  # raised by the user's code while it was imported or ran
             named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
@@ -154,6 +154,44 @@ def arguments_of(context: click.Context) -> SimpleNamespace:
     return SimpleNamespace(
         **{"command": context.info_name, "attack": context.info_name, "context": context} | context.params
     )
+
+
+def check_places(arguments: SimpleNamespace) -> None:
+    """Raise `InvalidData`, before anything runs, for a file that cannot be written or that another argument names too.
+
+    It is also raised if several arguments read standard input, and if the working folder does not exist. Raises
+    `InvalidParameter` for an unknown format of --plot.
+    """
+    from dpwitness.files import STDIN, check_writable, overwrites, shown
+    from dpwitness.report.plots import plot_format
+
+    try:
+        arguments.folder = os.getcwd()
+    except OSError as error:
+        raise InvalidData(f"the working folder cannot be read: {error.strerror}; change to one that exists") from error
+    named = list(_named_files(arguments))
+    for name, kind, file in named:
+        if kind in (WRITTEN_FILE, KEPT_FILE):
+            check_writable(file)
+        for other, _, text in named if kind is WRITTEN_FILE else ():
+            # A text may hold a file's name, as mine.py:noisy and profile:FILE do.
+            if other != name and any(overwrites(file, part) for part in {text, *re.split(r":|\s", text)} - {""}):
+                raise InvalidData(f"{name} {shown(file)} would overwrite the file of {other}: give another name")
+    from_stdin = [name for name, kind, file in named if kind is READ_FILE and file == STDIN]
+    if len(from_stdin) > 1:
+        names = " and ".join(from_stdin)
+        raise InvalidData(f"- is given for {names}, and standard input can be read once: give files for the others")
+    if (path := getattr(arguments, "plot", None)) is not None:
+        plot_format(path)
+
+
+def _named_files(arguments: SimpleNamespace) -> Iterator[tuple[str, FileType, str]]:
+    """The texts that name files: the argument, its type and the text."""
+    for parameter in arguments.context.command.params:
+        kind, value = parameter.type, getattr(arguments, parameter.name, None)
+        if isinstance(kind, FileType):
+            name = str(parameter.metavar) if isinstance(parameter, Argument) else parameter.opts[-1]
+            yield from ((name, kind, text) for text in ([value] if isinstance(value, str) else value or ()))
 
 
 class Group(_TitledHelp, click.Group):

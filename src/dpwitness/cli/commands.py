@@ -1,6 +1,7 @@
 """The commands with their options; slow imports are made when a command runs, so that help comes at once."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
@@ -9,8 +10,8 @@ import click
 
 from dpwitness.cli import compare, doctor, init, one_run, options, sweep
 from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
-from dpwitness.cli.console import NOT_REFUTED, live, say, show
-from dpwitness.errors import BadInput, UnknownTarget
+from dpwitness.cli.console import NOT_REFUTED, live, say, session, show
+from dpwitness.errors import UnknownTarget
 from dpwitness.options import options_of
 
 
@@ -58,24 +59,15 @@ def _make_command(
 def run_function(arguments: SimpleNamespace) -> int:
     """Call the public function of the command's name and print or save its result; return the exit code."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
-    from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
-    from dpwitness.report.plots import plot_curve, plot_profile
+    from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
+    from dpwitness.cli.output import exit_code, hand_over
+    from dpwitness.report.plots import plot
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
-    if getattr(arguments, "no_bits", False):
-        options.require_one(arguments, "no_bits", "bits")
     check_mechanism(arguments)
-    unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
-    needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
-    if unclaimed and (arguments.target is None or ":" not in arguments.target):
-        raise BadInput(needed)
-    check_places(arguments)
     take_settings(arguments)
     given, named = call_of(arguments)
-    if unclaimed and not carries_claim(given[0]):
-        raise BadInput(needed)
     # The time limit of a curve is the limit of each line.
     seconds = None if name == "curve" else arguments.max_time or options_of(name)["max_time"].default
     with live(quiet=arguments.quiet, seconds=seconds) as progress:
@@ -83,13 +75,11 @@ def run_function(arguments: SimpleNamespace) -> int:
 
     def report() -> str:
         if name == "check":
-            seed = ["--seed", str(result.seed)] if result.reproducible else []
-            again = [*repeating(arguments), *seed] if arguments.keep is None else []  # the file has changed
+            seed = ["--seed", str(result.seed)] if arguments.seed is None else []
+            kept = arguments.keep is not None  # the file has changed
+            again = [] if kept else ["dpwitness", *session().given, *seed]
             return str(result.report(details=arguments.details, reproduce=again))
         return replay_text(given[0], result, details=arguments.details) if name == "replay" else str(result)
-
-    def plot(path: str) -> None:
-        (plot_curve if name == "curve" else plot_profile)(result, path)
 
     code = exit_code(result)
     return hand_over(
@@ -97,41 +87,15 @@ def run_function(arguments: SimpleNamespace) -> int:
         code,
         result.to_json,
         report,
-        plot=plot if name in ("curve", "profile") else None,
-        last=lambda: mark_violation(arguments, code, result, given[-1]),
-        readable=True,
+        plot=partial(plot, result),
     )
-
-
-def repeating(arguments: SimpleNamespace) -> list[str]:
-    """The command line that repeats this check, without its seed."""
-    line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
-    # Except for the seed, which the caller adds, these options change no counts.
-    omitted = ("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif")
-    for parameter in arguments.context.command.params:
-        name = parameter.name
-        value = getattr(arguments, name, None)
-        # Limits and the project's settings are repeated even if they equal the defaults.
-        always = name in ("runs", "max_time", *settings) or isinstance(value, bool) or name not in known
-        if name in omitted or value is None or value is False or value == ():
-            continue
-        if not always and value == known[name].default:
-            continue
-        option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
-        for item in value if isinstance(value, tuple) else [value]:
-            # All digits of a float are written, so that it reads back the same.
-            line += [*option, *(item if isinstance(item, tuple) else [] if item is True else [str(item)])]
-    return line
 
 
 def write_report(arguments: SimpleNamespace) -> int:
     """Write the page of saved results."""
-    from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
     from dpwitness.report.files import report
 
-    check_places(arguments)
-    options.import_modules(arguments)
     write_atomically(arguments.output, report(arguments.results))
     return NOT_REFUTED
 
@@ -169,7 +133,7 @@ API_COMMANDS: Final = [
         "check mine.py:answers --epsilon 1 --attack threshold_testing",
         "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
         "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
-        more=[options.DETAILS, options.SARIF],
+        more=[options.DETAILS],
     ),
     _make_command(
         "bound",
@@ -201,7 +165,7 @@ API_COMMANDS: Final = [
         "count a saved witness's event on fresh runs",
         "replay result.json",
         "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
-        more=[options.DETAILS, options.SARIF],
+        more=[options.DETAILS],
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]

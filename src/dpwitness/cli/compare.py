@@ -5,17 +5,15 @@ from typing import Final
 
 from dpwitness.cli.command import READ_FILE, Argument, Command
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
-from dpwitness.cli.options import IMPORT, import_modules, printing
+from dpwitness.cli.options import IMPORT, printing
 
 
 def run(arguments: SimpleNamespace) -> int:
     """Compare two files; the exit code is 1 if the new file refutes a claim that the old file does not refute."""
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
     from dpwitness.report.comparison import compare
     from dpwitness.results.fields import read_json
 
-    check_places(arguments)
-    import_modules(arguments)
     found = compare(read_json(arguments.old), read_json(arguments.new))
     code = VIOLATED if found.newly_refuted else NOT_REFUTED
     return hand_over(arguments, code, found.to_json, lambda: str(found))
@@ -26,7 +24,7 @@ FILE_HELP: Final = "a file of --save or --dp-report"
 #: COMMAND is the command `compare`.
 COMMAND: Final = Command(
     "compare",
-    summary="show what changed between two saved results or two reports of pytest",
+    summary="show what changed between two saved verdicts or two reports of pytest",
     run=run,
     parameters=[
         Argument("old", "OLD.json", FILE_HELP, type=READ_FILE),

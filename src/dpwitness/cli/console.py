@@ -2,14 +2,13 @@
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
@@ -37,8 +36,6 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 #: SIGNAL_SECONDS is the time in seconds within which signals count as one: `timeout` and CI systems send SIGTERM to a
 #: process and then to its group.
 SIGNAL_SECONDS = 0.5
-#: COLOURED_WORDS matches the verdict at the beginning of a line, in red or green on a terminal.
-COLOURED_WORDS: Final = re.compile(r"(?m)^(?:(?P<red>VIOLATED)|(?P<green>NOT REFUTED))(?=:)")
 
 
 class NoResult(Exception):
@@ -50,14 +47,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Session:
-    """A running command line: the stream of its result, whether tracebacks are shown, and the signal that ended it.
+    """A running command line: its words, the stream of its result, and the signal that ended it.
 
     The first signal ends the runs with the verdict so far, or waits while a result is written; a second signal ends the
     process. The signal is remembered: an import or a compiler may turn `KeyboardInterrupt` into another error.
     """
 
-    def __init__(self, *, trace: bool = False) -> None:
-        self.trace = trace
+    def __init__(self, given: Sequence[str] = ()) -> None:
+        self.given = given
         self.stdout: TextIO | None = sys.stdout
         self.signal: int | None = None
         self._since = 0.0
@@ -92,15 +89,15 @@ class Session:
     def explain(self, error: BaseException) -> int:
         """Print the error on one line, after the traceback if it is asked for; return the exit code."""
         self.hold()
-        if self.trace:
+        if "--traceback" in self.given:
             to_stderr("".join(traceback.format_exception(error)))
         if self.signal is not None or isinstance(error, KeyboardInterrupt):
             say("interrupted before there was a result")
             return INTERRUPTED
         match error:
             case click.UsageError():
-                where = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
-                say(f"error: {error.format_message().rstrip('.')}{where}")
+                text, path = error.format_message().rstrip("."), "" if error.ctx is None else error.ctx.command_path
+                say(f"error: {text}{' See' if text.endswith('?') else '; see'} `{path or 'dpwitness'} --help`")
             case DPWitnessError() | NoResult():
                 say(f"error: {error}")
             case _:
@@ -145,25 +142,18 @@ def _discard(stream: TextIO) -> None:
             os.close(null)
 
 
-def show(text: str, *, coloured: bool = False) -> None:
-    """Print a result on standard output at once, a verdict `coloured` on a terminal. Raises `NoResult`."""
+def show(text: str) -> None:
+    """Print a result on standard output at once. Raises `NoResult`."""
     stream, text = session().stdout, printable(text)
     if stream is None:
         raise NoResult("the result could not be printed: standard output is closed")
     try:
-        if coloured and is_terminal(stream) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-            text = COLOURED_WORDS.sub(lambda found: click.style(found[0], fg=found.lastgroup), text)
         print(text, file=stream, flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         _discard(stream)
     except (OSError, ValueError) as error:  # a full disk, a closed file
         _discard(stream)
         raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether the stream is an open terminal."""
-    return stream is not None and not stream.closed and stream.isatty()
 
 
 @contextlib.contextmanager
@@ -208,7 +198,8 @@ def live(*, quiet: bool, seconds: float | None) -> "Iterator[RunProgress | None]
     bars show the share of runs or of time, whichever is larger.
     """
     with contextlib.ExitStack() as drawn:
-        yield None if quiet or not is_terminal(sys.stderr) else _bars(drawn, seconds or float("inf"))
+        shown = not quiet and sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+        yield _bars(drawn, seconds or float("inf")) if shown else None
         session().hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()

@@ -1,6 +1,5 @@
 """The command `doctor`: the versions, the machine and the compiler of this installation, and causes of slow checks."""
 
-import os
 import time
 import warnings
 from importlib.metadata import version
@@ -19,9 +18,8 @@ PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed
 
 def run(arguments: SimpleNamespace) -> int:
     """Print the diagnosis of this machine and environment; return the exit code."""
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
 
-    check_places(arguments)
     found = diagnosis()
     return hand_over(arguments, NOT_REFUTED, lambda: found, lambda: text_of(found))
 
@@ -47,7 +45,6 @@ def diagnosis() -> dict[str, Any]:
         "memory": memory(),
         "cache": {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes), "refused": refused},
         "compiler": {"works": not error, "seconds": round(seconds, 3), "error": error},
-        "settings": {one: text for one, text in os.environ.items() if one.startswith(("DPWITNESS_", "NUMBA_", "OMP_"))},
         "slow": [*slow, *refused],
     }
 
@@ -75,7 +72,6 @@ def text_of(found: dict[str, Any]) -> str:
         ("memory", f"{found['memory'] / 1e9:.1f} GB"),
         ("cache", f"{cache['folder']}: {cache['files']:,} files, {cache['bytes'] / 1e6:.1f} MB"),
         ("compiler", f"numba {compiler['error'] or 'compiles'}, {compiler['seconds']:.1f} s with its import"),
-        *(("set", f"{name}={value}") for name, value in found["settings"].items()),
     ]
     slow = [f"  slow: {text}" for text in found["slow"]] or ["  nothing here makes checks slow"]
     return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])

@@ -3,32 +3,25 @@
 import ast
 import json
 import keyword
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli.command import CODE, WRITTEN_FILE, Argument, Command, Option
+from dpwitness.cli.command import CODE, Argument, Command
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import InvalidData, UnknownTarget
-
-#: TEST_FILE is the name of the test file without --output.
-TEST_FILE: Final = "test_privacy.py"
 
 
 def run(arguments: SimpleNamespace) -> int:
     """Write the test file and print the next steps."""
-    from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
 
     place, function = _function(arguments.target)
-    output = Path(arguments.output or place.parent / TEST_FILE)
-    arguments.output = str(output)
-    if output.exists() and not arguments.force:
-        raise InvalidData(f"{output} exists: give another --output, or --force to overwrite it")
-    check_places(arguments)
-    write_atomically(output, text_of(place, function, output))
+    output = place.parent / f"test_{function.name.strip('_')}.py"
+    if output.exists():
+        raise InvalidData(f"{output} exists: move it, or delete it")
+    write_atomically(output, text_of(place, function))
     show(
         f"wrote a test to {output}\n"
         f"  next: set the values that it guesses, such as the inputs, then run pytest {output}; until then it fails\n"
@@ -68,40 +61,35 @@ def _parameters(function: ast.FunctionDef) -> tuple[str, dict[str, bool]]:
     return next((name for name in needed if name not in RESERVED_NAMES), ""), needed
 
 
-def _find_module(file: Path) -> tuple[Path, str]:
-    """The folder from which a source is imported, and its dotted name. Raises `UnknownTarget` for impossible names."""
+def _find_module(file: Path) -> str:
+    """The dotted name of a source, as pytest imports its folder. Raises `UnknownTarget` for impossible names."""
     folder, parts = file.resolve().parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
         folder = folder.parent
-    parts = parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
         raise UnknownTarget(f"{file} cannot be imported by its name: rename it")
-    return folder, ".".join(parts)
+    return ".".join(parts).removesuffix(".__init__")
 
 
-def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
+def text_of(place: Path, function: ast.FunctionDef) -> str:
     """The text of the test file."""
     from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, RESERVED_NAMES
 
-    folder, module = _find_module(place)
-    name, (data, needed) = function.name, _parameters(function)
+    module, name, (data, needed) = _find_module(place), function.name, _parameters(function)
     own = [one for one, needs in needed.items() if needs and one not in RESERVED_NAMES | {data}]
     lines = [f"{'epsilon' if EPSILON_NAMES & set(needed) else 'claim'}=1.0,  # the claimed ε"]
     lines += ["delta=1e-5,  # the claimed δ, which the function gets"] * bool(DELTA_NAMES & set(needed))
     if own:
         lines.append(f"parameters={json.dumps(dict.fromkeys(own, 1.0))},  # the function's own parameters")
     lines.append("neighbours=dpw.records(dpw.numbers(0, 1)),  # lists of numbers; or dpw.queries, dpw.histogram, …")
-    apart = folder.resolve() != output.parent.resolve()
-    path = f"sys.path.insert(0, str(Path(__file__).resolve().parent / {os.path.relpath(folder, output.parent)!r}))"
-    late = "  # noqa: E402" if apart else ""
     return "\n".join(
         [
             '"""A test of differential privacy: it looks for a witness against the claim."""',
             "",
-            *(["import sys", "from pathlib import Path", "", path, ""] if apart else []),
-            *(f"import {one}{late}" for one in ("dpwitness as dpw", "pytest")),
-            f"from {module} import {name}{late}",
+            "import dpwitness as dpw",
+            "import pytest",
+            f"from {module} import {name}",
             "",
             "",
             f"def test_{name.lower()}_is_private(assert_private):",
@@ -120,10 +108,6 @@ COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",
     run=run,
-    parameters=[
-        Argument("target", "FILE.py:FUNCTION", "what to test", type=CODE),
-        Option("--output", type=WRITTEN_FILE, metavar="FILE", help=f"the test (default {TEST_FILE} beside the source)"),
-        Option("--force", is_flag=True, help="overwrite a file that exists"),
-    ],
-    examples=("init mine.py:noisy_sum", "init mine.py:noisy_sum --output tests/test_noisy_sum.py"),
+    parameters=[Argument("target", "FILE.py:FUNCTION", "what to test; the test is written beside it", type=CODE)],
+    examples=("init mine.py:noisy_sum",),
 )

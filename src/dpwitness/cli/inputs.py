@@ -1,6 +1,5 @@
 """The parameters of a public function from the options of the command of the same name."""
 
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +9,13 @@ from typing import Any
 import click
 
 from _dpwitness_session import BITS
-from dpwitness.checks import near
 from dpwitness.cli.console import say
-from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
+from dpwitness.cli.options import ADJACENCIES, FORMS
 from dpwitness.cli.values import given_input, refuse, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
-from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.resolve import called
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
 from dpwitness.options import options_of
 from dpwitness.project import nearest, project_of
@@ -28,14 +24,10 @@ from dpwitness.targets import target_of
 
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Set missing options by the project's settings, and `settings` to the settings' names. Raises `BadInput`."""
+    """Set missing options by the project's settings. Raises `BadInput`."""
     defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster is not None:
         defaults.pop("workers", None)  # a cluster has workers of its own
-    arguments.settings = tuple(defaults)
-    bits = defaults.pop("bits", True)
-    if bits is not True and arguments.bits is None and not arguments.no_bits:
-        arguments.bits, arguments.no_bits = bits or None, not bits
     for name, value in defaults.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
@@ -48,14 +40,11 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         for name in options_of(arguments.command)
         if (value := getattr(arguments, name, None)) is not None
     }
-    if getattr(arguments, "no_bits", False):
-        named["bits"] = False
     if arguments.cluster is not None and arguments.workers is not None:
         raise BadInput(f"--cluster {arguments.cluster} has workers of its own: leave out --workers")
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
-        import_modules(arguments)
         named_here = arguments.mechanism is not None or arguments.program is not None
         # The mechanism is loaded before the witness is read: its module may register kinds that the witness has.
         function = _mechanism(arguments, arguments.mechanism) if named_here else None
@@ -78,13 +67,6 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
         say(f"taking {shown(arguments.data)} as {kind}")
     return given, {**named, "neighbours": neighbours, "data": data}
-
-
-def carries_claim(mechanism: object) -> bool:
-    """Whether an object states a claim that needs no distance. Raises `InvalidParameter` for a library's class."""
-    called(mechanism)
-    library = library_of(mechanism)
-    return not library.takes_distance and library.claim(mechanism) is not None
 
 
 def check_mechanism(arguments: SimpleNamespace) -> None:
@@ -126,17 +108,11 @@ def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., 
 def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
     """The relation of the options, for `numbers_of_data` numbers in --data; None without options. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
-    of_records = relation_of_records(arguments)
-    if of_records is not None:
-        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
-        return of_records
-    if arguments.pair:
-        if arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput(
-                "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
-            )
-        return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
+    if (of_records := relation_of_records(arguments)) is not None or arguments.pair:
+        word = "--pair" if of_records is None else "--records"
+        others = ("queries", "may_move", "direction", "data", *(("pair",) if of_records is not None else ()))
+        refuse(arguments, others, f"is not given with {word}, which says which inputs are neighbours")
+        return of_records or pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
     if arguments.queries is not None or extras:
         length = numbers_of_data if arguments.queries is None else arguments.queries
         if length is None:
@@ -171,12 +147,12 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
         name, equals, values = item.partition("=")
         if not equals or name not in domains:
             known = ", ".join(map(str, domains))
-            meant = near(name.lower(), [one for one in map(str, domains) if one.lower() == name.lower()] or domains)
-            if equals and meant:
-                raise BadInput(f"--domain {item!r}: no column {name!r}{meant}")
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
     form = arguments.form or FORMS[0]
+    columns, unit = [*map(str, frame.columns)], arguments.unit
+    if form == "array" and len(columns) > 1 and unit in columns:  # columns of an array have no names
+        unit = columns.index(unit)
     base, domain = _convert_to_form(frame, domains, form, arguments.records)
     return records(
         domain,
@@ -184,27 +160,14 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
         size=arguments.size,
         base=base,
         form=form,
-        unit=_unit(arguments.unit, list(map(str, frame.columns)), form),
+        unit=unit,
         at_most=arguments.at_most,
     )
-
-
-def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
-    """The column of --unit, as `records` takes it for a form. Raises `BadInput` unless it is a column of the file."""
-    if name is None:
-        return None
-    if name not in columns:
-        raise BadInput(f"--unit {name!r} must be a column of the file: {', '.join(columns)}")
-    if form == "xy":
-        raise BadInput("--unit needs --form dataframe, array, list or columns: xy has no column besides features and y")
-    return columns.index(name) if form == "array" and len(columns) > 1 else name
 
 
 def _domain(item: str, values: str) -> object:
     """The domain in a text: LOW:HIGH, of integers if both are integers, or categories typed like a file's column."""
     low, colon, high = values.partition(":")
-    if not colon and (ends := re.fullmatch(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)", values)):
-        raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
     try:
         if not colon:
             return categories(*typed_column(values.split(",")))

@@ -9,18 +9,14 @@ from dpwitness.cli.options import printing, require_one
 from dpwitness.cli.values import number, whole
 from dpwitness.errors import BadInput, InvalidData
 
-#: CELLS has the texts of a cell of the column "in", in lower case, and whether each says that the canary was in.
-CELLS: Final = {"1": True, "true": True, "in": True, "0": False, "false": False, "out": False}
-
 
 def run(arguments: SimpleNamespace) -> int:
     """Test the claim by the scores of a file; return the exit code, 1 if the claim is refuted, else 0."""
     from dpwitness.api.one_run import one_run
     from dpwitness.claims import ApproxDP
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
     from dpwitness.mechanisms.claims import claim_of_text
 
-    check_places(arguments)
     require_one(arguments, "epsilon", "claim")
     require_one(arguments, "delta", "claim")
     if arguments.claim is not None:
@@ -47,9 +43,9 @@ def _scores(path: str) -> tuple[Any, Any]:
         if column not in frame:
             columns = ", ".join(map(str, frame.columns))
             raise InvalidData(f'{name} has no column "{column}"; its columns: {columns}')
-    inside = frame["in"].map(lambda cell: CELLS.get(str(cell).lower().removesuffix(".0")))
+    inside = pd.to_numeric(frame["in"], errors="coerce")
     scores = pd.to_numeric(frame["score"], errors="coerce")
-    for column, wrong, wanted in (("in", inside.isna(), "1 or 0"), ("score", scores.isna(), "a number")):
+    for column, wrong, wanted in (("in", ~inside.isin([0, 1]), "1 or 0"), ("score", scores.isna(), "a number")):
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
             raise InvalidData(f"{name}, line {row + 2}: {column}={str(frame[column][row])!r} must be {wanted}")

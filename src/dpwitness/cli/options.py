@@ -8,19 +8,20 @@ from typing import Any, Final
 
 import click
 
+from _dpwitness_session import BITS
 from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
-from dpwitness.cli.values import given_options, number, seconds, span, threads, whole
+from dpwitness.cli.values import given_options, number, seconds, span, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.options import NO_DEFAULT, options_of
+from dpwitness.options import MOST_WORKERS, NO_DEFAULT, options_of
 from dpwitness.options import Option as Declared
 
 #: Parameters is the type of a list of the arguments and options of a command.
 Parameters = list[click.Parameter]
 
 #: OPTION_TYPES has the types of options by name; other options are texts.
-OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
+OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType | click.IntRange]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
-    "workers": threads, "max_time": seconds, "detectable_ratio": number,
+    "workers": click.IntRange(1, MOST_WORKERS), "max_time": seconds, "detectable_ratio": number,
     "claim": CODE, "outcome": CODE, "keep": KEPT_FILE,
 }  # fmt: skip
 #: ADJACENCIES has the adjacencies by the texts of --adjacency; "either" leaves the claim's adjacency open.
@@ -33,15 +34,12 @@ def of_function(function: str) -> Parameters:
     """The command-line options of a public function; an option that is not given is None."""
     found: Parameters = []
     for name, option in options_of(function).items():
-        if name == "bits":
-            found.append(Option("--no-bits", is_flag=True, help="do not test the last bits of floating-point outcomes"))
         if option.metavar is not None:
             kind = span if (function, name) == ("curve", "epsilon") else OPTION_TYPES.get(name)
             found.append(_option(name, option, metavar=option.metavar, type=kind))
         elif option.choices:
-            # Python's default is a choice too, for undoing a setting of the project.
-            default = ("report",) if name == "bits" else ()
-            found.append(_option(name, option, type=click.Choice((*default, *option.choices))))
+            choices = tuple(BITS) if name == "bits" else option.choices
+            found.append(_option(name, option, type=click.Choice(choices)))
     return found
 
 
@@ -84,10 +82,6 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
 PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
 #: DETAILS is the option that prints all lines of a verdict.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
-#: SARIF is the option that writes a violation as SARIF.
-SARIF: Final = Option(
-    "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
-)
 #: TARGET has the argument TARGET and the option of its parameters.
 TARGET: Final[Parameters] = [
     Argument("target", "TARGET",
@@ -118,14 +112,6 @@ PROGRAMS: Final[Parameters] = [
            help="the random numbers of the program of --command follow from the seeds that it gets"),
     Option("--batch", type=whole, metavar="N", help="number of runs in one request to the program of --command"),
 ]  # fmt: skip
-
-
-def import_modules(arguments: SimpleNamespace) -> None:
-    """Import the modules of --import. Raises `UnknownTarget`."""
-    from dpwitness.mechanisms.catalog import load_module
-
-    for place in arguments.imports:
-        load_module(place)
 
 
 def inputs(title: str = "inputs (default: the target's own relation)") -> Parameters:

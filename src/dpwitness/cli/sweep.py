@@ -3,23 +3,25 @@
 from types import SimpleNamespace
 from typing import Final
 
+import click
+
 from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
-from dpwitness.cli.values import number, seconds, threads, whole
+from dpwitness.cli.values import number, seconds, whole
+from dpwitness.options import MOST_WORKERS
 
 
 def run(arguments: SimpleNamespace) -> int:
     """List the cases, run them and print the table; the exit code is 1 if a claim is refuted."""
-    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.cli.output import hand_over
     from dpwitness.problem import Effort
     from dpwitness.sweeps.sweep import Sweep, text_of
     from dpwitness.sweeps.sweep import run as run_cases
     from dpwitness.sweeps.worker import REFUTED, CaseResult
 
-    check_places(arguments)
     effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)
-    found = Sweep.of(arguments.modules, effort, arguments.records, arguments.python)
+    found = Sweep.of(arguments.modules, effort, arguments.python)
     if arguments.list:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         names += [f"no case in {name}: {why}" for name, why in found.without.items()]
@@ -53,15 +55,13 @@ COMMAND: Final = Command(
             "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=CODE,
             nargs=-1, required=True,
         ),
-        Option("--records", type=READ_FILE, metavar="FILE.csv",
-               help="records to start from, for mechanisms that take tables"),
         Option("--python", type=READ_FILE, metavar="PATH",
                help="interpreter of another environment that imports the modules and runs the cases"),
         Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
         Option("--alpha", type=number, metavar="A", default=1e-3,
                help="probability of a false alarm of all cases together (default 0.001)"),
         Option("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
-        Option("--workers", type=threads, metavar="N", default=2,
+        Option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", default=2,
                help="number of cases that run at the same time (default 2)"),
         Option("--output", type=KEPT_FILE, metavar="FILE.jsonl",
                help="write one line for each result; an interrupted sweep goes on from this file"),

@@ -11,7 +11,6 @@ import click
 from dpwitness import checks
 from dpwitness.checks import json_value
 from dpwitness.errors import BadInput, InvalidParameter
-from dpwitness.options import MOST_WORKERS
 
 #: LONGEST_TIME is the longest time in seconds: a lock cannot wait for much longer.
 LONGEST_TIME: Final = 1e9
@@ -43,25 +42,9 @@ def whole(text: str) -> int:
     return int(value)
 
 
-def threads(text: str) -> int:
-    """The number of threads in a text, from 1 to `MOST_WORKERS`."""
-    value = whole(text)
-    if not 1 <= value <= MOST_WORKERS:
-        raise click.BadParameter(f"{text!r} must be from 1 to {MOST_WORKERS}")
-    return value
-
-
 def seconds(text: str) -> float:
-    """The time in a text, in seconds: 60, 60s, 500ms, 2m or 1h."""
-    try:
-        value = checks.seconds("time", text)
-    except InvalidParameter:
-        value = math.nan
-    if not 0 < value <= LONGEST_TIME:
-        raise click.BadParameter(
-            f"{text!r} must be a positive time of at most {LONGEST_TIME:g} s, such as 60, 60s, 500ms, 2m or 1h"
-        )
-    return value
+    """The time in a text, in seconds: 60, 60s, 500ms, 2m or 1h; at most `LONGEST_TIME`."""
+    return min(checks.seconds("time", text), LONGEST_TIME)
 
 
 def span(text: str) -> list[float]:

@@ -1,11 +1,9 @@
 """The protocol of events, the texts that describe them, and the registry of their kinds."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 
@@ -155,32 +153,26 @@ class Noun(str):
     `places`: the names of entries by coordinate, such as "column 'age', row 2", if outcomes have keys. `flags`: whether
     0 and 1 are the answers ⊥ and ⊤. `mixed`: for each coordinate with entries that are not numbers, their text: "no
     number" (None, NaN, text), or "raises ValueError" if they are all exceptions. `single`: whether no outcome has more
-    than one value. `dates`: the units of dates (see `date_text`) by coordinate. `parts`: for values of several entries,
-    such as dates, the coordinate of the first entry by the coordinates of the other entries.
+    than one value. `parts`: for values of several entries, such as dates, the coordinate of the first entry by the
+    coordinates of the other entries.
     """
 
-    __slots__ = ("dates", "flags", "mixed", "parts", "places", "single")
+    __slots__ = ("flags", "mixed", "parts", "places", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Mapping[int, str]
     single: bool
-    dates: Mapping[int, str]
     parts: Mapping[int, int]
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
         mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False,
-        dates: Mapping[int, str] = MappingProxyType({}), parts: Mapping[int, int] = MappingProxyType({}),
+        parts: Mapping[int, int] = MappingProxyType({}),
     ) -> "Noun":  # fmt: skip
         """Build a `Noun` from a word such as "answer"."""
         new = super().__new__(cls, noun)
-        new.dates, new.parts = dates, parts
-        new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
+        new.places, new.flags, new.mixed, new.single, new.parts = places, flags, mixed, single, parts
         return new
-
-    def date_unit(self, coordinate: int | None) -> str | None:
-        """The unit of the dates at a coordinate; None without dates, or for dates of several units."""
-        return None if coordinate is None else self.dates.get(coordinate) or None
 
 
 def as_noun(noun: str) -> Noun:
@@ -249,9 +241,9 @@ def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> di
         *numbers, code = [outcome[c] for c in (first, *further)]
         if is_code(code) and all(LEAST_NUMBER <= number < math.inf for number in numbers):
             count = sum(map(int, numbers)) if len(numbers) > 1 else numbers[0]  # integers from 2^53 on have two entries
-            exact, unit = label(code) if label else None, noun.date_unit(first)
-            if exact is None or exact.startswith(("datetime64", "timedelta64")):
-                exact = date_text(count, unit) if unit else exact and f"{number_text(count)} {exact}"
+            exact = label(code) if label else None
+            if exact is not None and exact.startswith(("datetime64", "timedelta64")):
+                exact = f"{number_text(count)} {exact}"
             if exact is not None:
                 texts |= {**dict.fromkeys(further), first: exact}
     return texts
@@ -269,30 +261,6 @@ def _entry_text(value: float) -> str:
     if value in (TRUE, FALSE, NEGATIVE_ZERO):
         return "-0.0" if value == NEGATIVE_ZERO else str(value == TRUE)
     return number_text(value) if value < LEAST_NUMBER else f"{value:.6g}"
-
-
-def text_at(coordinate: int | None, noun: str) -> Callable[[float], str]:
-    """The function that formats the numbers of an entry: as dates of one unit, else as numbers."""
-    unit = as_noun(noun).date_unit(coordinate)
-    return partial(date_text, unit=unit) if unit else number_text
-
-
-def date_text(value: float, unit: str) -> str:
-    """The text of the date `value` units after 1970 began; `number_text` gives the text of a special value."""
-    if value in TEXTS or not LEAST_NUMBER <= value < math.inf:
-        return number_text(value)
-    try:
-        # Dates are integers: the dates below 2.5 are the dates below 3.
-        count, unit = (round(value * 1e6), "us") if unit == "s" else (math.ceil(value), unit)
-        text = str(np.int64(count).astype(f"datetime64[{unit}]")).replace("T", " ")
-    except OverflowError:  # beyond the dates that NumPy can hold
-        return number_text(value)
-    return (text.rstrip("0").removesuffix(".") if "." in text else text).removesuffix(" 00:00:00")
-
-
-def is_date_unit(text: str) -> bool:
-    """Whether a text is a unit of NumPy's dates, such as "D", or a multiple of one, such as "7D"."""
-    return re.fullmatch(r"([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)", text, re.ASCII) is not None
 
 
 def column(value: object) -> int:

@@ -361,7 +361,7 @@ class Feature(JsonFields):
         return self.kind.text.format(*places, all=several, number=self.number_text(label), rank=rank, entry=entry)
 
     def number_text(self, label: Label | None = None) -> str:
-        """The feature's number, or the text that it encodes."""
+        """The text of the feature's number, or the text that the number encodes."""
         behind = label(self.number) if label and self.kind.number == "value" else None
         return behind or ({TRUE: "⊤", FALSE: "⊥"}.get(self.number) or number_text(self.number))
 

@@ -29,7 +29,6 @@ from dpwitness.events.event import (
     place_text,
     read_end,
     register_event,
-    text_at,
     widen,
 )
 
@@ -129,7 +128,7 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place, text = self._place(noun), text_at(self.coordinate, noun)
+        place, text = self._place(noun), number_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
@@ -160,7 +159,7 @@ class Interval(Event):
         return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _place(self, noun: str) -> str:
-        """The name of the entry; for a single code that completes a number, the name of the whole value."""
+        """The name of the entry; for a code that is part of a longer value, the name of the whole value."""
         whole = as_noun(noun).parts.get(self.coordinate) if self._single_code else None
         return place_text(self.coordinate if whole is None else whole, noun)
 

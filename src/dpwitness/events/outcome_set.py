@@ -22,7 +22,6 @@ from dpwitness.events.event import (
     array_of,
     as_noun,
     code_text,
-    date_text,
     join_texts,
     number_text,
     place_text,
@@ -183,7 +182,7 @@ def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> st
 
 
 def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
-    """The text of an outcome with keys: "exactly" and every entry that is present."""
+    """The text of an outcome with keys: every present entry, after "exactly" unless entry 0 alone is present."""
     texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
     if [*texts] == [0]:
         return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"
@@ -202,9 +201,8 @@ def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
 
 
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
-    """The exact text of one entry; an entry that is only a part of a date is a number."""
-    unit = None if coordinate in noun.parts.values() else noun.date_unit(coordinate)
-    return code_text(coordinate, value, noun, label) or (date_text(value, unit) if unit else _exact_text(value))
+    """The exact text of one entry."""
+    return code_text(coordinate, value, noun, label) or _exact_text(value)
 
 
 def _exact_text(value: float) -> str:

@@ -221,7 +221,7 @@ class OnCells:
         return values - self._allowed(plane, claim)
 
     def log_wealth(self, counts: Counts, claim: Claim) -> Floats:
-        """`OnEvent.log_wealth` of the bets that are admissible against this claim; other bets count as lost."""
+        """The log wealth of each bet admissible against this claim, as in `OnEvent.log_wealth`, without other bets."""
         table = self.table(counts)
         seen = np.flatnonzero(table)
         gains, log_shares = self.gains(claim, seen)

@@ -37,7 +37,7 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
 
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int, *, two_sided: bool = True) -> float:
-    """The p-value of Fisher's exact test: two shares differ (twice the smaller tail), or the first share is larger."""
+    """The p-value of Fisher's exact test against unequal shares (twice the smaller tail), or a larger first share."""
     from scipy.stats import hypergeom  # takes 0.5 s to import
 
     if not of or not of_others:

@@ -22,7 +22,7 @@ from dpwitness.evidence.p_value import fisher_p_value
 from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Turns
-from dpwitness.neighbours import Data, Pair, input_key, shown
+from dpwitness.neighbours import Data, Pair, shown
 from dpwitness.runs import Role, Runner, Threads, generator
 
 #: DEPENDENCE_LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
@@ -198,10 +198,10 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
     """
     by_input: dict[object, list[Series]] = {}
     for pair, x, y, turns in runs:
-        for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
+        for data, key, rows, places in zip(pair.sides, pair.digests, (x, y), turns[1:], strict=True):
             for process in np.unique(turns[0]):
                 there = turns[0] == process
-                by_input.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
+                by_input.setdefault((key, process), []).append(Series(data, rows[there], places[there]))
     longest = sorted(by_input.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:4]
     series = []
     for parts in longest:

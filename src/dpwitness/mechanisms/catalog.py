@@ -50,7 +50,7 @@ def _targets() -> Iterator[EntryPoint]:
 
 
 def _table(point: EntryPoint) -> list[EntryPoint]:
-    """The targets of a module that is an entry point; empty for a module that cannot be loaded, and for an object."""
+    """The targets of an entry point's module; empty if the module cannot be loaded, or the point names an object."""
     try:
         places = {} if point.attr else importlib.import_module(point.module).TARGETS
         return [EntryPoint(name, place, TARGET_GROUP) for name, place in places.items()]

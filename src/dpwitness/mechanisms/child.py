@@ -199,7 +199,7 @@ LINE_DECODER: Final = json.JSONDecoder(parse_int=_whole)
 
 
 def _beginning(held: bytes | bytearray) -> str:
-    """The first 80 characters of an answer, in quotes."""
+    """The first 80 bytes of an answer as text in quotes, cut to 80 characters."""
     return brief(held[:80].rstrip().decode(errors="replace"))
 
 

@@ -21,7 +21,7 @@ from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 #: The largest number of columns, or twice the entries of the largest outcome if that number is larger: random keys
 #: would fill the memory.
 MOST_COLUMNS: Final = 512
-#: The largest number of texts, nodes of dates and new entries that a mechanism keeps: random texts would fill the
+#: The largest number of texts and new entries that a mechanism keeps: random texts would fill the
 #: memory.
 MOST_LABELS: Final = 10_000
 #: The numbers to which flags and negative zero are equal as keys of a dict, by their codes.
@@ -160,8 +160,6 @@ class OutputTraits:
     labels: dict[float, str] = field(
         default_factory=lambda: {LIST_SYMBOL: "a list", MAPPING_SYMBOL: "a dict", ELEMENT_SYMBOL: "present"}
     )
-    #: The unit of the dates at a node; "" for dates of several units.
-    dates: dict[Path, str] = field(default_factory=dict)
     #: Entries without a column, in the order of their first occurrence.
     entries: dict[tuple[Path, int], Entry] = field(default_factory=dict)
     #: The number of entries of the largest outcome with an entry without a column.
@@ -172,11 +170,6 @@ class OutputTraits:
         if len(self.labels) < MOST_LABELS or code in self.labels:
             self.labels[code] = cut(text)
 
-    def date(self, path: Path, unit: str) -> None:
-        """Keep the unit of a date at a node."""
-        if path in self.dates or len(self.dates) < MOST_LABELS:
-            self.dates[path] = unit if self.dates.get(path, unit) == unit else ""
-
     def entry(self, entry: Entry) -> None:
         """Keep an entry without a column."""
         if len(self.entries) < MOST_LABELS:
@@ -185,8 +178,6 @@ class OutputTraits:
     def adopt(self, other: "OutputTraits") -> None:
         """Add the traits of other outcomes."""
         self.labels.update(other.labels)
-        for path, unit in other.dates.items():
-            self.date(path, unit)
         for entry in other.entries.values():
             self.entry(entry)
         self.longest = max(self.longest, other.longest)

@@ -11,44 +11,33 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair, shown
 
 
-def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
-    """The error for the mechanism `name`, which raised `error` on a run on an input.
-
-    `used_up`: whether the mechanism raises now on inputs on which it ran before.
-    """
+def raised_error(name: str, error: BaseException, run: int, data: Data) -> MechanismRaised:
+    """The error for the mechanism `name`, which raised `error` on a run on an input."""
     text = next((line for line in text_of(error).splitlines() if line.strip()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # the first line names a step of numba's, not the reason
         text = reason(str(error))
-    message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
-    if used_up:
-        message += (
-            ", and now also on inputs on which it ran before: something that it holds is used up; make a "
-            "new one for each run: make=, or within the function"
-        )
-    result = MechanismRaised(message)
-    result.used_up = used_up
-    return result
+    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}")
 
 
 def describe_both_inputs(mechanism: Mechanism, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     """The error, with the number of runs that raise on each input: an exception on one side alone tells them apart."""
-    if pair.data is pair.neighbour or error.used_up:
+    if pair.data is pair.neighbour:
         return error
     try:
         raised, runs = _raised_of_each(mechanism, pair)
     except MechanismError:  # another error, such as `InvalidOutcome`: the first error is reported
         return error
     side = int(raised[1] > raised[0])
-    often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
-    if not often or raised[1 - side]:
+    if raised[1 - side] or not raised[side]:
         always = raised == [runs, runs]  # then errors='outcome' would not help
         result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
         result.on_both_inputs = always
         return result
-    message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
-    if often < 5:  # five exceptions of equal sides are all on one side in 1 of 16 cases
-        return MechanismRaised(f"{message}; errors='outcome' tests whether that is chance")
-    return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
+    here, there = ("D", "D′") if side == 0 else ("D′", "D")
+    return MechanismRaised(
+        f"{error}: it raised in {raised[side]} of {runs} runs on {here} but in none of {runs} on {there}; "
+        "errors='outcome' tests whether that is a difference between neighbours"
+    )
 
 
 def _raised_of_each(mechanism: Mechanism, pair: Pair) -> tuple[list[int], int]:

@@ -280,24 +280,13 @@ class Mechanism(ABC):
         return None if text is None else text.encode(errors="backslashreplace").decode()
 
     @property
-    def dates(self) -> dict[int, str]:
-        """The units of entries that are dates, by coordinate; "" for several units."""
-        columns = self.columns or Columns()
-        found = {columns.coordinate(path, 0): unit for path, unit in self.traits.dates.items()}
-        return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
-
-    @property
     def parts(self) -> Mapping[int, int]:
         """The coordinate of a value's first entry, by the coordinates of its further entries."""
         return {} if self.columns is None else self.columns.parts
 
     def outcome_text(self, outcome: Sequence[float]) -> str:
         """The text of a row for people; a value of several entries is named once."""
-        return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
-
-    def shard_of(self, pair: Pair) -> int:
-        """The number of paired runs of a shard on this pair."""
-        return self.shard
+        return outcome_text(outcome, self.label, Noun("value", parts=self.parts))
 
     def forget(self) -> None:
         """Reset the mechanism's `traits`."""

@@ -10,10 +10,8 @@ dict                   a symbol; each value at its key; a symbol of the keys in 
 set, frozenset         a symbol; the size; a symbol at each element, since their order is not released
 dataclass              a symbol of the class and its fields; then the values
 bytes                  a symbol of all bytes; their number; the first `BYTE_ENTRIES` as numbers
-complex                a symbol, the real and the imaginary part
 Decimal, Fraction      the nearest float, then a symbol of the exact number
 date, time, duration   seconds (of a date, since 1970), then a symbol of the exact value
-Enum                   a symbol of the class and the member's name
 tables, Series         see `tabular`
 others                 the array of `numpy.asarray`, for objects with `__array__`
 =====================  ========================================================================================
@@ -22,7 +20,6 @@ others                 the array of `numpy.asarray`, for objects with `__array__
 """
 
 import datetime
-import enum
 import fractions
 import importlib
 import math
@@ -116,7 +113,7 @@ class Row:
     columns
         The columns of entries; None: columns are made for the first outcome, in runs that decide nothing.
     traits
-        The texts, dates and new entries of outcomes, to which the writer adds.
+        The texts and new entries of outcomes, to which the writer adds.
     """
 
     def __init__(self, columns: Columns | None, traits: OutputTraits) -> None:
@@ -454,15 +451,8 @@ def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
 
 
 @flatten.register
-def _(value: numbers.Number, row: Row, node: Node) -> None:
-    if isinstance(value, enum.Enum):
-        flatten.dispatch(enum.Enum)(value, row, node)
-    elif isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        row.mark(node, symbol("complex"), "complex")
-        row.add(value.real, row.at(node, "part", "real"))
-        row.add(value.imag, row.at(node, "part", "imaginary"))
-    else:
-        row.put(node, *entries(value))
+def _(value: numbers.Real, row: Row, node: Node) -> None:
+    row.put(node, *entries(value))
 
 
 @flatten.register
@@ -472,10 +462,7 @@ def _(value: np.bool_, row: Row, node: Node) -> None:
 
 @flatten.register
 def _(value: str, row: Row, node: Node) -> None:
-    if isinstance(value, enum.Enum):
-        flatten.dispatch(enum.Enum)(value, row, node)
-    else:
-        row.text(str(value), node)
+    row.text(str(value), node)
 
 
 @flatten.register(Decimal)
@@ -490,12 +477,6 @@ def _(value: Any, row: Row, node: Node) -> None:
     exact = symbol(type(value).__name__, f"{value!s}")
     row.traits.label(exact, repr(value))  # unlike the label of a number or a text
     row.put(node, *nearest, exact)
-
-
-@flatten.register
-def _(value: enum.Enum, row: Row, node: Node) -> None:
-    name = f"{type(value).__qualname__}.{value.name or value.value}"  # a combination of flags may have no name
-    row.mark(node, symbol("enum", name), name)
 
 
 @flatten.register(bytes)
@@ -524,8 +505,6 @@ def _(value: Any, row: Row, node: Node) -> None:
     else:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
     exact = _length_of(value) if isinstance(value, datetime.timedelta) else value.isoformat()
-    if isinstance(value, datetime.date):
-        row.traits.date(node.path, "s")
     code = symbol("time", f"{exact} {getattr(value, 'fold', 0)}")
     row.traits.label(code, str(value))
     row.put(node, *entries(seconds), code)
@@ -544,10 +523,6 @@ def _(value: Any, row: Row, node: Node) -> None:
     if np.isnat(value):
         row.mark(node, symbol("missing", "NaT"), "NaT")
         return
-    if isinstance(value, np.datetime64):
-        unit, step = np.datetime_data(value.dtype)
-        # NumPy's seconds are "1s", Python's are "s": equal dates of NumPy and Python are different outcomes.
-        row.traits.date(node.path, unit if step == 1 and unit != "s" else f"{step}{unit}")
     code = symbol("time", value.dtype.str)
     row.traits.label(code, str(value.dtype))
     row.put(node, *entries(int(value.astype(np.int64))), code)
@@ -579,24 +554,9 @@ def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `s
     if isinstance(row, FlatRow):
         row.put(node, *chain.from_iterable(sorted(row.codes(element) for element in value)))
         return
-    others = []  # elements without a node of their own, which are numbered
     for element in sorted(value, key=row.codes):
-        if _recurs(element):
-            code = row.codes(element)[0]
-            row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
-        else:
-            others.append(element)
-    row.extend(others, node, "other element")
-
-
-def _recurs(element: object) -> bool:
-    """Whether an element of a set has a node of its own, as texts, bytes, flags, None and whole numbers have.
-
-    A drawn real number would have a node in one run alone. Elements that are equal as outcomes have one node: 5, 5.0
-    and NumPy's 5.
-    """
-    value = element.item() if isinstance(element, np.generic) else element
-    return isinstance(value, str | bytes | int | None) or (isinstance(value, float) and value.is_integer())
+        code = row.codes(element)[0]
+        row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
 
 
 @flatten.register(tuple)
@@ -609,44 +569,6 @@ def _(value: Any, row: Row, node: Node) -> None:
         row.add(single_value(value), node)
     else:
         put_list(value, row, node)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatShape:
-    """The common shape of nested outcomes in rows by position: the names of entries, and the lengths of lists.
-
-    `lengths`: the coordinate and the entry of each list's length.
-    """
-
-    names: tuple[str, ...]
-    lengths: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, value: object) -> "FlatShape":
-        """The shape of an outcome of numbers and flags in lists and arrays."""
-        names: list[str] = []
-        lengths: list[tuple[int, float]] = []
-
-        def visit(item: Any, name: str) -> None:
-            if is_sequence(item):
-                if name:
-                    lengths.append((len(names), nested(len(item))))
-                    names.append(name)
-                word = "row" if isinstance(item, np.ndarray) and item.ndim > 1 else "value"
-                for number, inner in enumerate(item, 1):
-                    visit(inner, node_name(name, word, number))
-            else:
-                names.extend(Node((), name).entry(part).name for part in range(len(entries(item))))
-
-        visit(single_value(value), "")
-        return cls(names=tuple(names), lengths=tuple(lengths))
-
-    def fits(self, rows: Rows) -> bool:
-        """Whether all outcomes have this shape, as far as rows of shape (2, n, any width) show it."""
-        width, size = rows.shape[2], len(self.names)
-        same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
-        full = width < size or not np.isnan(rows[:, :, size - 1]).any()
-        return same and full and (width <= size or bool(np.isnan(rows[:, :, size]).all()))
 
 
 def flat_names(width: int) -> dict[int, str]:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Callable, Iterator, MappingView, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -34,7 +34,6 @@ from dpwitness.mechanisms.outcomes import (
     SINGLE_TYPES,
     ExceptionOutcome,
     FlatRow,
-    FlatShape,
     Row,
     flat_names,
     is_plain_list,
@@ -42,7 +41,7 @@ from dpwitness.mechanisms.outcomes import (
 )
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
-from dpwitness.neighbours.inputs import SharedInput, items_of, shared_input
+from dpwitness.neighbours.inputs import SharedInput, shared_input
 
 #: The values of `outcome=`: a function from an output to an outcome, or names of attributes of the output, such as
 #: "coef_,intercept_" or ("coef_", "intercept_").
@@ -99,8 +98,6 @@ class Side:
 #: The outputs of one side before they become rows: an array of rows; or for each run a single value, a tuple or an
 #: array of single values, or the row itself as a list.
 Outputs = Sequence[Any] | Rows
-#: The number of items of an input whose comparison with a copy takes a tenth of the time of a shard.
-COMPARED_ITEMS: Final = 50_000
 #: The number of paired runs between two comparisons of shared inputs: a comparison takes a twentieth of the time of
 #: these runs. Two runs between two comparisons may change an input and change it back.
 COMPARISON_RUNS: Final = 128
@@ -131,20 +128,18 @@ class PythonMechanism(Mechanism):
         super().__init__(signature)
         #: Whether all draws come from the generators of `random` and `numpy.random`, which are seeded for each run.
         self.draws_globally = False
-        #: The shapes of nested outcomes in rows by position, at most two.
-        self.flat_shapes: set[FlatShape] = set()
+        #: Whether an outcome in rows by position was a list that is no plain list, see `is_plain_list`.
+        self.nested = False
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
         self._attributes = self._outcome.names if isinstance(self._outcome, Attributes) else ()
         self._columns = Columns()
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
-        self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
-        self._examined_exceptions = 0
 
     def __getstate__(self) -> dict[str, object]:
         # Inputs stay here: another process does not need them.
-        return {**vars(self), "_ran_well": None, "_inputs": []}
+        return {**vars(self), "_inputs": []}
 
     @property
     @override
@@ -173,7 +168,7 @@ class PythonMechanism(Mechanism):
     @override
     def places(self) -> dict[int, str]:
         if self.by_position:
-            return flat_names(self.width) if self.flat_shapes else {}
+            return flat_names(self.width) if self.nested else {}
         return {} if self._columns.plain else self._columns.names
 
     @property
@@ -280,13 +275,6 @@ class PythonMechanism(Mechanism):
         # Not reached after an exception: the run that raised it may have left its input half changed.
         self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-4:]
 
-    @override
-    def shard_of(self, pair: Pair) -> int:
-        # Larger for inputs of many items: their comparison takes a tenth of the time at most.
-        if not self.shares or self.copies or self.cost.slow:
-            return self.shard
-        return self.shard * min(-(-max(map(items_of, pair.sides)) // COMPARED_ITEMS), 16)
-
     def _make_all_runs(
         self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: Row
     ) -> list[list[object]] | None:
@@ -298,8 +286,8 @@ class PythonMechanism(Mechanism):
             return outputs
         done = 0
         while done < len(swaps):
-            first = not all(one.compared for one in shared)  # most mechanisms that change an input do so in each run
-            part = swaps[done : done + (1 if first else COMPARISON_RUNS)]
+            # Two runs may change an input and change it back, as reversing does: the first run is compared alone.
+            part = swaps[done : done + (COMPARISON_RUNS if all(one.compared for one in shared) else 1)]
             done += len(part)
             try:
                 self._make_runs(sides, part, start, shared, outputs, row)
@@ -349,15 +337,12 @@ class PythonMechanism(Mechanism):
                 try:
                     output = function(*first, **rest)
                 except BaseException as error:
-                    output = self._exception(error, sides, outputs, k, start + i)
+                    output = self._exception(error, sides[k].data, start + i)
                 # Without a call: a call for each output would take as long as this line.
                 append[k](output if type(output) in single else self._copy_output(output, start + i, row))
-        self._note_ran_well(sides, outputs)
 
-    def _exception(
-        self, error: BaseException, sides: Sequence[Side], outputs: Sequence[Sequence[object]], k: int, run: int
-    ) -> ExceptionOutcome:
-        """The outcome of a run of side k that raised. Raises `MechanismRaised` if exceptions are not outcomes.
+    def _exception(self, error: BaseException, data: Data, run: int) -> ExceptionOutcome:
+        """The outcome of a run that raised. Raises `MechanismRaised` if exceptions are not outcomes.
 
         Raises an error that is not a failure of the run, such as `KeyboardInterrupt`, as it is.
         """
@@ -365,13 +350,7 @@ class PythonMechanism(Mechanism):
             raise error
         if self.errors == "outcome":
             return ExceptionOutcome(type(error).__qualname__)
-        self._note_ran_well(sides, outputs)
-        raise raised_error(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
-
-    def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
-        for side, own in zip(sides, outputs, strict=True):
-            if own:
-                self._ran_well = (side.data,)
+        raise raised_error(self.name, error, run, data) from error
 
     def _copy_output(self, output: Any, run: int, row: Row) -> object:
         """A copy of an output, or its entries, safe from later changes by the mechanism."""
@@ -394,23 +373,6 @@ class PythonMechanism(Mechanism):
             rows = np.ascontiguousarray(columns.reshape(-1, len(written)).T)
         return rows
 
-    def _used_up(self, error: BaseException) -> bool:
-        """Whether the mechanism raises now on an input on which it ran well before."""
-        if self._ran_well is None or self._examined_exceptions >= 8:  # each may cost eight runs
-            return False
-        self._examined_exceptions += 1
-        source = self.conversion.source(*self._ran_well)
-        for seed in range(8):
-            try:
-                self.signature.call(source(), np.random.Generator(np.random.SFC64(seed)))
-            except BaseException as other:
-                if not is_failure(other):
-                    raise
-                if isinstance(other, type(error)):
-                    continue
-            return False
-        return True
-
     def _outcome_of(self, output: object, run: int) -> object:
         if self._summarise is None:
             return output
@@ -428,8 +390,7 @@ class PythonMechanism(Mechanism):
         """The entries of an outcome; `output`: the mechanism's output, for messages."""
         if is_sequence(value):
             self.check_length(len(value), run)
-            if self.by_position and len(self.flat_shapes) < 2 and not is_plain_list(value):
-                self.flat_shapes.add(FlatShape.of(value))
+            self.nested = self.nested or (self.by_position and not is_plain_list(value))
         try:
             values = row.write(value, self._attributes)
             if len(values) > LONGEST_ROW:
@@ -459,13 +420,6 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that cannot be read: "
                 f"{class_and_text(error)}"
             ) from error
-
-
-def _in_order(output: Any) -> Any:
-    """The outcomes of several runs by position; pandas' values and rows too, whatever their index."""
-    if hasattr(output, "iloc"):
-        return output.to_dict("records") if output.ndim == 2 else output.tolist()
-    return output
 
 
 class VectorisedMechanism(PythonMechanism):
@@ -515,13 +469,12 @@ class VectorisedMechanism(PythonMechanism):
                 self.check_length(placed.shape[1], start)
                 return placed
         self._require_each(output, n, start)
-        output = _in_order(output)
         return [self._copy_output(output[i], start + i, row) for i in range(n)]
 
     def _require_each(self, output: Any, n: int, start: int) -> None:
-        """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""
-        sequence = hasattr(output, "__getitem__") and hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0
-        if not sequence or isinstance(output, Mapping) or len(output) != n:
+        """Raise `InvalidOutcome` unless the output is an array or a list of one outcome for each run."""
+        sequence = isinstance(output, list | tuple) or (isinstance(output, np.ndarray) and output.ndim > 0)
+        if not sequence or len(output) != n:
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "
                 "outcome for each"

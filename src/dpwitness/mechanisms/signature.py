@@ -13,8 +13,6 @@ from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
-#: LABEL_NAMES are the usual names of the labels beside features.
-LABEL_NAMES: Final = frozenset({"y", "labels", "target"})
 #: The names of the parameter that gets the generator.
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of the generator's parameter in scikit-learn, whose functions may need a `RandomState`.
@@ -108,10 +106,7 @@ class Signature:
         made = getattr(plain, "example", plain)  # the mechanism that a factory makes
         if isinstance(made, functools.partial):  # an ε bound by it is the user's choice, not a default
             given = {**{key: made.keywords[key] for key in BUDGET_NAMES & set(made.keywords)}, **given}
-        if data == "self":  # a dataset may have a method that releases something of it
-            hint = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
-        else:
-            hint = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
+        hint = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
         values = _values(name, own, given, epsilon, delta, hint)
         return cls(
             function=function,
@@ -182,31 +177,20 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     may read the first argument by position, as `functools.singledispatch` does: parameters up to the input are passed
     by position, and all parameters if the wrapper has no `**kwargs`. Raises as `inspect.signature`.
     """
-    wrapped = getattr(function, "__wrapped__", None)
-    try:
-        declared = inspect.signature(function, follow_wrapped=False).parameters
-    except ValueError:  # a function of `functools.cache` has no signature
-        if wrapped is None or inspect.ismethod(function):
-            raise
-        return declared_by(wrapped)
-    handed_on = {one.kind for one in declared.values()} & {*_VARIABLE_KINDS} if wrapped is not None else set()
-    if handed_on:
-        declared = inspect.signature(function).parameters
+    wraps = hasattr(function, "__wrapped__")
+    code = getattr(function, "__code__", None)  # None for a wrapper in C, as of `functools.cache`
+    variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) if wraps and code is not None else 0
+    declared = inspect.signature(function, follow_wrapped=bool(variable) or code is None).parameters
     places = [
         name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE_KINDS)
     ]
     count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
-    if inspect.Parameter.VAR_POSITIONAL in handed_on:
-        takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
+    if variable & inspect.CO_VARARGS:
+        takes_names = variable & inspect.CO_VARKEYWORDS
         count = next(
             (k + 1 for k, name in enumerate(places) if takes_names and name not in RESERVED_NAMES), len(places)
         )
     return declared, tuple(places[:count])
-
-
-def _owner_of(method: object) -> str:
-    """The name of the class that defines a method; "Class" if unknown."""
-    return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
 
 
 def _restored(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
@@ -249,8 +233,6 @@ def _values(
         for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
             if first in names:
                 setting = f"{option}=… (command line: --{option})"
-        if first in LABEL_NAMES:
-            setting += "; for features and labels, a function whose one input is the tuple (X, y)"
         raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{hint}")
     return values
 

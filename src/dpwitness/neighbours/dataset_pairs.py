@@ -184,7 +184,7 @@ class Proposals:
         return "replaces another" if self.replace else "added"
 
     def _opposite(self, record: Record) -> Record:
-        """The record with every field at its other end."""
+        """The record with each field at an end of its domain: at the second end for a field at the first end."""
         ends = [domain.ends() for domain in self.fields.domains]
         return tuple(e[1] if same_record((value,), e[:1]) else e[0] for value, e in zip(record, ends, strict=True))
 

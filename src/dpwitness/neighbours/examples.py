@@ -83,7 +83,7 @@ def like(examples: Data) -> Like:
 
     Numbers range from the least to the greatest given. Texts are categories if few of them differ or they repeat, else
     texts up to the longest length. None and NaN are allowed in fields in which examples have them. Datasets of any size
-    have the types of columns, the index and the order in memory of the examples.
+    have the types of columns and the index of the examples.
 
     Parameters
     ----------

@@ -216,26 +216,12 @@ DOMAINS: Final[dict[str, tuple[Callable[..., Domain], AnyCodec, tuple[str, ...]]
 
 
 def _schema(definitions: Definitions) -> Schema:
-    """The schema of a domain, or of parts that are domains again."""
-    whole: Schema = {"$ref": "#/$defs/Domain"}
-    if "Domain" not in definitions:
-        definitions["Domain"] = {}  # the schema refers to itself
-        parts = {"type": "array", "items": whole}
-        names = {"type": "array", "items": {"type": ["string", "integer"]}}
-        by_name = {"type": "object", "additionalProperties": whole}
-        properties: list[dict[str, Schema]] = [
-            *(
-                {name: codec.schema(definitions), **{flag: codec_of(bool).schema(definitions) for flag in flags}}
-                for name, (_, codec, flags) in DOMAINS.items()
-            ),
-            {"tuple": parts}, {"list": parts}, {"dict": by_name}, {"dict": parts, "names": names},
-        ]  # fmt: skip
-        definitions["Domain"] = {
-            "description": "The values of a field, or the structure of a record.",
-            "type": "object",
-            "anyOf": [{"properties": one, "required": list(one)} for one in properties],
-        }
-    return whole
+    keys = ["tuple", "list", "dict", *DOMAINS]
+    return {
+        "description": "The values of a field, or the structure of a record.",
+        "type": "object",
+        "anyOf": [{"required": [key]} for key in keys],
+    }
 
 
 #: Fields with their codec; in JSON an object whose key is a domain's name, "tuple", "list" or "dict".

@@ -7,7 +7,7 @@ domain, never from the records that are present.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from typing import Any, ClassVar, Final, Self
@@ -30,7 +30,7 @@ NUMERIC_DTYPES: Final = ("float64", "int64", "bool")
 
 
 class Layout(ABC):
-    """The properties of a dataset besides its records: form, class, types of columns, index, order in memory.
+    """The properties of a dataset besides its records: form, class, types of columns, index.
 
     Two datasets of a form are alike besides their records if and only if their layouts are equal.
     """
@@ -211,16 +211,11 @@ class ArraysLayout(Layout):
     matrix: ClassVar[slice]
 
     dtypes: tuple[DType | None, ...]  # the dtype of each field; None for a list
-    order: str = field(default="C", compare=False)  # the memory order; an array of one row has both
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        matrix = data[0] if type(data) is tuple else data
-        return cls(
-            dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()),
-            order="F" if isinstance(matrix, np.ndarray) and matrix.flags.fnc else "C",
-        )
+        return cls(dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()))
 
     @classmethod
     def usual(cls, fields: Fields) -> Self:
@@ -251,7 +246,7 @@ class ArraysLayout(Layout):
 
     def _matrix(self, columns: list[Column]) -> Array:
         """The columns as one array of shape (records, fields)."""
-        matrix = np.empty((len(columns[0]), len(columns)), columns[0].dtype, order="F" if self.order == "F" else "C")
+        matrix = np.empty((len(columns[0]), len(columns)), columns[0].dtype)
         for k, column in enumerate(columns):
             matrix[:, k] = column
         return matrix
@@ -341,21 +336,17 @@ def _is_xy(data: Data) -> bool:
 class FrameLayout(Layout):
     """A frame of a library; `blank` has all its properties except the records.
 
-    In Polars and Arrow a missing number is null; NaN occurs only in the columns `nan`, in which the example holds it.
+    In Polars and Arrow a missing number is null, and NaN another value, which only data of the user hold.
     """
 
     frames: ClassVar[Frames]
 
     blank: Frame
-    example: Frame = None
-    nan: frozenset[Any] = frozenset()
 
     @property
     @override
     def missing(self) -> tuple[float | None, ...]:
-        if not self.frames.null:
-            return (math.nan,)
-        return (None, math.nan) if self.nan else (None,)
+        return (None,) if self.frames.null else (math.nan,)
 
     @classmethod
     @override
@@ -374,7 +365,7 @@ class FrameLayout(Layout):
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        return cls(blank=cls.frames.blank(data), example=data)
+        return cls(blank=cls.frames.blank(data))
 
     @classmethod
     @override
@@ -396,7 +387,7 @@ class FrameLayout(Layout):
 
     @override
     def fitted(self, fields: Fields) -> Layout:
-        floats, nan, blank = self.frames.floats(self.blank), self.nan, self.blank
+        floats, blank = self.frames.floats(self.blank), self.blank
         odd = [
             name
             for name, domain in zip(fields.names, fields.domains, strict=True)
@@ -404,10 +395,7 @@ class FrameLayout(Layout):
         ]
         if odd:
             blank = self.frames.retyped(blank, self._usual(fields, odd), odd)
-        if self.example is not None and self.frames.null:
-            columns = self.frames.columns(self.example)
-            nan = frozenset(name for name in floats if any(value != value for value in columns[name]))
-        return replace(self, blank=blank, example=None, nan=nan)
+        return replace(self, blank=blank)
 
     @override
     def build(self, fields: Fields, records: Sequence[Record]) -> Data:
@@ -416,11 +404,7 @@ class FrameLayout(Layout):
             values: Sequence[Value] = [record[k] for record in records]
             if name in floats and is_real(domain):
                 rounded = array_of(np.dtype(floats[name]), domain, values).tolist()
-                null = self.frames.null and name not in self.nan
-                values = [
-                    None if value is None or (value != value and null) else number
-                    for value, number in zip(values, rounded, strict=True)
-                ]
+                values = [None if value is None else number for value, number in zip(values, rounded, strict=True)]
             columns[name] = values
         return self.frames.build(self.blank, columns)
 

@@ -53,7 +53,7 @@ class Change:
 
     @property
     def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets: first the dataset with the records `FIRST_SIDE`."""
+        """The two datasets: the first without records of `SECOND_SIDE`, the second without records of `FIRST_SIDE`."""
         return tuple(r for r, side in self.rows if side != SECOND_SIDE), tuple(
             r for r, side in self.rows if side != FIRST_SIDE
         )

@@ -169,8 +169,6 @@ def _immutable(value: Data) -> bool:
 
 #: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
 PICKLED_CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
-#: The number of bytes of an array or a frame that take as long to compare as one item of a list.
-BYTES_AN_ITEM: Final = 256
 
 
 def _kinds_within(data: Data) -> set[type]:
@@ -229,17 +227,8 @@ def _pickles_show_all(data: Data) -> bool:
     )  # fmt: skip
 
 
-def items_of(data: Data) -> int:
-    """The cost of comparing an input, as the approximate number of its items at all levels.
-
-    All lists in a list count as much as the first list. `BYTES_AN_ITEM` bytes of an array or a frame are one item, and
-    pickling a frame takes as long as 1,000 items.
-    """
-    if type(data) in PICKLED_CONTAINERS and data:
-        return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
-    if type(data) is np.ndarray:
-        return 1 + int(data.nbytes) // BYTES_AN_ITEM
-    return 1_000 + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
+#: The number of entries of an array that are hashed at once: the copy of a large array would fill the memory.
+DIGEST_ENTRIES: Final = 1 << 16
 
 
 def input_key(data: Data) -> Hashable:
@@ -255,9 +244,7 @@ def input_key(data: Data) -> Hashable:
         return kind.__name__, str(data + 0)
     array = as_array(data)
     if array is not None:
-        if array.dtype.kind == "f":  # no file tells one NaN from another
-            array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
-        return array.dtype.str, array.shape, blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
+        return array.dtype.str, array.shape, _digest(np.ascontiguousarray(array).reshape(-1))
     if kind in (list, tuple, dict) and _kinds_within(data) <= ATOMS | {list, tuple, dict}:
         return kind.__name__, repr(data)  # a key for each record would take eight times as long
     if kind in (list, tuple):
@@ -270,6 +257,18 @@ def input_key(data: Data) -> Hashable:
     if isinstance(written, dict) and "object" in written:
         return kind.__name__, id(data)
     return kind.__name__, repr(written)
+
+
+def _digest(array: Array) -> bytes:
+    """A digest of the entries of an array with one axis; −0.0 counts as 0.0, and every NaN as the same."""
+    digest = blake2b(digest_size=16)
+    for first in range(0, array.size, DIGEST_ENTRIES):
+        part = array[first : first + DIGEST_ENTRIES]
+        if array.dtype.kind == "f":
+            part = part + array.dtype.type(0)
+            part[np.isnan(part)] = np.nan
+        digest.update(part.data)
+    return digest.digest()
 
 
 def shown(data: Data) -> str:
@@ -329,8 +328,6 @@ def exact_key(value: Data) -> Hashable:
     """A key that is equal exactly for values that a mechanism cannot tell apart, not even by type or sign."""
     if type(value) in ATOMS:  # most values, in a third of the time
         return type(value), repr(value)
-    if type(value) is dict:
-        return dict, *((exact_key(name), exact_key(item)) for name, item in value.items())
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, Mapping):
         return kind, tuple((exact_key(name), exact_key(item)) for name, item in value.items())

@@ -26,7 +26,7 @@ class Pair:
     data: Input
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
-    _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until `key` is asked for
+    _digests: tuple[bytes, ...] = field(default=(), init=False, repr=False)  # empty until `digests` is asked for
 
     def __post_init__(self) -> None:
         for side in self.sides:
@@ -38,19 +38,23 @@ class Pair:
         return self.data, self.neighbour
 
     @property
+    def digests(self) -> tuple[bytes, ...]:
+        """A digest of 128 bits of each input, computed once; equal inputs have equal digests."""
+        if not self._digests:
+            object.__setattr__(self, "_digests", tuple(map(digest_of, self.sides)))
+        return self._digests
+
+    @property
     def key(self) -> frozenset[bytes]:
-        """A key that pairs of the same inputs share, in either direction: a digest of 128 bits for each input."""
-        if not self._key:
-            digests = (
-                blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides
-            )
-            object.__setattr__(self, "_key", frozenset(digest.digest() for digest in digests))
-        return self._key
+        """A key that pairs of the same inputs share, in either direction."""
+        return frozenset(self.digests)
 
     def swapped(self) -> "Pair":
         """The pair of D′ and D."""
         made = object.__new__(Pair)  # without `require_shallow`, which takes long for many records
-        for name, value in zip(Pair.__slots__, (self.neighbour, self.data, self.label, self._key), strict=True):
+        for name, value in zip(
+            Pair.__slots__, (self.neighbour, self.data, self.label, self._digests[::-1]), strict=True
+        ):
             object.__setattr__(made, name, value)
         return made
 
@@ -66,9 +70,14 @@ def make_pair(data: object, neighbour: object, label: str) -> Pair:
     return Pair(as_finite_numbers(data), as_finite_numbers(neighbour), label)
 
 
+def digest_of(data: Data) -> bytes:
+    """A digest of 128 bits of an input's key."""
+    return blake2b(repr(input_key(data)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def holds(pair: Pair, data: Data) -> bool:
     """Whether one input of a pair equals `data` in values, types and shape."""
-    return input_key(data) in map(input_key, pair.sides)
+    return digest_of(data) in pair.digests
 
 
 def alike(pair: Pair) -> bool:

@@ -368,11 +368,11 @@ def records(
     at_most
         The contribution bound of the claim: the largest number of records of a unit. None: any number.
 
-    Neighbours differ only in their records. Types of columns, names, index, order in memory and class come from the
+    Neighbours differ only in their records. Types of columns, names, index and class come from the
     base or the examples, if they have this form, else from the domain; never from the records present. A type that
     cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. The index of a
     DataFrame must count its rows, and is made anew for any number of rows. In Polars and Arrow a missing number is
-    null; NaN is tried only in columns of floats in which the base or the examples hold NaN.
+    null, and NaN is not tried.
 
     Raises
     ------

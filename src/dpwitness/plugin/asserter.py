@@ -28,7 +28,6 @@ from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
-    InvalidData,
     InvalidParameter,
     InvalidWitness,
     MechanismError,
@@ -37,7 +36,7 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.events import is_of_bits
-from dpwitness.evidence import half_of_excess, runs_needed
+from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -45,10 +44,8 @@ from dpwitness.neighbours import Data, Relation, adjacent
 from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, Evidence, options_of
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.project import one_of
-from dpwitness.report.github import shown
 from dpwitness.report.source import place, place_of
-from dpwitness.results.kept import KeptEvidence, KeptFile, neighbours_digest
-from dpwitness.results.text import at_most
+from dpwitness.results.kept import KeptEvidence, neighbours_digest
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
 from dpwitness.runs import Runner
@@ -56,10 +53,9 @@ from dpwitness.runs import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFile:
-    """The database's file for an assertion; `witness` is None if there is nothing to replay."""
+    """The database's file for an assertion; `place` for people; `witness` is None if there is nothing to replay."""
 
-    path: Path | None = None
-    value: Mapping[str, Any] | None = None
+    place: str = ""
     witness: Witness | None = None
     note: str | None = None
 
@@ -84,19 +80,6 @@ class SavedFile:
         finally:  # the next check uses the same mechanism, without the saved layout of outcomes
             problem.mechanism.begin(None, by_position=False)
 
-    def open_question(self, replayed: NotRefuted) -> str | None:
-        """The reason why a pass of the replay does not show that the mechanism is fixed; None if the pass does."""
-        assert self.witness is not None
-        witness, counts = self.witness, replayed.counts
-        if replayed.claim != witness.claim:
-            return f"refuted {witness.claim}, and does not refute {replayed.claim}"
-        if counts.hits in (0, counts.runs):  # outcomes may have other entries now
-            return f"was not seen again: its event happened in {'all' if counts.hits else 'none'} of the runs on D"
-        if replayed.detectable <= half_of_excess(witness.counts, witness.claim):
-            return None
-        symbol, most = witness.claim.symbol, at_most(replayed.detectable)
-        return f"was not seen again, in too few runs to say that it is fixed: they would have caught {symbol} ≥ {most}"
-
 
 class Database:
     """The witness files of one test; without a folder no file is saved or loaded."""
@@ -110,8 +93,8 @@ class Database:
         """The path relative to the project's root; the whole path if it lies elsewhere."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
-    def kept(self, assertion: int) -> KeptFile:
-        """The file of an assertion's kept evidence.
+    def kept(self, assertion: int) -> Path:
+        """The path of an assertion's kept evidence.
 
         Raises `InvalidParameter` without a folder, and as `KeptEvidence.load` does.
         """
@@ -119,7 +102,7 @@ class Database:
         if path is None:
             raise InvalidParameter('evidence="kept" needs a folder, but dp_database is none')
         path.parent.mkdir(parents=True, exist_ok=True)
-        return KeptEvidence.load(path.with_suffix(".kept.json"))
+        return KeptEvidence.load(path.with_suffix(".kept.json"))[0]
 
     def _path(self, assertion: int) -> Path | None:
         if self._folder is None:
@@ -149,8 +132,8 @@ class Database:
         # A saved pair may no longer be adjacent: its replay could fail a correct mechanism.
         same = value.get("neighbours") == neighbours_digest(relation, data)
         if witness.unreadable_inputs or not same or not adjacent(relation, witness.pair, data):
-            return SavedFile(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
-        return SavedFile(path=path, value=value, witness=witness)
+            return SavedFile(note=f"{self.shown(path)} was saved for another relation and was not replayed")
+        return SavedFile(place=self.shown(path), witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Write a witness to its file, and return the path; None without a folder.
@@ -164,27 +147,9 @@ class Database:
         if Witness.from_json(value).unreadable_inputs:
             raise InvalidWitness(f"no file can hold its inputs {witness.pair}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, self._test, assertion, "refutes", neighbours_digest(relation, data), value)
+        head = {"format": DATABASE_FORMAT, "test": self._test, "assertion": assertion}
+        write_json(path, {**head, "neighbours": neighbours_digest(relation, data), "witness": value})
         return path
-
-    def mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write the status of a witness, "refutes" or "fixed"; return a note about a fixed mechanism.
-
-        Raises `OSError` or `InvalidData` if the file cannot be written.
-        """
-        if saved.path is None or saved.value is None:
-            return None
-        value = saved.value
-        if value.get("status") != status:
-            _write(saved.path, self._test, value.get("assertion", 1), status, value["neighbours"], value["witness"])
-        if status != "fixed":
-            return None
-        return f"fixed: the witness in {self.shown(saved.path)} no longer refutes; it is kept and replayed"
-
-
-def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
-    head = {"format": DATABASE_FORMAT, "test": test, "assertion": assertion, "status": status}
-    write_json(path, {**head, "neighbours": neighbours, "witness": witness})
 
 
 class PrivacyViolation(AssertionError):
@@ -240,7 +205,7 @@ class Asserter:
             self._record_error(on_one_line(error), called)
             raise
         else:
-            self._record_verdict(verdict, note, called, place_of(mechanism, verdict.witness.mechanism, self._root))
+            self._record_verdict(verdict, note, called, place_of(mechanism, self._root))
             if verdict.ended == "interrupted":
                 raise KeyboardInterrupt
             if isinstance(verdict, NotRefuted):
@@ -270,6 +235,8 @@ class Asserter:
         }
         merged |= {} if session.errors is None else {"errors": session.errors}
         for mark in reversed(list(self._item.iter_markers("dp"))):  # a marker may be added while the test runs
+            if mark.args:
+                raise InvalidParameter(f"the marker dp has the value {brief(mark.args[0])} without a name")
             merged.update(mark.kwargs)
         merged.update(settings)
         known = list(options_of("assert_private"))
@@ -309,7 +276,7 @@ class Asserter:
         runner: Runner,
         effort: Effort,
         suppressed: Collection[str],
-        kept: KeptFile | None,
+        kept: Path | None,
     ) -> tuple[Verdict, str | None, bool | None]:
         """The result of `_assert` for a prepared problem, after the health checks."""
         notes = []
@@ -320,26 +287,20 @@ class Asserter:
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
-            assert saved.path is not None
-            unread = f'{self._database.shown(saved.path)} was saved with bits="strict" and was not replayed'
-            saved = replace(saved, witness=None, note=unread)
+            saved = SavedFile(note=f'{saved.place} was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the replay, half for the check
-            assert saved.path is not None
-            place = self._database.shown(saved.path)
             try:
                 replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
             except MechanismError as error:  # the check below shows whether the mechanism works
-                note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
+                note = f"the witness in {saved.place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
-                    seen = f"saved in {place}: seen again on fresh runs"
-                    return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
+                    return replayed, f"saved in {saved.place}: seen again on fresh runs", True
                 if replayed.ended == "interrupted":
                     return replayed, None, True
-                question = saved.open_question(replayed)
-                note = None if question is None else f"the witness in {place} {question}"
+                note = f"the witness in {saved.place} was not seen again at this claim; it is kept and replayed"
         said: tuple[str, ...] = ()
 
         def check(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
@@ -362,8 +323,6 @@ class Asserter:
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(note, *said, trouble, self._save(problem, verdict)), again
         if verdict.ended != "interrupted":
-            if saved.witness is not None and note is None:
-                note = self._mark(saved, "fixed")
             for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
@@ -378,13 +337,6 @@ class Asserter:
         except BaseException as error:  # no other error must lose a proved violation
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
-
-    def _mark(self, saved: SavedFile, status: str) -> str | None:
-        """Write the status of a saved witness; return a note about a fixed mechanism, or an unwritable file."""
-        try:
-            return self._database.mark(saved, status)
-        except (OSError, InvalidData) as error:
-            return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
         """Record a verdict, or an error if the verdict has no JSON, for example if a class of the user's fails."""
@@ -412,15 +364,9 @@ class Asserter:
         self._record({"verdict": kind, "reason": reason, "claim": None, "place": called})
 
     def _record(self, record: dict[str, Any]) -> None:
-        """Add a record to the session's ledger and to the test's properties in JUnit files."""
+        """Add a record to the session's ledger."""
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
-        properties = {"claim": record["claim"], "verdict": record["verdict"], "shown": shown(entry)}
-        if "runs" in record:
-            properties |= {"runs": f"{record['runs']['confirm']}", "seed": f"{record['seed']}"}
-        properties["alpha"] = f"{self._alpha:.3g}"
-        number = "" if self._count == 1 else f".{self._count}"
-        self._item.user_properties += [(f"dpwitness{number}.{key}", text) for key, text in properties.items() if text]
 
     def _text(self, verdict: Violation, note: str | None, replayed: bool | None) -> str:
         """The witness in plain English, and the command that repeats the test with the session's α and options."""
@@ -450,4 +396,5 @@ def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Vio
 
 
 def _all_notes(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None
+    """The notes in one text; None without a note."""
+    return "; ".join(filter(None, notes)) or None

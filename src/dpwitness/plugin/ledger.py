@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from _dpwitness_session import Session
 from dpwitness.errors import InvalidData
-from dpwitness.files import write_atomically, write_json
+from dpwitness.files import write_json
 from dpwitness.report import github, sarif
-from dpwitness.results.text import at_least, at_most
+from dpwitness.results.text import at_least
 
 
 def lines(session: Session) -> list[str]:
@@ -31,17 +30,13 @@ def lines(session: Session) -> list[str]:
     if passed:
         near = min(passed, key=lambda record: record["margin"])
         text.append(f"nearest to an alarm: {github.name_of(near)}, {near['margin']:.1f} nats of evidence short of it")
-    for same in _group_alike(records):
-        record = same[0]
+    for record in records:
         match record["verdict"]:
             case "not-refuted":
-                place = github.name_of(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
-                caught = _range_text(record["parameter"], [one["detectable"] for one in same], at_most)
-                text.append(f"  {place}: {record['claim']}, its event would have caught {caught} {record['power']}")
-                if by_bits := [found for one in same if (found := github.bits_refuted(one))]:
-                    exceeded = _range_text(
-                        by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least
-                    )
+                shown = f"{record['claim']}, {github.shown(record)} {record['power']}"
+                text.append(f"  {github.name_of(record)}: {shown}")
+                if found := github.bits_refuted(record):
+                    exceeded = f"{found['parameter']} ≥ {at_least(found['lower_bound'])}"
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
                 text.append(f"  {github.name_of(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
@@ -50,26 +45,6 @@ def lines(session: Session) -> list[str]:
         if record.get("note"):
             text.append(f"    {record['note']}")
     return text
-
-
-def _group_alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
-    """The records in groups of one line each: passes of one test and claim share a line, unless they have a note."""
-    groups: dict[object, list[dict[str, Any]]] = {}
-    for place, record in enumerate(records):
-        plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
-        key: object = place
-        if plain and not record.get("note"):
-            key = record["test"], record["claim"], record["parameter"], github.bits_refuted(record) is None
-        groups.setdefault(key, []).append(record)
-    return list(groups.values())
-
-
-def _range_text(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
-    """The text of the range of a parameter's lower limits, such as "ε ≥ 1.1–1.3"; None is a missing limit."""
-    found = [value for value in values if value is not None]
-    if not found:
-        return "nothing"
-    return f"{parameter} ≥ {'–'.join(dict.fromkeys(shown(end(found)) for end in (min, max)))}"
 
 
 def annotations(session: Session, root: Path) -> list[str]:
@@ -88,7 +63,6 @@ def write_files(session: Session) -> bool:
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
         ("report", session.report, lambda path: write(session, path)),
         ("sarif", session.sarif, lambda path: write_json(path, sarif.log(session.records))),
-        ("report-html", session.report_html, lambda path: write(session, path, html=True)),
     ]
     for option, path, write_one in files:
         if path is None:
@@ -104,8 +78,8 @@ def write_files(session: Session) -> bool:
     return failed
 
 
-def write(session: Session, path: str, *, html: bool = False) -> None:
-    """Write all records as JSON, or as an HTML page. The file is written whole or not at all."""
+def write(session: Session, path: str) -> None:
+    """Write all records as JSON. The file is written whole or not at all."""
     value = {
         "format": github.REPORT_FORMAT,
         "profile": session.profile,
@@ -115,11 +89,6 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         **({"interrupted": True} if session.interrupted else {}),
         "assertions": session.records,
     }
-    if html:
-        from dpwitness.report.files import session_page
-
-        write_atomically(path, session_page(value))
-        return
     write_json(path, value)
 
 

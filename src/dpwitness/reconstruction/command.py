@@ -1,8 +1,7 @@
-"""The options that the commands of all families share, and `run_attack`, by which they run an attack."""
+"""The command of a family of attacks: the options that all families share, and `run_attack`, which runs an attack."""
 
 import functools
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,28 +10,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
+from dpwitness.checks import seed_or_new
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Command, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
-from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import json_text
-from dpwitness.machine import Deadline, Overdue
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.alarm import Alarm
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, EndedAttack, Result
-from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
+from dpwitness.reconstruction.transcript import Form, Transcript, read_transcript
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-#: The help of --workers for an attack on one thread.
-ONE_THREAD_HELP: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
+#: Names of the options that only an attack on the user's own system takes.
+OWN_SYSTEM_OPTIONS: Final = ("budget", "rate", "retries")
 
 #: A function that shows progress: the stage's name, the number of steps done, the number of all steps, and a text.
 Progress: TypeAlias = Callable[[str, int, int, str], None]
@@ -40,6 +38,7 @@ Progress: TypeAlias = Callable[[str, int, int, str], None]
 Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S", bound="DataclassInstance")
+OptionsT = TypeVar("OptionsT", bound="AttackOptions")
 
 
 def settings_of(kind: type[S], options: object, **more: object) -> S:
@@ -62,41 +61,18 @@ class AttackOptions:
     quiet: bool = False
     oracle: str | None = None
     ask: str | None = None
-    answers: str | None = None
     budget: int | None = None
     rate: float | None = None
     retries: int | None = None
 
     @property
     def own_system(self) -> bool:
-        """Whether the user's own system is attacked, by --oracle or through files."""
-        return any(option is not None for option in (self.oracle, self.ask, self.answers))
-
-    def require_own_system(self) -> None:
-        """Raise `InvalidParameter` for --budget, --rate and --retries where the system is simulated."""
-        if not self.own_system:
-            reason = "is of an attack on your own system: give --oracle, or --ask FILE, too"
-            refuse(self, ("budget", "rate", "retries"), reason)
-
-    def seed_or_fresh(self) -> int:
-        """The given seed, or a fresh seed of 32 bits. Raises `InvalidParameter` for a negative seed."""
-        if self.seed is None:
-            return secrets.randbits(32)
-        if self.seed < 0:
-            raise InvalidParameter(f"--seed {self.seed} must be at least 0")
-        return self.seed
+        """Whether the user's own system is attacked, by --oracle or through a file."""
+        return self.oracle is not None or self.ask is not None
 
     def deadline(self) -> Deadline:
         """The deadline, --max-time seconds from now."""
         return Deadline(time.monotonic() + self.max_time)
-
-    def require_time(self, deadline: Deadline, smaller: str) -> None:
-        """Raise `InvalidParameter` after the deadline; the message asks for more time or a smaller option `smaller`."""
-        if not deadline.left:
-            raise InvalidParameter(
-                f"--max-time {self.max_time:g}: the attack takes longer than {self.max_time:g} s; "
-                f"allow more time or a smaller {smaller}"
-            )
 
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
@@ -113,11 +89,10 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
         own(
             "--ask",
             type=KEPT_FILE,
-            metavar="FILE",
-            help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
-            "command. With --oracle: keep questions and answers in the file, to continue after an interruption",
+            metavar="FILE.csv",
+            help="write the questions to a file and stop; fill in the answers and repeat the command. With --oracle: "
+            "keep questions and answers in the file, to continue after an interruption",
         ),
-        own("--answers", type=READ_FILE, metavar="FILE", help="answers from a file with the columns id and answer"),
         own("--budget", type=whole, metavar="N", help="maximum number of questions (default: as the attack needs)"),
         own("--rate", type=number, metavar="PER_SECOND", help="maximum number of questions per second"),
         own(
@@ -133,26 +108,48 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
 def add_attack_command(
     commands: Commands,
     family: AttackFamily,
-    run: Callable[[SimpleNamespace], int],
+    kind: type[OptionsT],
+    attack: Callable[[OptionsT, SimpleNamespace], Result | None],
     parameters: Sequence[click.Parameter],
     *,
-    workers: str = ONE_THREAD_HELP,
+    simulated: Sequence[str] = (),
+    own: Sequence[str] = OWN_SYSTEM_OPTIONS,
     **settings: Any,
 ) -> None:
     """Add a family's command, with its own parameters and the parameters of every attack.
 
-    `workers`: the help of --workers; `settings`: the examples and the description of the `Command`.
+    Parameters
+    ----------
+    kind, attack
+        The class of the family's options, and the attack, a function of such options and all arguments that returns
+        None where the questions wait in a file. Bad input raises.
+    simulated, own
+        Names of the options of a simulated system alone, and of the user's own system alone.
+    settings
+        The examples and the description of the `Command`.
     """
+
+    def run(arguments: SimpleNamespace) -> int:
+        options = settings_of(kind, arguments)
+        if options.own_system:
+            refuse(arguments, simulated, "describes a simulated system: leave it out where you attack your own")
+        else:
+            refuse(arguments, own, "is of an attack on your own system: give --oracle, or --ask FILE, too")
+        result = attack(options, arguments)
+        if result is None:
+            return NOT_REFUTED
+        return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
+
+    workers = "maximum number of threads; this attack asks one question after another, on one thread"
     parameters = [*parameters, shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
-    command = Command(family.name, summary=family.summary, run=run, parameters=parameters, **settings)
-    commands.add_command(command)
+    commands.add_command(Command(family.name, summary=family.summary, run=run, parameters=parameters, **settings))
 
 
 def run_attack(
     options: AttackOptions,
     form: Form[Q],
     settings: Mapping[str, object],
-    attack: Callable[[Asking[Q], int], tuple[R, str | None]],
+    attack: Callable[[Asking[Q], int], R],
     simulate: Callable[[int, Progress | None], R],
 ) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None, after a printed line, if questions wait in a file.
@@ -165,8 +162,8 @@ def run_attack(
         The settings that determine the questions, besides the seed, as JSON values. An attack that continues from a
         file may change all of them but `form.of_system`.
     attack
-        The attack on the user's system, a function of an `Asking` and the seed. It returns the findings, and the reason
-        for an early stop or None. Equal answers must make it ask equal questions.
+        The attack on the user's system, a function of an `Asking` and the seed that returns the findings. Equal answers
+        must make it ask equal questions.
     simulate
         The attack on a simulated system, a function of the seed and the progress that returns the findings. It uses no
         `Asking`, which asks one question after another.
@@ -175,99 +172,62 @@ def run_attack(
     --ask FILE has its questions and answers; after a kill the file lacks the answers of the last seconds.
     """
     started = time.monotonic()
-    if not options.own_system:
-        seed = options.seed_or_fresh()
+    if options.own_system:
+        transcript = _transcript(options, form, settings)
+        if (ended := _attack_own_system(options, form, transcript, attack)) is None:
+            return None
+        (found, asked), seed = ended, transcript.seed
+    else:
+        asked, seed = None, seed_or_new(options.seed)
         with live(quiet=options.quiet, seconds=options.max_time) as progress:
             found = simulate(seed, progress)
-        seconds = time.monotonic() - started
-        return EndedAttack(attack=options.attack, found=found, asked=None, seed=seed, seconds=seconds)
+    return EndedAttack(attack=options.attack, found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
+
+
+def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> Transcript:
+    """The transcript in the file of --ask, else an empty transcript."""
+    if options.ask is None or not os.path.isfile(options.ask) or not os.path.getsize(options.ask):
+        return Transcript(form.family, seed_or_new(options.seed), settings)
+    transcript = read_transcript(options.ask, form)
+    transcript.require(options.seed, settings, form.of_system, options.ask)
+    return transcript
+
+
+def _attack_own_system(
+    options: AttackOptions, form: Form[Q], transcript: Transcript, attack: Callable[[Asking[Q], int], R]
+) -> tuple[R, Asked] | None:
+    """The findings of an attack and its questions; None, after a printed line, if questions wait in the transcript."""
     # A fifth of the time is kept for the computation after the last answer.
-    asking_ends = options.deadline().earlier(0.2 * options.max_time)
-    limits = settings_of(Limits, options, deadline=asking_ends)
-    transcript, before = _transcript(options, form, settings)
-    seed, system = transcript.seed, None
+    limits = settings_of(Limits, options, deadline=options.deadline().earlier(0.2 * options.max_time))
+    system, save = None, None
     if options.oracle is not None:
-        try:
-            with Alarm(asking_ends) as alarm:
-                thing = alarm.call(load_object, options.oracle)
-                system = alarm.call(functools.partial(system_of, thing, form, seed=seed, name=options.oracle))
-        except Overdue as error:
-            raise OracleFailed(
-                f"oracle {options.oracle} was not made within --max-time {options.max_time:g}: allow more time"
-            ) from error
-    save = None if options.ask is None else functools.partial(transcript.save, options.ask)
-    asking = Asking(
-        form,
-        system,
-        limits=limits,
-        transcript=None if options.ask is None and options.answers is None else transcript,
-        save=save if _is_rewritable(options.ask) else None,
-        offer=options.ask is not None,
-    )
+        system = system_of(load_object(options.oracle), form, seed=transcript.seed, name=options.oracle)
+    if options.ask is not None:
+        save = functools.partial(transcript.save, options.ask)
+    asking = Asking(form, system, limits=limits, transcript=None if save is None else transcript, save=save)
     waiting = 0
     try:
         with live(quiet=options.quiet, seconds=options.max_time) as progress:
             if progress is not None:
                 total = options.budget or 0
                 asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
-            found, stopped = attack(asking, seed)
+            found = attack(asking, transcript.seed)
     except Waiting as ended:
-        if options.ask is None:
-            raise InvalidParameter(
-                f"--answers {options.answers}: {ended.count} more questions wait: give --ask FILE for them"
-            ) from None
         waiting = ended.count
     finally:
-        if save is not None and transcript.state != before:
+        if save is not None and transcript.rows:
             save()
-    if waiting:
-        _say_waiting(options, waiting, asking.asked)
-        return None
-    asked = Asked(
-        oracle=options.oracle or "files",
-        questions=asking.asked,
-        unanswered=asking.missing,
-        budget=options.budget,
-        rate=options.rate,
-        stopped=stopped,
-    )
-    return EndedAttack(attack=options.attack, found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
-
-
-def _is_rewritable(ask: str | None) -> bool:
-    """Whether --ask is a file that can be written again: a pipe or a device would get all rows twice."""
-    return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask))
-
-
-def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
-    """The transcript in the files, else an empty transcript, and its state before the answers of --answers."""
-    ask, answers = options.ask, options.answers
-    begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None
-    place = begun or answers
-    if place is None:
-        new = Transcript(form.family, options.seed_or_fresh(), settings)
-        return new, new.state
-    transcript = read_transcript(place, form)
-    transcript.require(options.seed, settings, form.of_system, place)
-    before = transcript.state
-    if begun is not None and answers is not None:
-        add_answers(transcript, answers, form)
-    return transcript, before
-
-
-def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
-    if options.json:
-        show(json_text({"attack": options.attack, "waiting": count, "asked": asked, "questions": options.ask}))
-        return
-    behind = f" after {asked:,} answered ones" if asked else ""
-    show(
-        f"{count:,} question{'s wait' if count > 1 else ' waits'} in {options.ask}{behind}: fill in the answers "
-        "there (or in a file with the columns id and answer, for --answers) and run the same command again",
-    )
-
-
-def finish(arguments: SimpleNamespace, result: Result | None) -> int:
-    """Print a result and write --save and --plot, unless the result is None; return the exit code."""
-    if result is None:
-        return NOT_REFUTED
-    return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
+    if not waiting:
+        return found, Asked(
+            oracle=options.oracle or "files",
+            questions=asking.asked,
+            unanswered=asking.missing,
+            budget=options.budget,
+            rate=options.rate,
+            stopped=asking.stopped,
+        )
+    behind = f" after {asking.asked:,} answered ones" if asking.asked else ""
+    number = f"{waiting:,} question{'s wait' if waiting > 1 else ' waits'} in {options.ask}{behind}"
+    values = {"attack": options.attack, "waiting": waiting, "asked": asking.asked, "questions": options.ask}
+    show(json_text(values) if options.json else f"{number}: fill in the answers there and run the same command again")
+    return None

@@ -1,32 +1,32 @@
-"""`Asking` asks a system within a budget, a rate and a time limit, counts the questions and checks the answers.
-
-No answer is lost: `AttackStopped`, which ends the asking, carries the answers so far.
-"""
+"""`Asking` asks a system within a budget, a rate and a time limit, counts the questions and checks the answers."""
 
 import inspect
+import json
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
 from dpwitness.arrays import Floats
-from dpwitness.checks import class_and_text, one_line
+from dpwitness.checks import brief, class_and_text, whole
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
-from dpwitness.machine import Deadline, Overdue
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
-from dpwitness.reconstruction.alarm import Alarm
-from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_question
+from dpwitness.reconstruction.transcript import Form, Row, Transcript
 
 Q = TypeVar("Q")
+R = TypeVar("R")
 
-#: The largest number of questions that may wait in a file: rows for more questions would take minutes to write.
-MOST_WAITING_QUESTIONS: Final = 10_000_000
+#: The largest number of questions that a file gets at once: more rows would take minutes to write.
+MOST_WAITING_QUESTIONS: Final = 1_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
+#: The number of questions in a row without an answer after which no more are asked.
+MOST_FAILURES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +36,6 @@ class System(Generic[Q]):
     name: str
     answers: Callable[[Sequence[Q]], Sequence[object]]
     at_once: int
-
-
-class WrongNumber(ValueError):
-    """The error of a system that does not give one answer a question; the message has the number or type of answers."""
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
@@ -63,10 +59,10 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
         def answers(questions: Sequence[Q]) -> Sequence[object]:
             given = ask_all([form.handed(question) for question in questions])
             if not hasattr(given, "__iter__") or isinstance(given, Mapping | Set | str | bytes):
-                raise WrongNumber(f"{type(given).__name__} from ask_all")
+                raise TypeError(f"ask_all returned {type(given).__name__}: give a list with one answer a question")
             given = list(given)
             if len(given) != len(questions):
-                raise WrongNumber(f"{len(given)} answers from ask_all")
+                raise ValueError(f"ask_all gave {len(given)} answers for {len(questions)} questions")
             return given
 
         return System(name=name, answers=answers, at_once=4096)  # bounds the memory of a batch
@@ -103,34 +99,25 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
-    """The clock of the limits, in seconds; tests replace it."""
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
-    At the deadline an `Alarm` interrupts the running call. `retries`: how often a call that raised is repeated, after
-    1, 2, 4, … seconds. Raises `InvalidParameter` for a budget below 1, a rate that is not positive, negative retries.
+    No call begins after the deadline. `retries`: how often a call that raised is repeated, after 1, 2, 4, … seconds.
+    Raises `InvalidParameter` for a budget below 1, a rate that is not positive, negative retries.
     """
 
     budget: int | None = None
     rate: float | None = None
     deadline: Deadline | None = None
     retries: int = 3
-    clock: Clock = Clock()
+    clock: Any = time  # a test's own clock has `monotonic` and `sleep`, too
 
     def __post_init__(self) -> None:
-        if self.budget is not None and not self.budget >= 1:
-            raise InvalidParameter(f"--budget {self.budget} must be at least 1 question")
+        if self.budget is not None:
+            whole("--budget", self.budget, 1)
+        whole("--retries", self.retries, 0)
         if self.rate is not None and not 0 < self.rate < float("inf"):
             raise InvalidParameter(f"--rate {self.rate:g} must be a positive number of questions a second")
-        if not self.retries >= 0:
-            raise InvalidParameter(f"--retries {self.retries} must be at least 0")
 
 
 class Waiting(Exception):  # no error: the attack continues in another run, once its questions are answered
@@ -153,8 +140,7 @@ class Asking(Generic[Q]):
 
     - `ask_some` gives NaN for each question without an answer. The family drops the NaN, uses the other answers, and
       reports `stopped`. Nothing is raised unless all answers are missing.
-    - `ask` raises `AttackStopped` at the first question without an answer; the error's `answers` are the answers before
-      this question. A family that can report a partial result catches the error.
+    - `ask` raises `AttackStopped` at the first question without an answer.
 
     Attributes
     ----------
@@ -171,13 +157,11 @@ class Asking(Generic[Q]):
         The system; None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers
         of a batch.
     limits
-        The limits on all questions, also questions of the transcript; but answers in the transcript are always used.
+        The limits on all questions of this run; answers in the transcript are used even beyond the budget.
     transcript
         The transcript that gets all questions and answers; None: they are not kept.
     save
         A function that writes the transcript, called every few seconds, and by the caller at the end; None: no file.
-    offer
-        Whether, without a system, new questions are added to the transcript, so that a person can answer them.
     """
 
     def __init__(
@@ -188,47 +172,29 @@ class Asking(Generic[Q]):
         limits: Limits | None = None,
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
-        offer: bool = True,
     ) -> None:
-        if system is None and transcript is None:
-            raise InvalidParameter("an attack needs a system, or a transcript that its questions are written to")
         self.form, self.system, self.limits, self.transcript = form, system, limits or Limits(), transcript
         self.progress: Callable[[int], None] | None = None
         self.asked = self.missing = 0
         self.stopped: str | None = None
-        self._offer = offer
-        self._next = -np.inf  # the earliest time of the next call by the rate, in seconds
-        self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_INTERVAL
-        self._unused = 0  # the number of answers in the transcript whose questions were not asked in this run
+        self._next_call = -np.inf  # the earliest time of the next call by the rate, in seconds
+        self._save, self._next_save = save, self.limits.clock.monotonic() + SAVE_INTERVAL
+        self._answered = False  # whether any question has an answer
+        self._failures: list[OracleFailed] = []  # the failures of the questions since the last answer
         if transcript is not None:
             transcript.begin()
-            self._unused = transcript.answered
-        self._answered = self._unused > 0  # whether any question has an answer
-        self._alarm = Alarm(self.limits.deadline)
-        self._refused: list[OracleFailed] = []  # the failures of the questions since the last answer
-
-    @property
-    def left(self) -> float:
-        """The number of questions that the budget still allows besides the transcript's; inf without a budget."""
-        return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
-
-    @property
-    def last_answered(self) -> int:
-        """The number, from 1, of the transcript's last row with an answer; 0 without answers."""
-        rows = [] if self.transcript is None else self.transcript.rows
-        return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
+            self._answered = any(row.answer is not None for row in transcript.rows)
 
     def ask(self, questions: Iterable[Q]) -> Floats:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; the error's
-        `answers` are the answers to the questions before. Raises `OracleFailed` where the system raises, or gives no
-        valid answer, and has answered no question before; and `Waiting` where there is no system, and the transcript
-        lacks all answers or some of the questions.
+        Raises `AttackStopped` where the budget or the time is used up, or a question gets no answer; `OracleFailed`
+        where the system raises, or gives no valid answer, and has answered no question before; and `Waiting` where
+        there is no system, and the transcript lacks all answers or some of the questions.
         """
-        answers, stopped = self._collect(iter(questions), whole=True)
+        answers, stopped = self._collect(iter(questions), strict=True)
         if stopped is not None:
-            stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
+            self.stopped = str(stopped)
             raise stopped
         return answers
 
@@ -238,124 +204,93 @@ class Asking(Generic[Q]):
         Raises `OracleFailed` where the first ten questions, or all if there are fewer, get no valid answer, and
         `Waiting` where `ask` does.
         """
-        answers, stopped = self._collect(iter(questions), whole=False)
+        answers, stopped = self._collect(iter(questions), strict=False)
         if stopped is not None:
             self.stopped = str(stopped)
-        elif not self._answered and self._refused:
-            raise self._refused[0]
+        elif not self._answered and self._failures:
+            raise self._failures[0]
         return answers
 
-    def recorded(self, questions: Iterable[Q]) -> Floats:
-        """The transcript's answers, shape (questions,), NaN where it has no answer; the system is not asked."""
-        if self.transcript is None:
-            return np.array([np.nan for _ in questions])
-        rows = (self._find(self.form.written(question)) for question in questions)
-        return np.array([np.nan if row is None else row.value for row in rows], np.float64)
-
-    def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[Floats, AttackStopped | None]:
-        """The answers, NaN where missing, and the error that ended the asking; `whole`: no answers follow the error."""
+    def _collect(self, questions: Iterator[Q], *, strict: bool) -> tuple[Floats, AttackStopped | None]:
+        """The answers, NaN where missing, and the error that ended the asking; `strict`: no answers after the error."""
         if self.system is None:
-            rows, stopped = self._collect_from_file(questions, whole=whole)
-            return np.array([row.value for row in rows], np.float64), stopped
-        with self._alarm:
-            return self._collect_from_system(self.system, questions, whole=whole)
-
-    def _collect_from_system(
-        self, system: System[Q], questions: Iterator[Q], *, whole: bool
-    ) -> tuple[Floats, AttackStopped | None]:
-        """The system's answers and the error, as `_collect` returns them."""
+            return self._collect_from_file(questions, strict=strict)
         answers = array("d")  # rows of millions of questions would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)
-        size, rate = system.at_once, self.limits.rate
+        size, rate = self.system.at_once, self.limits.rate
         if rate is not None:  # a call asks at most the questions of one second
             size = max(1, min(size, int(rate)))
         while batch := list(islice(questions, size)):
-            asked = [(question, self._row(question)) for question in batch]
-            if stopped is None:
-                try:
-                    self._ask_batch([one for one in asked if one[1].answer is None], system, whole)
-                except AttackStopped as error:
-                    stopped = error
-            answers.extend(row.value for _, row in asked)
-            if stopped is not None and whole:
+            rows = [self._row(question) for question in batch]
+            open_ = [(question, row) for question, row in zip(batch, rows, strict=True) if row.answer is None]
+            try:
+                if stopped is None:
+                    self._ask_batch(open_, self.system, strict)
+            except AttackStopped as error:
+                stopped = error
+            answers.extend(row.value for row in rows)
+            if stopped is not None and strict:
                 break
-            if stopped is not None and not self._unused:
-                answers.extend(np.nan for _ in questions)
         return np.array(answers, np.float64), stopped
 
     def _row(self, question: Q) -> Row:
-        """The question's row in the transcript, else a new row."""
-        if self.transcript is None:
-            return Row(0, None)
-        written = self.form.written(question)
-        return self._find(written) or Row(0, written)
-
-    def _find(self, written: object) -> Row | None:
-        """The question's row in the transcript, or None; a row with an answer counts as asked."""
-        assert self.transcript is not None
-        row = self.transcript.find(written)
-        if row is not None and row.answer is not None:
-            self._unused -= 1
-            self.asked += 1
+        """The question's row in the transcript, or a row that no transcript keeps."""
+        row = Row(None) if self.transcript is None else self.transcript.row(self.form.written(question))
+        self.asked += row.answer is not None
         return row
 
-    def _collect_from_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
-        """The questions' rows, with the transcript's answers, and the error. Raises `Waiting` as `ask` does."""
-        assert self.transcript is not None
-        # Questions are counted before rows are made: counting takes seconds, rows for all questions take minutes.
-        most = MOST_WAITING_QUESTIONS + len(self.transcript.rows)
-        first = list(islice(questions, most + 1))
-        if len(first) > most and self.left > MOST_WAITING_QUESTIONS:
+    def _collect_from_file(self, questions: Iterator[Q], *, strict: bool) -> tuple[Floats, AttackStopped | None]:
+        """The transcript's answers, and the error. Raises `Waiting` as `ask` does."""
+        first = list(islice(questions, MOST_WAITING_QUESTIONS + 1))
+        if len(first) > MOST_WAITING_QUESTIONS:
             raise InvalidParameter(
-                f"the attack asks more than {MOST_WAITING_QUESTIONS:,} questions at once, too many for a file: give "
-                "--budget, or a system by --oracle"
+                f"the attack asks more than {MOST_WAITING_QUESTIONS:,} questions at once, too many for a file: give a "
+                "system by --oracle"
             )
-        rows, unanswered = list[Row](), list[Row]()
-        stopped: AttackStopped | None = None
-        for question in chain(first, questions):
-            rows.append(row := self._row(question))
-            if row.answer is not None:
-                continue
-            if len(unanswered) < self.left:
-                unanswered.append(row)
-                continue
-            stopped = stopped or self._over_budget()
-            if whole:
-                return rows, stopped
-        new = [row for row in unanswered if not row.id]
-        if unanswered and (len(unanswered) == len(rows) or (new and self._offer)):
-            if new:
-                self.transcript.forget_unasked()
-            for row in new:
-                self.transcript.add(row)
-            raise Waiting(len(unanswered))
-        if unanswered:
-            number = f"{len(unanswered):,} of {len(rows):,} questions have" if len(unanswered) > 1 else "1 question has"
-            one = shown_question(unanswered[0].question)
-            stopped = AttackStopped(f"{number} no answer in the file, question {one} among them")
-        self.asked += len(unanswered)
-        self.missing += len(unanswered)
-        return rows, stopped
+        known = 0 if self.transcript is None else len(self.transcript.rows)
+        rows = [self._row(question) for question in first]
+        unanswered = [row for row in rows if row.answer is None]
+        asked, stopped = self._within_budget(unanswered)
+        asked = [] if strict and stopped is not None else asked  # a part of the answers would not do
+        for row in asked:
+            row.asked = True
+        new = self.transcript is not None and any(row.asked for row in self.transcript.rows[known:])
+        if asked and (new or len(asked) == len(rows)):
+            raise Waiting(len(asked))
+        if asked:
+            number, one = f"{len(asked):,} of {len(rows):,} questions", _shorten(asked[0].question)
+            stopped = AttackStopped(f"{number} have no answer in the file, question {one} among them")
+        self.asked += len(asked)
+        self.missing += len(asked)
+        return np.array([row.value for row in rows], np.float64), stopped
 
-    def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
+    def _within_budget(self, questions: list[R]) -> tuple[list[R], AttackStopped | None]:
+        """The first questions, as many as the budget allows, and the error if it does not allow all."""
+        budget = self.limits.budget
+        if budget is None or len(questions) <= budget - self.asked:
+            return questions, None
+        error = AttackStopped(f"--budget {budget} is used up, and the attack asks more questions: allow more")
+        return questions[: max(budget - self.asked, 0)], error
+
+    def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], strict: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
 
-        Raises as `ask` does; but unless `whole`, unanswered questions raise only if there are ten in a row.
+        Raises as `ask` does; but unless `strict`, unanswered questions raise only if there are ten in a row.
         """
-        asked = batch[: int(min(len(batch), max(self.left, 0)))]
+        asked, stopped = self._within_budget(batch)
         if asked:
             failed = self._take_answers(asked, self._call([question for question, _ in asked], system), system)
             self._save_at_intervals()
             if self.progress is not None:
                 self.progress(self.asked)
-            if failed and (whole or len(self._refused) >= 10):
-                first, others = (failed[0], 0) if whole else (self._refused[0], len(self._refused) - 1)
+            if failed and (strict or len(self._failures) >= MOST_FAILURES):
+                first, others = (failed[0], 0) if strict else (self._failures[0], len(self._failures) - 1)
                 if not self._answered:
                     raise first
                 more = f"; the {others} questions after it got no answer either" if others else ""
                 raise AttackStopped(f"{first}{more}") from first
-        if len(asked) < len(batch):
-            raise self._over_budget()
+        if stopped is not None:
+            raise stopped
 
     def _call(self, batch: list[Q], system: System[Q]) -> Sequence[object] | OracleFailed:
         """The system's answers to a batch of questions, or its failure after all retries.
@@ -363,27 +298,16 @@ class Asking(Generic[Q]):
         A failed call is repeated only where the question before it was answered: retries do not help a system that has
         never answered, or that has stopped answering, as after a quota.
         """
-        tries = 1 + self.limits.retries * (self._answered and not self._refused)
+        tries = 1 + self.limits.retries * (self._answered and not self._failures)
         for tried in range(1, tries + 1):
             self._wait(len(batch))
             try:
-                return self._alarm.call(system.answers, batch)
-            except Overdue as error:
-                raise AttackStopped(
-                    f"--max-time is over after {self.asked} questions, and oracle {system.name} has not answered "
-                    f"question {self._next_question(batch)}: allow more time{self._kept_note}"
-                ) from error
-            except WrongNumber as error:
-                message = (
-                    f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
-                    f"give one answer a question{self._kept_note}"
-                )
-                raise (AttackStopped if self._answered else OracleFailed)(message) from error
+                return system.answers(batch)
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
-                    f"oracle {system.name} raised {class_and_text(error)} at question "
-                    f"{self._next_question(batch)}{often}{self._kept_note}"
+                    f"oracle {system.name} raised {class_and_text(error)} at question {self._next_question(batch[0])}"
+                    f"{often}"
                 )
                 failed.__cause__ = error
             if tried == tries or not self._pause(2.0 ** (tried - 1)):
@@ -396,47 +320,32 @@ class Asking(Generic[Q]):
         """Put the answers of a call into their rows; return the failures of the questions without a valid answer."""
         failed = list[OracleFailed]()
         for place, (question, row) in enumerate(asked):
+            row.asked = True
             if isinstance(given, OracleFailed):
                 failed.append(given)
             elif (answer := self.form.read(given[place])) is None:
-                failed.append(
-                    OracleFailed(
-                        f"oracle {system.name} gave {_shorten(given[place])} for question "
-                        f"{self._next_question([question])}: give {self.form.answer}{self._kept_note}"
-                    )
-                )
+                number = self._next_question(question)
+                reason = f"gave {brief(given[place])} for question {number}: give {self.form.answer}"
+                failed.append(OracleFailed(f"oracle {system.name} {reason}"))
             else:
                 row.answer, self._answered = answer, True
-                self._refused.clear()
+                self._failures.clear()
             if row.answer is None:
-                self._refused.append(failed[-1])
+                self._failures.append(failed[-1])
             self.asked += 1
             self.missing += row.answer is None
-            if self.transcript is not None and not row.id:
-                self.transcript.add(row)
         return failed
-
-    @property
-    def _kept_note(self) -> str:
-        """The end of messages about failures."""
-        return "" if self._save is None else "; the answers so far are kept"
-
-    def _over_budget(self) -> AttackStopped:
-        asked = f"{self.asked + self._unused} questions were asked"
-        return AttackStopped(f"--budget {self.limits.budget} is used up: {asked}, and the attack asks more: allow more")
 
     def _save_at_intervals(self) -> None:
         """Write the answers every few seconds, in case the process is killed; a long file less often."""
-        now = self.limits.clock.now
-        if self._save is not None and now() - self._saved >= self._between:
-            started = now()
+        now = self.limits.clock.monotonic
+        if self._save is not None and (started := now()) >= self._next_save:
             self._save()
-            self._saved = now()
-            self._between = max(SAVE_INTERVAL, 20 * (self._saved - started))
+            self._next_save = now() + max(SAVE_INTERVAL, 20 * (now() - started))
 
-    def _next_question(self, batch: Sequence[Q]) -> str:
+    def _next_question(self, question: Q) -> str:
         """The next question as text for a message: its number, from 1, and its content."""
-        return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
+        return f"{self.asked + 1}, {_shorten(self.form.written(question))}"
 
     def _pause(self, seconds: float) -> bool:
         """Wait for some seconds; False, without waiting, if the deadline comes first."""
@@ -449,17 +358,17 @@ class Asking(Generic[Q]):
 
     def _wait(self, number: int) -> None:
         """Wait until the rate allows `number` more questions. Raises `AttackStopped` if the deadline comes first."""
-        now, rate = self.limits.clock.now(), self.limits.rate
-        pause = max(self._next - now, 0.0)
+        now, rate = self.limits.clock.monotonic(), self.limits.rate
+        pause = max(self._next_call - now, 0.0)
         if not self._pause(pause):
             raise AttackStopped(
                 f"--max-time is over after {self.asked} questions, and the attack asks more: allow more time"
             )
         if rate is not None:
-            self._next = now + pause + number / rate
+            self._next_call = now + pause + number / rate
 
 
-def _shorten(value: object) -> str:
-    """An invalid answer as text for a message, its end left out if it is long."""
-    text = one_line(value, repr)
-    return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"
+def _shorten(question: object) -> str:
+    """A question as JSON on one line, without its middle if it is long."""
+    text = json.dumps(question, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:80]} … {text[-30:]}"

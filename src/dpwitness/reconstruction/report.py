@@ -1,8 +1,8 @@
 """An attack's finding, and its report as JSON, text and plot, the same for all families."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 R = TypeVar("R")
+
+#: Rows of text, each a label and its text; a row without a text is left out.
+Rows: TypeAlias = Sequence[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -107,10 +110,6 @@ class Asked:
         missing = f", {self.unanswered:,} of them without an answer" if self.unanswered else ""
         return f"{self.oracle}, {self.questions:,} questions{missing}"
 
-    def to_json(self) -> dict[str, object]:
-        """The fields as JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedAttack(Generic[R]):
@@ -132,35 +131,45 @@ class Result:
 
     Attributes
     ----------
+    finding, truth
+        The guesses and claims, None if the attack stopped before; and what is compared with them, None if not known.
+    parts
+        The parts of the secret in words, for the plot.
     values
-        JSON values, without the family's name, the seed and the seconds.
+        JSON values of the family.
     heading, rows, table
         The text: a first line, labelled lines (a None is left out), and further lines.
-    draw
-        The function that draws the plot on a pair of axes; None without a plot.
     """
 
     ended: EndedAttack[Any]
+    finding: Finding | None
+    truth: Integers | None
+    parts: str
     values: Mapping[str, object]
     heading: str
-    rows: Sequence[tuple[str, str | None]]
+    rows: Rows
     table: Sequence[str] = ()
-    draw: "Callable[[Axes], object] | None"
 
     def to_json(self) -> dict[str, Any]:
-        """The family's name, the values, the seed and the seconds."""
-        return {"attack": self.ended.attack, **self.values, "seed": self.ended.seed, "seconds": self.ended.seconds}
+        """The family's name, the questions, the finding, the values, the seed and the seconds."""
+        ended = self.ended
+        asked = {} if ended.asked is None else asdict(ended.asked)
+        found = finding_json(self.finding, self.truth)
+        return {"attack": ended.attack, **asked, **found, **self.values, "seed": ended.seed, "seconds": ended.seconds}
 
     def text(self) -> str:
         """The heading, the rows, the table, the seconds and the seed."""
-        rows = [f"  {label:<12} {text}" for label, text in self.rows if text is not None]
-        return "\n".join([self.heading, *rows, *self.table, f"  {self.ended.seconds:.1f} s; seed {self.ended.seed}"])
+        ended, rows = self.ended, list(self.rows)
+        if ended.asked is not None:
+            rows = [("oracle", ended.asked.text), *rows, ("stopped", ended.asked.stopped)]
+        lines = [f"  {label:<12} {text}" for label, text in rows if text is not None]
+        return "\n".join([self.heading, *lines, *self.table, f"  {ended.seconds:.1f} s; seed {ended.seed}"])
 
     def plot(self, path: str) -> None:
-        """Draw the plot into a file. Raises `InvalidParameter` for an unknown format."""
-        if self.draw is None:
+        """Draw the claims into a file. Raises `InvalidParameter` for an unknown format."""
+        if self.finding is None:
             say("no plot: the attack stopped before it had guessed the counts")
             return
         figure, axes = new_figure()
-        self.draw(axes)
+        draw_claims(axes, self.finding, self.truth, self.parts)
         write_figure(figure, path)

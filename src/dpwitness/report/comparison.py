@@ -1,43 +1,37 @@
-"""The changes from one saved result to another: verdicts, bounds, curves, profiles, and reports of the plugin."""
+"""The changes from one saved verdict to another, or from one report of the pytest plugin to another."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.github import REPORT_FORMAT, bits_refuted, name_of
-from dpwitness.results.bound import Bound
-from dpwitness.results.curve import Curve
-from dpwitness.results.profile import Profile
-from dpwitness.results.saved import reader_of
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least, at_most, named
+from dpwitness.results.verdict import Verdict
 
 #: REPORT_KIND is the name of the pytest plugin's reports in messages.
 REPORT_KIND: Final = "report of pytest"
 #: CHANGE_KINDS has the kinds of changes, the most important first.
 CHANGE_KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
-                "now with a verdict", "other claim or mechanism", "added", "removed", "not run",
-                "other values")  # fmt: skip
+                       "added", "removed", "not run", "changed")  # fmt: skip
+#: Fact is a text, with its number if a change of the number by 1 % is no change, since another seed has this effect.
+Fact = tuple[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """The finding of a result about one mechanism and claim.
 
-    `refuted` is None without a verdict, as for a bound or a check that failed. `bounds`: the lower bounds by parameter.
-    `caught`: the parameter that a pass would have caught, and its smallest value. `by_bits`: the lower bound that the
-    last bits of a pass show, as text; empty if last bits refute nothing.
+    `refuted` is None without a verdict, as for a check that failed. `facts`: facts by name, such as the
+    mechanism, the claim, lower bounds and the reason for the lack of a verdict. `by_bits`: whether last bits refute it.
     """
 
-    mechanism: str
-    claim: str
     refuted: bool | None = None
-    bounds: Mapping[str, float] = field(default_factory=dict)
-    caught: tuple[str, float] | None = None
-    reason: str = ""
-    by_bits: str = ""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    by_bits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,35 +95,10 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for other JSON."""
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
-    match reader_of(value, what)(value):
-        case Profile() as found:
-            refuted = None if found.claim is None else found.refuted
-            bounds = {f"δ({epsilon:g})": float(found.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)}
-            finding = Finding(mechanism=found.call, claim=f"{found.claim or 'none'}", refuted=refuted, bounds=bounds)
-            return "profile", {"profile": finding}
-        case Curve() as curve:
-            return "curve", dict(_of_curve(curve))
-        case Bound() as bound:
-            claim, bounds = bound.witness.claim.at(0.0), {bound.parameter: bound.lower_bound}
-            return "bound", {"bound": Finding(mechanism=bound.call, claim=f"{claim}", bounds=bounds)}
-        case verdict:
-            return "verdict", {"verdict": _of_record({**verdict.to_json(), "claim": str(verdict.claim)})}
-
-
-def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
-    for line in curve.lines:
-        # The level 0.05 of p-values adjusted by Holm, as in the figures of Ding et al. 2018.
-        rejected = [test for test, p in zip(line.test_epsilons, line.adjusted, strict=True) if p < 0.05]
-        most = max(rejected, default=0.0)
-        yield (
-            f"ε = {line.epsilon:g}",
-            Finding(
-                mechanism=curve.call,
-                claim=f"test {curve.parameter} = {', '.join(f'{test:g}' for test in line.test_epsilons)}",
-                refuted=most >= line.epsilon if curve.claim is None else None,
-                bounds={f"largest rejected test {curve.parameter}": most},
-            ),
-        )
+    found = result_from_json(value, what)
+    if not isinstance(found, Verdict):
+        raise InvalidWitness(f"{what} is a {type(found).__name__.lower()}: give verdicts, or reports of --dp-report")
+    return "verdict", {"verdict": _of_record({**found.to_json(), "claim": str(found.claim)})}
 
 
 def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
@@ -142,69 +111,48 @@ def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Find
 
 def _of_record(record: Mapping[str, Any]) -> Finding:
     if record["verdict"] not in ("violated", "not-refuted"):
-        return Finding(mechanism="", claim="", reason=str(record["reason"]))
-    sign, caught = str(record["parameter"]), record["detectable"]
-    passed, by_bits = record["verdict"] == "not-refuted", bits_refuted(record)
-    return Finding(
-        mechanism=named(str(record["mechanism"]), record["parameters"]),
-        claim=str(record["claim"]),
-        refuted=not passed,
-        bounds={sign: float(record["lower_bound"])},
-        caught=(sign, math.inf if caught is None else float(caught)) if passed else None,
-        by_bits="" if by_bits is None else f"{by_bits['parameter']} ≥ {at_least(by_bits['lower_bound'])}",
-    )
+        return Finding(facts={"no verdict": (str(record["reason"]), None)})
+    sign, passed, by_bits = str(record["parameter"]), record["verdict"] == "not-refuted", bits_refuted(record)
+    bound = float(record["lower_bound"])
+    facts: dict[str, Fact] = {
+        "mechanism": (named(str(record["mechanism"]), record["parameters"]), None),
+        "claim": (str(record["claim"]), None),
+        f"{sign} ≥": (at_least(bound), bound),
+    }
+    if passed:
+        caught = math.inf if record["detectable"] is None else float(record["detectable"])
+        facts["would have caught"] = f"{sign} ≥ {at_most(caught)}" if math.isfinite(caught) else "nothing", caught
+        bits = "no finding" if by_bits is None else f"{by_bits['parameter']} ≥ {at_least(by_bits['lower_bound'])}"
+        facts["last bits"] = bits, None
+    return Finding(refuted=not passed, facts=facts, by_bits=by_bits is not None)
 
 
 def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str) -> Change | None:
     """The change of one finding; None without a change. `missing`: the kind of a change if the new result lacks it."""
-    shown = name or (new or old or Finding(mechanism="", claim="")).mechanism
+    found = new or old or Finding()
+    shown = name or found.facts.get("mechanism", ("", None))[0]
     if new is None:
         return Change(kind=missing, name=shown)
-    if old is None:
-        kind = "newly refuted" if new.refuted else "added"
-        return Change(kind=kind, name=shown, details=tuple(_compare_bounds({}, new.bounds)))
+    before = Finding() if old is None else old
     details = [
-        *(f"{what} {before} → {after}" for what, before, after in (
-            ("mechanism", old.mechanism, new.mechanism), ("claim", old.claim, new.claim),
-        ) if before != after and before and after),
-        *([new.reason] if new.reason not in ("", old.reason) else []),
-        *_compare_bounds(old.bounds, new.bounds),
-    ]  # fmt: skip
-    details += _compare_caught(old.caught, new.caught)
-    if new.by_bits and not old.by_bits:
-        details.append(f"refuted by the last bits: {new.by_bits}")
-    elif old.by_bits and not new.by_bits and new.refuted is False:
-        details.append("not refuted by the last bits any more")
-    kinds = {
-        "newly refuted": new.refuted and not old.refuted,
-        "no longer refuted": old.refuted and not new.refuted and not new.reason,
-        "newly refuted by last bits": new.by_bits and not old.by_bits,
-        "no verdict any more": new.reason and not old.reason,
-        "now with a verdict": old.reason and not new.reason,
-        "other claim or mechanism": (old.mechanism, old.claim) != (new.mechanism, new.claim),
-        "other values": details,
-    }
-    found = [kind for kind, holds in kinds.items() if holds]
-    return Change(kind=found[0], name=shown, details=tuple(details)) if found else None
-
-
-def _compare_bounds(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
-    """The texts of lower bounds that differ, from old to new."""
-    return [
-        f"{name} ≥ {at_least(old[name])} → {at_least(value)}" if name in old else f"{name} ≥ {at_least(value)}"
-        for name, value in new.items()
-        if name not in old or not _is_close(old[name], value)
+        f"{fact} {before.facts[fact][0]} → {now[0]}" if fact in before.facts else f"{fact} {now[0]}"
+        for fact, now in new.facts.items()
+        if fact not in before.facts or not _is_close(before.facts[fact], now)
     ]
+    kinds = {
+        "newly refuted": new.refuted and not before.refuted,
+        "newly refuted by last bits": old is not None and new.by_bits and not old.by_bits,
+        "added": old is None,
+        "no longer refuted": before.refuted and new.refuted is False,
+        "no verdict any more": "no verdict" in new.facts and "no verdict" not in before.facts,
+        "changed": details,
+    }
+    kind = next((kind for kind, holds in kinds.items() if holds), None)
+    return None if kind is None else Change(kind=kind, name=shown, details=tuple(details))
 
 
-def _compare_caught(old: tuple[str, float] | None, new: tuple[str, float] | None) -> Sequence[str]:
-    """The text of the parameters caught by the old and the new pass, with "better" or "worse"; empty if alike."""
-    if old is None or new is None or old[0] != new[0] or _is_close(old[1], new[1]):
-        return []
-    texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for name, least in (old, new)]
-    return [f"would have caught {' → '.join(texts)}: {'better' if new[1] < old[1] else 'worse'}"]
-
-
-def _is_close(old: float, new: float) -> bool:
-    # Another seed moves a value by about 1 %.
-    return old == new or (math.isfinite(old - new) and abs(new - old) <= 0.01 * max(abs(old), abs(new)))
+def _is_close(old: Fact, new: Fact) -> bool:
+    a, b = old[1], new[1]
+    if a is None or b is None or not math.isfinite(a - b):
+        return old[0] == new[0]
+    return abs(b - a) <= 0.01 * max(abs(a), abs(b))

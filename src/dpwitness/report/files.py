@@ -12,7 +12,7 @@ from dpwitness.files import STDIN, shown
 from dpwitness.report.github import REPORT_FORMAT, name_of
 from dpwitness.report.page import Entry, page, replay_line
 from dpwitness.results.fields import read_json
-from dpwitness.results.saved import reader_of
+from dpwitness.results.saved import result_from_json
 from dpwitness.results.verdict import verdict_from_json
 
 
@@ -28,20 +28,14 @@ def report(paths: Sequence[str | Path]) -> str:
             facts += about
             continue
         where = shown(path)
-        read = reader_of(value, where)
         try:
-            result = read(value)
+            result = result_from_json(value, where)
         except InvalidWitness as error:
-            raise InvalidWitness(f"{where}: {error}") from error
+            why = str(error)
+            raise InvalidWitness(why if why.startswith(where) else f"{where}: {why}") from error
         file = "RESULT.json" if str(path) == STDIN else str(path)  # the name in the command that replays the result
         replay = "" if result.witness is None else replay_line(result.witness, file)
         entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", where),)))
-    return page(entries, facts=facts)
-
-
-def session_page(value: Mapping[str, object]) -> str:
-    """The page of a pytest session's report; a record that cannot be read is shown with the reason."""
-    entries, facts = _read_session(value)
     return page(entries, facts=facts)
 
 

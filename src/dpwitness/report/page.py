@@ -20,7 +20,7 @@ from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
 from dpwitness.results.saved import Shown
 from dpwitness.results.text import UNKNOWN_RELATION, at_most
-from dpwitness.results.verdict import EARLY_END_REASONS, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in cut)
 
 
-#: ENVIRONMENT has the templates of pages and blocks, which escape every text and make it `readable`.
+#: ENVIRONMENT has the templates of pages, which escape every text and make it `readable`.
 ENVIRONMENT: Final = Environment(
     loader=PackageLoader("dpwitness", "report"),
     autoescape=True,
@@ -64,8 +64,7 @@ ENVIRONMENT.filters["report"] = lambda text: Markup.escape(readable(text, REPORT
 class Entry:
     """A result on a page, or None and the `reason` for its absence; `facts`: more facts, such as the test.
 
-    `replay`: the command that counts the event again (for a pass that leaks by last bits, the event of the last bits);
-    empty if no file holds the result.
+    `replay`: the command that counts the event again; empty if no file holds the result.
     """
 
     name: str
@@ -90,14 +89,6 @@ def page(entries: Sequence[Entry], *, facts: Sequence[Row] = ()) -> str:
 def page_of(result: Shown) -> str:
     """The page of one result."""
     return page([Entry(name=result.call, result=result)])
-
-
-def block(result: Shown) -> str:
-    """A compact block of a result for a notebook: the verdict, a short report, the first figure."""
-    text = result.report(details=False) if isinstance(result, Verdict) else str(result)
-    pieces: list[Piece] = [{"report": text}, *_figures(result)[:1]]
-    about = {"status": _status(result), "warnings": _warnings(result)}
-    return ENVIRONMENT.get_template("block.html.j2").render(**about, headline=_headline(result), pieces=pieces)
 
 
 def _table(caption: str, rows: Sequence[Row]) -> list[Piece]:
@@ -131,19 +122,13 @@ def _article(entry: Entry, place: str) -> Piece:
     about = {"name": entry.name, "place": place, "status": _status(result), "reason": entry.reason}
     if result is None:
         return {**about, "facts": _table("Facts", entry.facts)}
-    witness, status = result.witness, _status(result)
-    if isinstance(result, NotRefuted) and result.floating_point is not None:
-        witness = result.floating_point.witness
-    replay, first = entry.replay, ""
-    if witness is not None and not replay:
-        part = ".floating_point" if witness is not result.witness else ""
-        replay, first = replay_line(witness, "witness.json"), f'{part}.witness.save("witness.json")'
+    replay = [{"replay": entry.replay}] if entry.replay else []
     sections: list[tuple[str, list[Piece]]] = [
         ("Claim", _table("What was tested, and how", [*entry.facts, *_facts(result)])),
-        ("Report", [{"report": str(result)}, *([{"replay": replay, "first": first}] if replay else [])]),
+        ("Report", [{"report": str(result)}, *replay]),
         ("Outputs", _figures(result)),
         ("Evidence", _evidence(result)),
-        ("Limits", [{"limits": status == "Violated"}]),
+        ("Limits", [{"limits": _status(result) == "Violated"}]),
         ("Appendix", _table("Fields of evaluation after NIST SP 800-226 (2025)", fields(result))),
     ]
     return {**about, "headline": _headline(result), "warnings": _warnings(result), "sections": sections}
@@ -155,12 +140,7 @@ def _warnings(result: Shown) -> list[str]:
     if isinstance(result, NotRefuted) and not math.isfinite(result.detectable):
         texts.append("So few runs fell into the event that no violation would have been caught: this says nothing.")
     if isinstance(result, NotRefuted) and result.floating_point is not None:
-        texts.append(
-            f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
-            "verdict below holds in real arithmetic."
-        )
-    if result.ended in EARLY_END_REASONS:
-        texts.append(f"The runs ended early: {EARLY_END_REASONS[result.ended]}. What was counted until then is valid.")
+        texts.append("The last bits of the outcomes refute the claim. The verdict below holds in real arithmetic.")
     if not isinstance(result, Curve):
         if result.alpha > 0.01:
             texts.append(
@@ -168,15 +148,11 @@ def _warnings(result: Shown) -> list[str]:
             )
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
-    if not result.reproducible:
-        own_randomness = "The mechanism draws its own randomness: a seed cannot reproduce these counts"
-        reason = own_randomness if result.witness is None else result.witness.not_reproducible
-        texts.append(f"{reason[0].upper()}{reason[1:]}.")
     return [*texts, *result.notes]
 
 
 def _facts(result: Shown) -> list[Row]:
-    """The facts of the test: claim, adjacency, mechanism, versions, seed and α."""
+    """The facts of the test: claim, adjacency, mechanism, parameters, α, versions, size of the search, and seed."""
     witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim
     rows = [("Claim", "none was tested" if claim is None else str(claim))]
@@ -187,20 +163,11 @@ def _facts(result: Shown) -> list[Row]:
     rows.append(("Mechanism", result.mechanism))
     rows += [(f"Parameter {readable(key, NAME_CHARACTERS)}", str(value)) for key, value in result.parameters.items()]
     if not isinstance(result, Curve):
-        rows.append(("False alarms", _alpha(result)))
+        rows.append(("False alarms", f"α = {result.alpha:g}"))
         rows.append(("Versions", ", ".join(f"{package} {version}" for package, version in result.versions.items())))
     if isinstance(result, Verdict) and (course := result.course) is not None and course.pairs:
         rows.append(("Search", f"pairs of inputs: {course.pairs:,}; events compared: {course.events:,}"))
     return [*rows, ("Seed", f"{result.seed}")]
-
-
-def _alpha(result: Verdict | Bound | Profile) -> str:
-    """The text of the probability α of a false alarm, for each part of the result."""
-    spent = [f"α = {result.alpha:g} for this result"]
-    if isinstance(result, NotRefuted) and result.floating_point is not None:
-        spent.append(f"{result.floating_point.alpha:g} for the last bits")
-    others = result.others if isinstance(result, Verdict) else ()
-    return "; ".join([*spent, *(f"{other.alpha:g} under another relation" for other in others)])
 
 
 def _figure(
@@ -253,10 +220,9 @@ def _outputs(result: Verdict | Bound) -> list[Piece]:
     others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
     runs = f"{shown.runs:,} runs on each input, drawn for illustration; the verdict does not use them."
     title = f"Both distributions of: {readable(shown.statistic, NAME_CHARACTERS)}"
-    points = {"left": 50 if shown.values else 32, "bottom": 44 if shown.date_unit else 32}
     values = "; ".join(f"{k}: {readable(one, NAME_CHARACTERS)}" for k, one in enumerate(shown.values, 1))
     named = "" if plots.values_fit(shown) else f" Values: {values}."
-    return _figure(plots.draw_outputs, shown, title, f"{legend} {runs}{others}{named}", **points)
+    return _figure(plots.draw_outputs, shown, title, f"{legend} {runs}{others}{named}", left=50 if shown.values else 32)
 
 
 def _evidence(result: Shown) -> list[Piece]:

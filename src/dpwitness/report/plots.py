@@ -14,7 +14,7 @@ from dpwitness.arrays import Booleans, Floats
 from dpwitness.claims import Claim
 from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.event import date_text, is_partition
+from dpwitness.events.event import is_partition
 from dpwitness.files import write_atomically
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -75,11 +75,10 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
 
 def interval(hits: int, runs: int) -> tuple[float, float]:
     """The exact 95 % interval of a probability for a fixed number of runs (Clopper & Pearson 1934), for figures."""
-    from scipy.special import betaincinv  # only figures need it
+    from scipy.stats import binomtest  # only figures need it
 
-    low = betaincinv(hits, runs - hits + 1, 0.025) if hits else 0.0
-    high = betaincinv(hits + 1, runs - hits, 0.975) if hits < runs else 1.0
-    return float(low), float(high)
+    ends = binomtest(hits, runs).proportion_ci(method="exact")
+    return float(ends.low), float(ends.high)
 
 
 def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
@@ -146,8 +145,6 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         axes.annotate(text, (at, 0.95), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize="small")
     if edges[-1] != shown.edges[-1]:
         axes.set_xticks([])
-    elif shown.date_unit is not None:
-        _set_date_ticks(axes, shown, shown.date_unit)
 
 
 def _draw_bins(axes: "Axes", edges: Floats, heights: Floats, inside: Booleans) -> None:
@@ -170,16 +167,6 @@ def _draw_columns(axes: "Axes", left: Floats, widths: Floats, heights: Floats, *
 def values_fit(shown: Outputs) -> bool:
     """Whether the values of bins fit below the bins; otherwise the figure numbers the bins."""
     return len(shown.values) * max(map(len, shown.values), default=0) <= 44  # characters
-
-
-def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
-    """Write dates below both ends of a histogram, and below ends of the event at a sufficient distance from them."""
-    edges, span = shown.edges, shown.edges[-1] - shown.edges[0]
-    ticks = [edges[0], edges[-1]]
-    for edge, before, after in zip(edges[1:], shown.inside, shown.inside[1:], strict=False):
-        if before != after and min(abs(edge - tick) for tick in ticks) > span / 5:
-            ticks.append(edge)
-    axes.set_xticks(ticks, [date_text(tick, unit).replace(" ", "\n") for tick in ticks])
 
 
 def draw_evidence(axes: "Axes", verdict: Verdict) -> None:
@@ -271,10 +258,10 @@ def _label(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in short).replace("$", r"\$")
 
 
-def plot_curve(result: Curve, path: str | Path) -> None:
-    """Draw the p-values of a curve into a file. Raises `InvalidParameter` for an unknown format."""
+def plot(result: Curve | Profile, path: str | Path) -> None:
+    """Draw a result into a file. Raises `InvalidParameter` for an unknown format."""
     figure, axes = new_figure()
-    draw_curve(axes, result)
+    draw(result, axes)
     write_figure(figure, path)
 
 
@@ -319,18 +306,6 @@ def claimed_power(claim: Claim, rate: float) -> float:
     Beside p ≤ G(q) it demands 1 − q ≤ G(1 − p), for the event's complement with D and D′ exchanged.
     """
     return min(claim.largest(rate), 1 - claim.smallest(1 - rate, claim.parameter))
-
-
-def plot_profile(result: Profile, path: str | Path) -> None:
-    """Draw the lower band of δ(ε), logarithmic, and beside it the upper band of the trade-off function, into a file."""
-    from matplotlib.figure import Figure  # takes 0.3 s to import
-
-    figure = Figure(figsize=(10.4, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw_profile(left, result)
-    draw_trade_off(right, result)
-    figure.suptitle(_label(result.call), fontsize="medium")
-    write_figure(figure, path)
 
 
 def draw_profile(axes: "Axes", result: Profile) -> None:

@@ -1,6 +1,5 @@
 """The place of a mechanism's code (file and line), for annotations and for other tools' reports."""
 
-import ast
 import functools
 import inspect
 import os
@@ -12,11 +11,9 @@ from typing import Any
 Place = Mapping[str, Any]
 
 
-def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
-    """The place of a mechanism's function, or of the object that "file.py:name" names; None for code without a file."""
-    # The module of a function in another interpreter is its file.
-    named = f"{getattr(mechanism, '__module__', '')}:{getattr(mechanism, '__name__', '')}"
-    found = _of_function(mechanism) or _of_reference(named) or _of_reference(reference)
+def place_of(mechanism: object, root: Path) -> dict[str, object] | None:
+    """The place of a mechanism's function; None for code without a file."""
+    found = _of_function(mechanism)
     return None if found is None else place(*found, root)
 
 
@@ -52,28 +49,3 @@ def _of_function(mechanism: object) -> tuple[str, int] | None:
         return None if file is None else (file, inspect.getsourcelines(kind)[1])
     except (OSError, TypeError):  # a class without a source, such as one written in C
         return None
-
-
-def _of_reference(reference: str | None) -> tuple[str, int] | None:
-    """The file and line of "path/file.py:name"."""
-    file, _, name = (reference or "").rpartition(":")
-    if not file.endswith(".py"):
-        return None
-    try:
-        tree = ast.parse(Path(file).read_bytes())
-    except (OSError, ValueError, SyntaxError):
-        return None
-    line = 1
-    for part in name.split("."):
-        found = next((node for node in ast.iter_child_nodes(tree) if part in _names(node)), None)
-        if found is None:
-            break
-        tree, line = found, found.lineno  # type: ignore[assignment, attr-defined]  # statements have lines
-    return file, line
-
-
-def _names(node: ast.AST) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    return [name.id for name in getattr(node, "targets", ()) if isinstance(name, ast.Name)]

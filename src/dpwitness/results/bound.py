@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpwitness.claims.claim import shown
-from dpwitness.results.fields import read_result
-from dpwitness.results.text import at_least, confidence, notes
-from dpwitness.results.verdict import EARLY_END_REASONS, WitnessedResult, spent
+from dpwitness.results.text import at_least, confidence
+from dpwitness.results.verdict import WitnessedResult, remarks, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -42,15 +41,8 @@ class Bound(WitnessedResult):
         return f"{self.parameter} ≥ {least}{self.condition} with confidence {percent}: {self.call}"
 
     def __str__(self) -> str:
-        lines = [self._headline, *self.witness.lines(tested=self.tested)]
-        if self.ended in EARLY_END_REASONS:
-            lines.append("  stopped early; the bound is valid for the runs that were counted")
-        return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
+        lines = [self._headline, *self.witness.lines(tested=self.tested), *remarks(self, self.ended)]
+        return "\n".join([*lines, spent(self, self.run_counts)])
 
     def __repr__(self) -> str:
         return f"<Bound: {self._headline}>"
-
-
-def bound_from_json(value: object) -> Bound:
-    """The bound that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Bound, "bound", value)

@@ -5,15 +5,16 @@ from typing import Any, ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.fields import CheckedFields, Count, RunCounts, read_result
-from dpwitness.results.text import notes, p_value, table
-from dpwitness.results.verdict import EARLY_END_REASONS, Result
+from dpwitness.results.fields import Count, RunCounts
+from dpwitness.results.text import p_value, table
+from dpwitness.results.verdict import Result, remarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurveTest(CheckedFields):
+class CurveTest(JsonFields):
     """The test of one claim of a curve: the tested parameter, the event and its counts, and their p-value."""
 
     epsilon: float  # the tested ε in nats, or the tested parameter of another family, in its unit
@@ -24,7 +25,7 @@ class CurveTest(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PValueCurve(CheckedFields):
+class PValueCurve(JsonFields):
     """p-values of a mechanism with one ε, against the test ε; each tuple has an entry for each test."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
@@ -35,7 +36,6 @@ class PValueCurve(CheckedFields):
     search_runs: Count
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         if not self.tests:
             raise InvalidParameter("tests=() must hold at least one test")
 
@@ -53,11 +53,6 @@ class PValueCurve(CheckedFields):
     def adjusted(self) -> tuple[float, ...]:
         """The p-values adjusted by Holm's method over all tests."""
         return tuple(test.holm for test in self.tests)
-
-    @property
-    def events(self) -> tuple[str, ...]:
-        """The texts of the events."""
-        return tuple(test.event for test in self.tests)
 
     @property
     def counts(self) -> tuple[Counts, ...]:
@@ -98,7 +93,6 @@ class Curve(Result):
     ended: str = field(default="runs", metadata={"json": "optional"})
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         if len({line.test_epsilons for line in self.lines}) != 1:
             raise InvalidParameter(f"lines={brief(self.lines)} must hold at least one line, and the same tests in each")
 
@@ -118,20 +112,10 @@ class Curve(Result):
         runs = each[0] if len(each) == 1 else " / ".join(f"{line.counts[0].runs:,}" for line in self.lines)
         spent = f"{runs} paired runs a line; {self.seconds:.1f} s; seed {self.seed}"
         condition = "" if self.claim is None else self.claim.condition
-        early = (
-            [f"  stopped early: {EARLY_END_REASONS[self.ended]}; the lines are whole"]
-            if self.ended in EARLY_END_REASONS
-            else []
-        )
         text = [f"p-values of {self.call}{condition}", table(head, rows, right=True)]
-        return "\n".join([*text, *early, *notes(self.notes), spent])
+        return "\n".join([*text, *remarks(self, self.ended), spent])
 
     def __repr__(self) -> str:
         epsilons = ", ".join(f"{line.epsilon:g}" for line in self.lines)
         tested = f"{len(self.lines[0].test_epsilons)} test {self.parameter}"
         return f"<Curve: p-values of {self.call} with ε = {epsilons} at {tested}>"
-
-
-def curve_from_json(value: object) -> Curve:
-    """The curve that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Curve, "curve", value)

@@ -1,5 +1,6 @@
 """The display of results as a page, in a notebook and as a plot, by functions that the package `dpwitness` sets."""
 
+import html
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ class Displayed:
         return str(self._draw("page"))
 
     def _repr_html_(self) -> str:
-        """The result as a compact HTML block for notebooks."""
-        return str(self._draw("block"))
+        """The report as preformatted text, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the result with matplotlib, into `ax` or into a new figure; returns the axes.

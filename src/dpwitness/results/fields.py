@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
-from inspect import formatannotation
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from dpwitness.checks import brief, finite, is_of, json_value
-from dpwitness.codec import Codec, JsonFields, UnknownKind, codec_of, mapping, or_infinite, read_fields, whole_below
-from dpwitness.errors import BadInput, InvalidParameter, InvalidWitness
+from dpwitness.checks import brief, finite, json_value
+from dpwitness.codec import Codec, UnknownKind, codec_of, mapping, or_infinite, read_fields, whole_below
+from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json
 
@@ -97,31 +95,6 @@ Texts: TypeAlias = Annotated[
         _TEXTS.schema,
     ),
 ]
-
-
-class CheckedFields(JsonFields):
-    """A result whose fields must have their annotated types and number ranges; else it raises `InvalidParameter`."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        kind: Any = type(self)
-        for name, hint in _hints(kind).items():
-            value, place = getattr(self, name), f"{kind.__name__}: {name}"
-            wanted, codec = (get_args(hint) if get_origin(hint) is Annotated else (hint, None))[:2]
-            if not is_of(value, hint):
-                raise InvalidParameter(f"{place}={brief(value)} must be of the type {formatannotation(wanted)}")
-            if isinstance(codec, Codec) and wanted in (int, float):
-                try:
-                    codec.read(place, codec.write(value))
-                except ValueError as error:
-                    raise InvalidParameter(str(error)) from error
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(cast(Any, kind))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

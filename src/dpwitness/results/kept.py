@@ -12,13 +12,13 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from dpwitness.checks import kind
-from dpwitness.codec import or_infinite
+from dpwitness.codec import JsonFields, or_infinite
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.evidence import Counts
 from dpwitness.evidence.kept import KeptWealth, log_weight
 from dpwitness.files import check_writable, shown
 from dpwitness.neighbours import Data, Relation, input_to_json, proposed_pairs, relation_to_json
-from dpwitness.results.fields import CheckedFields, Count, Seed, read_json, read_result
+from dpwitness.results.fields import Count, Seed, read_json, read_result
 from dpwitness.results.witness import Witness
 
 #: LogWealth is the type of the logarithm of a wealth (nats): minus infinity for a wealth of 0, null in JSON.
@@ -26,7 +26,7 @@ LogWealth = Annotated[float, or_infinite(-math.inf)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session(CheckedFields):
+class Session(JsonFields):
     """The digest of a session's version, its seed, its counts, and the log of the factor on the wealth (nats)."""
 
     version: str
@@ -36,7 +36,7 @@ class Session(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEvidence(CheckedFields):
+class KeptEvidence(JsonFields):
     """The evidence of a history of sessions against one claim; see `evidence.kept`.
 
     The counts in the file are not counted again, so whoever can write it can forge a refutation. A file restored from
@@ -66,7 +66,6 @@ class KeptEvidence(CheckedFields):
     sessions: tuple[Session, ...] = ()
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         if len({session.seed for session in self.sessions}) < len(self.sessions):
             raise ValueError("two sessions have one seed: their runs would count twice")
         if not self.first <= self.began <= len(self.sessions):

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpwitness.claims import Claim
+from dpwitness.codec import JsonFields
 from dpwitness.events import Event
 from dpwitness.evidence.bounds import POWER
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
-from dpwitness.results.fields import Alpha, CheckedFields, Detectable, RunCounts, read_result
-from dpwitness.results.text import at_least, confidence, label, notes, table
-from dpwitness.results.verdict import EARLY_END_REASONS, Result, spent
+from dpwitness.results.fields import Alpha, Detectable, RunCounts
+from dpwitness.results.text import at_least, confidence, label, table
+from dpwitness.results.verdict import Result, remarks, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
 #: EPSILON_STEP is the distance in nats between the values of ε in a file's band.
@@ -28,7 +29,7 @@ LARGEST_BAND_EPSILON: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BandEvent(CheckedFields):
+class BandEvent(JsonFields):
     """An event of a band, the counts of the pair in its direction, and the bounds from these counts."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")
@@ -65,7 +66,7 @@ class Profile(Result):
 
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict: _verdict", "mechanism", "parameters", "claim", "alpha", "pair", "band: _points"),
-        *("detectable_delta", "trade_off: _rates", "events", "witness", "runs: run_counts", "ended"),
+        *("detectable_delta", "events", "witness", "runs: run_counts", "ended"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
@@ -162,15 +163,6 @@ class Profile(Result):
             for epsilon, delta in zip(epsilons, np.atleast_1d(self.delta(epsilons)), strict=True)
         ]
 
-    @property
-    def _rates(self) -> list[dict[str, float]]:
-        rates = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-        powers = np.atleast_1d(self.power(np.array(rates)))
-        return [
-            {"false_positive_rate": rate, "true_positive_rate": float(power)}
-            for rate, power in zip(rates, powers, strict=True)
-        ]
-
     @classmethod
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> "Profile":
         """The profile from the keys of its JSON."""
@@ -195,11 +187,7 @@ class Profile(Result):
             *([f"  {tail}"] if (tail := self.tail) else []),
             *(pair if self.witness is None else self.witness.lines()),
         ]
-        if self.ended in EARLY_END_REASONS:
-            lines.append(
-                f"  stopped early: {EARLY_END_REASONS[self.ended]}; the band is valid for the runs that were counted"
-            )
-        return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
+        return "\n".join([*lines, *remarks(self, self.ended), spent(self, self.run_counts)])
 
     def _tables(self) -> list[str]:
         top = self.largest_epsilon
@@ -213,8 +201,3 @@ class Profile(Result):
 
     def __repr__(self) -> str:
         return f"<Profile: {self._headline}>"
-
-
-def profile_from_json(value: object) -> Profile:
-    """The profile that unchecked JSON describes. Raises `InvalidWitness`."""
-    return read_result(Profile, "profile", value)

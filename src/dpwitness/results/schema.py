@@ -2,36 +2,16 @@
 
 import json
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.codec import Schema, schema_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
-from dpwitness.results.fields import Seed
 from dpwitness.results.kept import KeptEvidence
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptLine:
-    """A question of an attack and its answer, one a line; the first line holds the attack and its settings."""
-
-    @dataclass(frozen=True, slots=True)
-    class Attack:
-        """The family of attacks and the seed that the questions follow from; the other keys are settings."""
-
-        family: str
-        seed: Seed
-
-    id: int  # the number of the question, from 1
-    question: Any
-    answer: float | None
-    attack: Attack | None = field(default=None, metadata={"json": "sparse"})
-
 
 #: SAVED_KINDS has the types of saved files, by the names of their schemas.
 SAVED_KINDS: Final[dict[str, Any]] = {
@@ -40,13 +20,12 @@ SAVED_KINDS: Final[dict[str, Any]] = {
     "bound": Bound,
     "curve": Curve,
     "profile": Profile,
-    "transcript": TranscriptLine,
     "kept": KeptEvidence,
 }
 
 
 def schemas() -> dict[str, Schema]:
-    """The schemas (draft 2020-12) of all kinds of files, by name; a transcript's schema is for one line."""
+    """The schemas (draft 2020-12) of all kinds of files, by name."""
     return {name: schema_of(kind, f"dpwitness {name}") for name, kind in SAVED_KINDS.items()}
 
 

@@ -6,7 +6,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from functools import partial
 from typing import Final
 
@@ -117,16 +117,12 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence 1 − alpha of a bound in percent, rounded down; for alpha ≤ 10⁻⁴ to nines alone."""
+    """The confidence 1 − alpha of a bound in percent, rounded down."""
     if alpha < 1e-12:  # too many nines to count
         return f"1 − {alpha:g}"
     with localcontext(DECIMAL_CONTEXT):
-        failing = 100 * Decimal(f"{alpha:.12g}")  # 1 − confidence has rounding errors in its last digits
-        if failing <= Decimal("0.01"):  # rounded up to a power of ten, which leaves nines
-            failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
-        else:
-            failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
-        return f"{(100 - failing).normalize():f} %"
+        failing = Decimal(at_most(float(f"{alpha:.12g}"), 3))  # 1 − confidence has rounding errors in its last digits
+        return f"{(100 - 100 * failing).normalize():f} %"
 
 
 def odds(alpha: float) -> str:

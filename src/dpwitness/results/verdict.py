@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
-from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED_VALUE, codec_of
+from dpwitness.codec import JsonFields, codec_of
 from dpwitness.events import is_of_bits
-from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
-from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, RunCounts, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seed, read_result
 from dpwitness.results.text import (
     at_least,
     at_most,
@@ -37,7 +35,7 @@ from dpwitness.results.text import (
     short_label,
     wrapped,
 )
-from dpwitness.results.witness import Witness
+from dpwitness.results.witness import NOT_REPRODUCIBLE, Witness
 
 #: EARLY_END_REASONS has the texts of the reasons that end confirm runs early.
 EARLY_END_REASONS: Final = {
@@ -61,10 +59,10 @@ LAST_BITS_LINE: Final = "  the event is of last bits: the evidence is about this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs(CheckedFields):
+class Outputs(JsonFields):
     """The distributions of the event's statistic on D and on D′, from runs that are no evidence.
 
-    Raises `ValueError` unless every bin has one number on each side, and a text or two edges, and for an unknown unit.
+    Raises `ValueError` unless every bin has one number on each side, and a text or two edges.
     """
 
     statistic: str  # such as "first answer"
@@ -72,29 +70,24 @@ class Outputs(CheckedFields):
         default=(), metadata={"json": "sparse"}
     )  # bin k has values in [edge k, edge k + 1)
     values: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})  # without edges, one text for each bin
-    #: NumPy's name of the unit of dates, in which edges count from 1970; None for other numbers.
-    date_unit: str | None = field(default=None, metadata={"json": "sparse"})
     inside: tuple[bool, ...]  # whether the event contains the values of each bin
     on_data: tuple[Count, ...]  # the number of runs on D in each bin; further runs had other values
     on_neighbour: tuple[Count, ...]  # the number of runs on D′ in each bin
     runs: Count  # the number of runs on each input
 
     def __post_init__(self) -> None:
-        CheckedFields.__post_init__(self)
         bins = len(self.inside)
         named = max(len(self.edges) - 1, 0), len(self.values)
         if not bins or {len(self.on_data), len(self.on_neighbour)} != {bins} or sorted(named) != [0, bins]:
             raise ValueError("outputs need one number, and a text or two edges, for each of their bins")
         if any(a >= b for a, b in pairwise(self.edges)):
             raise ValueError("the edges of a histogram must rise")
-        if self.date_unit is not None and not is_date_unit(self.date_unit):
-            raise ValueError(f"date_unit={brief(self.date_unit)} must be a unit of NumPy's dates, such as 's' or '12h'")
         if not max(sum(self.on_data), sum(self.on_neighbour), 1) <= self.runs:
             raise ValueError(f"runs={self.runs} must be at least 1, and at least the number of runs in the bins")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course(CheckedFields):
+class Course(JsonFields):
     """The course of a search: the numbers of pairs and events, and the growth of the evidence."""
 
     pairs: Count  # the number of pairs that were run to choose one pair; 0 in a replay
@@ -107,7 +100,7 @@ class Course(CheckedFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Result(Displayed, CheckedFields):
+class Result(Displayed, JsonFields):
     """The fields of every result; `str` gives the report that the command line prints, `repr` one line."""
 
     mechanism: str
@@ -121,6 +114,12 @@ class Result(Displayed, CheckedFields):
     def call(self) -> str:
         """The mechanism with its parameters, as in a call."""
         return named(self.mechanism, self.parameters)
+
+
+def remarks(result: Result, ended: str) -> list[str]:
+    """The lines of a report on an early end of the runs, and its notes."""
+    early = f"  stopped early: {EARLY_END_REASONS.get(ended)}; what was counted is valid"
+    return [*([early] if ended in EARLY_END_REASONS else []), *notes(result.notes)]
 
 
 def spent(result: Result, runs: RunCounts) -> str:
@@ -198,8 +197,7 @@ class CheckResult(WitnessedResult, ABC):
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound"),
         *(*WitnessedResult.json_keys, "others", "floating_point"),
-        *("detectable_epsilon", "detectable", "detectable_epsilon_reason: _why_not_detectable"),
-        *("detectable_delta", "detectable_order: _order_for_json"),
+        *("detectable_epsilon", "detectable", "detectable_delta"),
     )
 
     claim: Claim
@@ -262,14 +260,12 @@ class CheckResult(WitnessedResult, ABC):
         text = relation_text(relation) if named else relation.adjacency if relation is not None else None
         lines = [head, *([label("neighbours", text)] if text and (named or details or self.refuted) else [])]
         lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._short_lines()
-        if self.ended in EARLY_END_REASONS:
-            lines.append(f"  stopped early: {EARLY_END_REASONS[self.ended]}; what was counted is valid")
         lines += [
-            *notes(self.notes),
+            *remarks(self, self.ended),
             *([spent(self, self.run_counts)] if details or not self.refuted or self.ended in EARLY_END_REASONS else []),
         ]
         if not self.reproducible:
-            lines.append(f"  {self.witness.not_reproducible}")
+            lines.append(f"  {NOT_REPRODUCIBLE}")
         if reproduce and self.reproducible:
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
@@ -293,14 +289,6 @@ class Violation(CheckResult):
     detectable_epsilon: ClassVar[None] = None
     detectable: ClassVar[None] = None
     detectable_delta: ClassVar[None] = None
-
-    @property
-    def _order_for_json(self) -> float:
-        return OMITTED_VALUE  # type: ignore[no-any-return]
-
-    @property
-    def _why_not_detectable(self) -> str:
-        return "the claim is refuted: so the detectable parameter has no meaning"
 
     @property
     def refuted(self) -> Literal[True]:
@@ -397,24 +385,6 @@ class NotRefuted(CheckResult):
     def _bets_runs(self) -> int:
         """The number of paired runs with a bet: the runs of epochs and the confirm runs."""
         return self.epoch_runs + self.counts.runs
-
-    @property
-    def detectable_order(self) -> float | None:
-        """The Rényi order beyond which most of the divergence lies in events rarer than `detectable_delta`.
-
-        The divergence belongs to Gaussian noise that just satisfies the claim. None for a claim without Rényi orders.
-        """
-        return self.claim.largest_order(self.detectable_delta)
-
-    @property
-    def _order_for_json(self) -> float:
-        order = self.detectable_order
-        return order if order is not None and math.isfinite(order) else OMITTED_VALUE
-
-    @property
-    def _why_not_detectable(self) -> str:
-        why = "so few runs fell into the event that no violation would have been refuted"
-        return OMITTED_VALUE if math.isfinite(self.detectable_epsilon) else why
 
     @property
     def caught(self) -> str:

@@ -8,14 +8,14 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED_VALUE, whole_below
+from dpwitness.codec import OMITTED_VALUE, JsonFields, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, is_partition
 from dpwitness.evidence import Counts, bet_on
@@ -25,7 +25,7 @@ from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK_PREFIX
-from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
+from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
@@ -39,18 +39,15 @@ SWEEP_ADVICE: Final = "is of a sweep: give one of the verdicts in it, in a file 
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the packages on which the numbers depend."""
-    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
-    return {"python": platform.python_version(), **packages}
+    packages = ("dpwitness", "numpy", "numba", "scipy")
+    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
 
 
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed as a package"
+_version = cache(version)
 
 
+#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or none.
+NOT_REPRODUCIBLE: Final = "the mechanism takes no generator: a seed cannot reproduce these counts"
 #: Cause is the kind of fault: noise whose scale depends on the data; probabilities too far apart; different numbers of
 #: draws; a branch; noise too small for the difference of the outputs; one draw for several entries; an entry that no
 #: draw changes.
@@ -58,8 +55,8 @@ Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(CheckedFields):
-    """The first place at which runs on D and on D′ from the same seeds differ.
+class Explanation(JsonFields):
+    """The line at which runs on D and on D′ from the same seeds show a fault, and the kind of fault (`cause`).
 
     An explanation rests on few runs of the witness's pair and is not evidence: the line may be right, and the fault
     elsewhere.
@@ -95,7 +92,7 @@ class DescribedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Witness(CheckedFields):
+class Witness(JsonFields):
     """A violation of a claim, with the data for a proof on fresh runs.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are the counts of the
@@ -208,11 +205,6 @@ class Witness(CheckedFields):
         if isinstance(value, Mapping) and "sweep" in value:
             raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-        if file_format == "dpwitness-witness/1":
-            raise InvalidWitness(
-                f"{where} has the format {file_format!r}, which does not say which inputs are neighbours: make it "
-                "anew with `dpwitness check … --save FILE`"
-            )
         if file_format != WITNESS_FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(
                 f"{where} must be a witness, as --save of check, bound or profile writes it: its format is "
@@ -256,16 +248,6 @@ class Witness(CheckedFields):
         """The numbers of runs on D and on D′ in which the event happened, for people."""
         counts = self.counts
         return rate(counts.hits, counts.runs), rate(counts.neighbour_hits, counts.runs)
-
-    @property
-    def not_reproducible(self) -> str:
-        """A sentence on counts that no seed can reproduce."""
-        counts = self.counts
-        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # the counts of a function without randomness
-            why = "the mechanism takes no generator; if it draws randomness at all,"
-        else:
-            why = "the mechanism draws its own randomness:"
-        return f"{why} a seed cannot reproduce these counts"
 
     @property
     def unreadable(self) -> tuple[str, ...]:

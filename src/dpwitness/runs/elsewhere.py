@@ -299,7 +299,8 @@ class Dispatcher:
 
     def _saves_time(self, work: ShardedRuns[Any], shards: int) -> bool:
         """Whether sending the last `shards` shards of the work saves time."""
-        return self.away and (self._pool.eager or shards * work.seconds >= SENDING_SECONDS)
+        # Runs are made here while processes start, which may take all of the time on a busy machine.
+        return self.away and (self._pool.eager or (shards * work.seconds >= SENDING_SECONDS and self._pool.ready))
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
         lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)

@@ -75,6 +75,11 @@ class Pool:
         except Exception as error:  # broken or shut down: only the user can start another one
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
+    @property
+    def ready(self) -> bool:
+        """Whether a worker has answered; the first question starts the workers."""
+        return True
+
     def publish(self, content: bytes) -> Any:
         """The argument that stands for the bytes in a task; the worker gets the bytes."""
         return content
@@ -229,6 +234,14 @@ class Processes(Pool):
         self.workers = workers
         self._lock = threading.Lock()
         self._loky: Any = None  # loky's executor, which has no types
+        self._first_answer: Future[int] | None = None
+
+    @property
+    @override
+    def ready(self) -> bool:
+        if self._first_answer is None:
+            self._first_answer = self.submit(int)
+        return self._first_answer.done()
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
@@ -271,7 +284,7 @@ class Processes(Pool):
     def stop(self) -> None:
         """Kill the processes of the pool."""
         with self._lock:
-            executor, self._loky = self._loky, None
+            executor, self._loky, self._first_answer = self._loky, None, None
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)
 

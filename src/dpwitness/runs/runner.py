@@ -214,16 +214,8 @@ class Runner:
         """The arguments that all `ShardedRuns` of this runner have in common."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self._shard_size(pair), "coupled": coupled, "columns": self.mechanism.columns,
+            "size": size or self.mechanism.shard, "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
-
-    def _shard_size(self, pair: Pair) -> int:
-        """The number of paired runs of a shard: larger for large inputs, whose shards take up to 1/32 of `max_time`."""
-        mechanism = self.mechanism
-        size, most = mechanism.shard_of(pair), self.max_time / 32
-        while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
-            size = max(size // 2, mechanism.shard)
-        return size
 
     def tallies(
         self, pair: Pair, events: Sequence[Counted], n: int, role: Role, *key: int, partial_too: bool = False
@@ -282,8 +274,7 @@ class Runner:
         """
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
-        size = self._shard_size(pair)
-        size *= mechanism.cost.shards_larger(size, max_runs)
+        size = mechanism.shard * mechanism.cost.shards_larger(mechanism.shard, max_runs)
         work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled, size), width=width, events=events)
         totals = tuple(Counts() for _ in events)
         for part in self._results(work):

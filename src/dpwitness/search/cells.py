@@ -92,7 +92,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
 
 
 def better_by_rows(x: Rows, y: Rows, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
-    """The candidate, or its pair with cells if these look better by given outcomes of D and of D′, D first.
+    """The candidate, or its pair with cells if cells look better by the outcomes `x` on D and `y` on D′.
 
     Row i of `x` and of `y` is one paired run; shapes (n, any width). The first half of the runs gives the cells, the
     second half their rates.

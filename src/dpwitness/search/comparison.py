@@ -14,7 +14,6 @@ from dpwitness.candidate import Estimate, Tally
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
-from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import Costs
 from dpwitness.search.cuts import COMPARISON_STANDARD_ERRORS, CutCells, OutcomeCells
@@ -166,7 +165,7 @@ def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
     """Count entries in about `budget` runs, until the best is known. Raises `MechanismTimeout` at the deadline."""
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:
-        pairs.setdefault(tuple(map(input_key, state.latest[number].pair.sides)), []).append(number)
+        pairs.setdefault(state.latest[number].pair.digests, []).append(number)
     beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
     each, slice_of = budget // (EVEN_DIVISOR * len(pairs)), budget // SLICES
     for of_pair in pairs.values():

@@ -334,12 +334,12 @@ LEARNING_RUNS: Final = 32
 LEAST_THOROUGH_RUNS: Final = 512
 #: The factor by which the runs of a pair grow before events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
-#: The number of learned events that stay beside newly learned events: the events that won most.
+#: The largest number of learned events that are kept when new events are learned: bets on these events won most.
 KEPT_EVENTS: Final = 16
 #: The largest number of entries of one pair's outcomes in memory, both sides together: 64 MiB.
 EPOCH_ENTRIES: Final = 1 << 23
-#: The least number of runs in the event of a pass, and outside the event, if no event looks good.
-LEAST_TELLING_RUNS: Final = 3
+#: The least number of runs inside the event of a pass, and outside it, if no event has a positive value.
+LEAST_EVENT_RUNS: Final = 3
 #: The largest number of single outcomes that are events.
 MOST_SINGLE_OUTCOMES: Final = 16
 #: The number of earlier events whose later runs are tested for dependence.
@@ -496,13 +496,13 @@ class PairWealth:
         """The candidate of the largest stake or, if betting has won no wealth, of the best learned event; else None.
 
         `planned`: the number of runs that will test the candidate. `ordinary` replaces an event that holds all runs so
-        far, or no run, and an event of no positive value that holds, or leaves out, fewer than `LEAST_TELLING_RUNS`.
+        far, or no run, and an event of no positive value that holds, or leaves out, fewer than `LEAST_EVENT_RUNS`.
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
             learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= LEAST_THOROUGH_RUNS, most=1)[0]
             found = Candidate(pair=learned.directed(self.pair), event=learned.event, estimate=learned.estimate)
-            least = 1 if learned.value > 0 else LEAST_TELLING_RUNS
+            least = 1 if learned.value > 0 else LEAST_EVENT_RUNS
             return found if self.tells(found.event, least) else self.ordinary() or found
         staked = self._staked()
         kept = staked is not None and self.wealth > 0 and self.tells(staked.event)

@@ -84,8 +84,8 @@ MOST_SCREENING_RUNS: Final = 1 << 12
 SCREENED_DIVISOR: Final = 4
 #: The least number of unusual pairs from whose runs events are learned.
 LEAST_SCREENED_PAIRS: Final = 12
-#: The parts of the first round of compiled code, 1/64 and 1/8, after which a clear violation may end the search, and
-#: the least runs of a pair for each look, since learning an event takes longer than 10³ compiled runs.
+#: The least number of a pair's runs before each look of the first round of compiled code, by the look's divisor of the
+#: round (1/64, 1/8). A clear violation may end the search at a look; learning takes longer than 10³ compiled runs.
 LOOK_DIVISORS: Final = {64: 1 << 10, 8: 1 << 13}
 #: The parts of the first round, and the least runs of a pair for each look, of code whose runs take longer than
 #: learning an event from these runs.

@@ -21,7 +21,7 @@ from dpwitness.search.samples import SortedColumn, counted_columns
 
 @lru_cache(maxsize=64)
 def all_ranges(cells: int) -> tuple[Integers, Integers, Booleans]:
-    """All ranges of `cells` cells: the first cell, the cell behind the last, whether its outside is meant; shapes (k,).
+    """All ranges of `cells` cells: first cells, cells after the last, and whether the outside is meant; shapes (k,).
 
     The outside of a half-line is another half-line, and is left out. The outside of all cells holds the runs without a
     value.

@@ -30,7 +30,7 @@ OUTCOMES_WITHOUT_SCANS = 64
 INFORMATIVE_STANDARD_ERRORS = 4
 
 
-#: The number of rows of the first block in which outcomes are numbered; each block is twice as large as the one before.
+#: The number of rows of the first block in which outcomes are numbered; every further block doubles the number.
 FIRST_BLOCK_ROWS = 1 << 10
 
 

@@ -16,7 +16,7 @@ from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidData, InvalidParameter, UnknownTarget
-from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
+from dpwitness.files import check_writable, read_text, shown, write_atomically
 from dpwitness.mechanisms.child import Unreadable
 from dpwitness.mechanisms.remote import REMOTE_SECONDS, program_of
 from dpwitness.problem import Effort
@@ -25,7 +25,14 @@ from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.describers import Recipe
 from dpwitness.sweeps.interpreter import start_worker
-from dpwitness.sweeps.worker import NOT_REFUTED, NOT_RUN, REFUTED, STATUSES, CaseResult, Listing
+from dpwitness.sweeps.worker import (
+    NOT_REFUTED,
+    NOT_RUN,
+    REFUTED,
+    STATUSES,
+    CaseResult,
+    Listing,
+)
 
 #: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
 GRACE_SECONDS: Final = 60.0
@@ -41,8 +48,7 @@ class Case(Recipe, JsonFields):
     alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
     max_time: float  # the time limit of the check, in seconds
     seed: Count
-    records: str | None = None  # a CSV file of records to start from
-    # The interpreter that runs the case; None for that of the sweep, and in files of earlier versions.
+    # The interpreter that runs the case; None for the interpreter of the sweep, and in files of earlier versions.
     python: str | None = field(default=None, metadata={"json": "sparse"})
 
     def __str__(self) -> str:
@@ -91,24 +97,18 @@ class Sweep(JsonFields):
     max_time: float  # the time limit of each case, in seconds
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
-    records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    # Versions of the packages swept, by name. Files of earlier versions have neither these nor `without`.
+    # Versions of dpwitness and of the packages swept, by name. Files of earlier versions lack them and `without`.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
     # The reason why a module has no case, by module.
     without: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
-    def of(cls, modules: Sequence[str], effort: Effort, records: str | None, python: str | None = None) -> "Sweep":
-        """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
+    def of(cls, modules: Sequence[str], effort: Effort, python: str | None = None) -> "Sweep":
+        """List the cases of modules, as `sweep` does."""
         seed = cast("int", effort.seed)  # `Effort` has chosen one
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
-        digest = ""
-        if records is not None:  # an integer would be opened as a file descriptor, and closed
-            checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
-            read_frame(records)  # so that errors are raised here, and not in each process
-            digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         python = None if python is None else program_of(python)
         found = Listing.of(names) if python is None else listing_in(python, names)
         if not found.recipes:
@@ -127,14 +127,13 @@ class Sweep(JsonFields):
                 alpha=effort.alpha / len(found.recipes),
                 max_time=effort.max_time,
                 seed=seed_of(seed, name),
-                records=None if records is None else str(Path(records).resolve()),
                 python=python,
                 **asdict(recipe),
             )
             cases.append(case)
         return cls(
             modules=names, alpha=effort.alpha, max_time=effort.max_time, seed=seed, cases=tuple(cases),
-            records_digest=digest, code=found.code, without=found.without,
+            code=found.code, without=found.without,
         )  # fmt: skip
 
 
@@ -175,7 +174,6 @@ def sweep(
     alpha: float = 1e-3,
     max_time: float | str = 20.0,
     seed: int | None = None,
-    records: str | None = None,
     python: str | None = None,
 ) -> list[Case]:
     """List the names in modules that claim privacy, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
@@ -193,8 +191,6 @@ def sweep(
         The time limit of each case, such as 20 or "20s".
     seed
         The seed of all runs; by default a new seed.
-    records
-        A CSV file of records to start from, for mechanisms that take tables.
     python
         The interpreter of another environment, which imports the modules and runs the cases. dpwitness need not be
         installed there if both interpreters have the same minor version.
@@ -212,7 +208,7 @@ def sweep(
         For settings that make no sense, and if no name in the modules states a claim.
     """
     effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
-    return list(Sweep.of(modules, effort, records, python).cases)
+    return list(Sweep.of(modules, effort, python).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -229,18 +225,13 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
     if not seed_given:
         cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
         wanted = replace(wanted, seed=before.seed, cases=tuple(cases))
-    for name in ("modules", "alpha", "max_time", "seed", "records_digest", "cases"):
+    for name in ("modules", "alpha", "max_time", "seed", "code", "cases"):
         then, now = getattr(before, name), getattr(wanted, name)
         if then != now:
-            said = f"{name}={brief(then)}, and not {brief(now)}"
-            said = f"other {name[:7]}" if name in ("records_digest", "cases") else said
+            said = "other cases" if name == "cases" else f"{name}={brief(then)}, and not {brief(now)}"
             raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
     results = [read_result(CaseResult, "result", line) for line in lines]
-    code = dict(before.code)
-    for name, now in wanted.code.items():
-        then = code.get(name, now)
-        code[name] = then if now in then.split(", ") else f"{then}, {now}"  # both versions have results
-    return replace(wanted, code=code), {one.case: one for one in results}
+    return wanted, {one.case: one for one in results}
 
 
 def run(

@@ -6,8 +6,6 @@ The request is a case, which is checked, or a list of modules, whose cases are l
 import inspect
 import json
 import os
-import pkgutil
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +22,6 @@ import numpy as np
 from dpwitness.checks import on_one_line, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_module, load_object
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
@@ -75,6 +72,10 @@ class CaseResult(JsonFields):
         return told
 
 
+#: NO_CLAIM is the reason why a module has no case.
+NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter epsilon"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """The recipes in modules, as one interpreter imports them."""
@@ -89,17 +90,9 @@ class Listing:
         found = {name: [*recipes_of(name)] for name in modules}
         return cls(
             recipes=[one for recipes in found.values() for one in recipes],
-            without={name: reason_without(name) for name, recipes in found.items() if not recipes},
+            without={name: NO_CLAIM for name, recipes in found.items() if not recipes},
             code=versions_of(modules),
         )
-
-
-def reason_without(module: str) -> str:
-    """The reason why an imported module has no case, with the names of up to eight modules within a package."""
-    inside = pkgutil.iter_modules(getattr(sys.modules.get(module), "__path__", ()), f"{module}.")
-    within = ", ".join([one.name for one in inside][:8])
-    said = "no name that it defines carries a claim or has a parameter epsilon"
-    return said + (f"; modules within: {within}" if within else "")
 
 
 def versions_of(modules: Sequence[str]) -> dict[str, str]:
@@ -107,11 +100,6 @@ def versions_of(modules: Sequence[str]) -> dict[str, str]:
     known = packages_distributions()
     packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
     return {name: version(name) for name in sorted({"dpwitness", *packages})}
-
-
-def answer(request: dict[str, Any]) -> dict[str, object]:
-    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
-    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
 def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
@@ -142,6 +130,11 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
             if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
                 seen.add(id(thing))  # a second name of it is left out
                 yield name, thing
+
+
+def answer(request: dict[str, Any]) -> dict[str, object]:
+    """The result of a `Case`, or the `Listing` of modules, as JSON values. Raises `UnknownTarget` for a listing."""
+    return asdict(Listing.of(request["modules"])) if "modules" in request else answer_case(request)
 
 
 def answer_case(case: dict[str, Any]) -> dict[str, object]:
@@ -200,8 +193,7 @@ def check_case(case: dict[str, Any]) -> CaseResult:
 def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
     """The attempts at a case. Raises every error of loading the named object and of making the mechanism."""
     thing, describer = load_object(case["place"]), registered()[case["describer"]]
-    records = None if case["records"] is None else read_frame(case["records"])
-    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
+    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]))
 
 
 @cache

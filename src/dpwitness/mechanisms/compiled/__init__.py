@@ -1,4 +1,4 @@
-"""A plain function as machine code that runs both inputs of a pair.
+"""Machine code of a plain function, which runs the function on both inputs of a pair.
 
 `driver` writes a module for each mechanism, with numba's cache of machine code beside it; `reach` hashes all that a
 mechanism calls, for the module's name; `rows` writes outcomes as rows; `compare` runs the same seeds compiled and in

@@ -188,7 +188,10 @@ def _own_code() -> tuple[bytes, ...]:
 
 
 def fingerprint(function: Callable[..., object], text: str) -> tuple[str, bool]:
-    """The hash of a module's source and all that a function reaches, and True; else a random hash, and False."""
+    """The hash of a module's source and of all that a function reaches, and whether the hash is complete.
+
+    An incomplete hash is made random, so that no stored machine code is used for it.
+    """
     code = hashlib.sha256()
     for part in (*_own_code(), text, sys.version, version("numba"), version("numpy")):
         code.update(repr(part).encode())

@@ -18,7 +18,7 @@ from dpwitness.mechanisms.compiled.driver import Refused, load_driver, reason
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
-from dpwitness.mechanisms.outcomes import FlatShape, flat_names
+from dpwitness.mechanisms.outcomes import flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
@@ -31,15 +31,13 @@ _PYTHON_LOCK: Final = threading.Lock()
 class CompiledMechanism(Mechanism):
     """A plain function as machine code; several threads may run it.
 
-    `nested`: whether outcomes are sequences but not plain lists; `shape`: their common shape, which names entries; None
-    once an outcome has another shape.
+    `nested`: whether outcomes are sequences but not plain lists.
     """
 
     shard = 16_384
     threads = True
     compiled = True
     by_position = True
-    shape: FlatShape | None
 
     def __init__(self, signature: Signature) -> None:
         super().__init__(signature)
@@ -52,7 +50,7 @@ class CompiledMechanism(Mechanism):
             for name, value in signature.parameters.items()
         )
         self._arguments = [names[key] for key in signature.order]
-        self.nested, self.shape = False, None
+        self.nested = False
         self._fill = load_driver(signature.function, self._arguments)
 
     def __getstate__(self) -> dict[str, object]:
@@ -66,8 +64,6 @@ class CompiledMechanism(Mechanism):
     @property
     @override
     def places(self) -> dict[int, str]:
-        if self.shape is not None:
-            return dict(enumerate(self.shape.names))
         return flat_names(self.width) if self.nested else {}
 
     @override
@@ -136,9 +132,6 @@ class CompiledMechanism(Mechanism):
                 raise describe_both_inputs(self, runs.pair, failure) from error
             state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
-        shape = self.shape
-        if shape is not None and not shape.fits(rows):
-            self.shape = None
         return self.check_length(length, runs.start)
 
     def _raise_as_python(

@@ -6,7 +6,6 @@ callees are new, so that no code compiled for other values is used, and whose pl
 """
 
 import dis
-import enum
 import hashlib
 import numbers
 import sys
@@ -186,9 +185,6 @@ def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
     """The parts to hash of a value that numba compiles in as a constant; None for a value of unknown content."""
     if is_numba(value):
         yield from _function(value, seen)
-    elif isinstance(value, enum.Enum):
-        yield from _value(type(value), seen)
-        yield value.name
     elif isinstance(value, bool | int | float | complex | str | bytes | type(None) | type(...) | range):
         yield f"{type(value).__name__} {value!r}"
     elif isinstance(value, tuple | frozenset):
@@ -198,8 +194,8 @@ def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
         yield repr((value.dtype.str, value.shape))
         yield value.tobytes()
-    elif isinstance(value, type):
-        yield from _class(value, seen)
+    elif isinstance(value, type) and (root_of(value) in KNOWN_PACKAGES or issubclass(value, BaseException)):
+        yield f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, pytypes.BuiltinFunctionType | np.ufunc | np.dtype) or _is_of(
         value, "numba.core.types", "Type"
     ):
@@ -210,18 +206,6 @@ def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
         else:
             yield from _function(value, seen)
     else:
-        yield None
-
-
-def _class(value: type, seen: Seen) -> Iterator[bytes | str | None]:
-    yield f"{value.__module__}.{value.__qualname__}"
-    if issubclass(value, enum.Enum):
-        for name, member in value.__members__.items():
-            yield name
-            yield from _value(member.value, seen)
-    elif issubclass(value, tuple) and hasattr(value, "_fields"):
-        yield repr(value._fields)
-    elif root_of(value) not in KNOWN_PACKAGES and not issubclass(value, BaseException):
         yield None
 
 

@@ -3,19 +3,16 @@
 Other packages register a library in the entry-point group `dpwitness.libraries`.
 """
 
-import copy
 import inspect
 import warnings
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Final
 
 from dpwitness.checks import brief, class_and_text
-from dpwitness.errors import DPWitnessError, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
 from dpwitness.mechanisms.libraries.objects import LIBRARY as OBJECTS
 from dpwitness.mechanisms.libraries.opendp import LIBRARY as OPENDP
-from dpwitness.neighbours import as_relation
 
 __all__ = ["LIBRARY_GROUP", "Library", "library_of", "registered"]
 
@@ -23,24 +20,6 @@ __all__ = ["LIBRARY_GROUP", "Library", "library_of", "registered"]
 LIBRARY_GROUP: Final = "dpwitness.libraries"
 #: The library of objects that no other library recognises, with the defaults of `Library`.
 NO_LIBRARY: Final = Library()
-
-
-def _named(name: str, library: Library) -> Library:
-    """The library of another package; its errors become `InvalidParameter`, in one line with the library's name."""
-
-    def asked(method: str, *given: object) -> Any:
-        try:
-            found = getattr(library, method)(*given)
-        except DPWitnessError:
-            raise
-        except Exception as error:
-            raise InvalidParameter(f"the library {name!r}: its {method} raised {class_and_text(error)}") from error
-        return as_relation(found) if method == "neighbours" and found is not None else found
-
-    named = copy.copy(library)
-    for method in ("recognises", "function", "claim", "delta", "may_remember", "neighbours"):
-        setattr(named, method, partial(asked, method))
-    return named
 
 
 @cache
@@ -54,7 +33,7 @@ def registered() -> tuple[Library, ...]:
             why = f"cannot be loaded: {class_and_text(error)}"
         else:
             if isinstance(library, Library):
-                others.append(_named(point.name, library))
+                others.append(library)
                 continue
             why = f"is {brief(library)}, and must be an object of a class derived from Library"
         warnings.warn(f"the library {point.name!r} ({point.value}) {why}; it is left out", stacklevel=2)
@@ -72,6 +51,9 @@ def library_of(thing: object) -> Library:
         try:
             if library.recognises(thing):
                 return library
-        except InvalidParameter as error:
-            warnings.warn(f"{error}; it is left out", stacklevel=2)
+        except Exception as error:
+            warnings.warn(
+                f"the library {type(library).__name__!r} is left out: its recognises raised {class_and_text(error)}",
+                stacklevel=2,
+            )
     return NO_LIBRARY

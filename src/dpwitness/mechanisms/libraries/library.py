@@ -63,6 +63,9 @@ class Library:
         claim = self.claim(thing, d_in)
         return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
+    def require_distance(self, thing: object, d_in: object, relation: Relation) -> None:
+        """Raise `InvalidClaim` where neighbours under a relation are farther apart than the distance `d_in`."""
+
     def may_remember(self, thing: object) -> bool:
         """Whether an object may keep noise from one run to the next."""
         return True

@@ -14,12 +14,15 @@ from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.frames import LAZY_POLARS, POLARS
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
+from dpwitness.neighbours import Relation, alternatives
 
 #: The feature of OpenDP that lets functions of the user be parts of a measurement.
 USER_FEATURE: Final = "honest-but-curious"
 #: ROUNDING_LOSS is the loss in nats below which a map gives rounding errors alone, as for datasets of one size at the
 #: symmetric distance 1, which no two of these datasets have: every correct measurement would violate the claim.
 ROUNDING_LOSS: Final = 1e-9
+#: The beginnings of the names of metrics that count added and removed records.
+ADDING_METRICS: Final = ("SymmetricDistance", "InsertDeleteDistance")
 #: The carrier type of measurements on frames of Polars.
 LAZY_CARRIER: Final = "LazyFrame"
 
@@ -59,7 +62,7 @@ class OpenDP(Library):
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
         epsilon = loss[0] if isinstance(loss, tuple) else loss  # or ρ; a profile is neither
-        if isinstance(epsilon, int | float) and 0 < epsilon < ROUNDING_LOSS:
+        if isinstance(epsilon, int | float) and epsilon < ROUNDING_LOSS and d_in:
             raise InvalidClaim(
                 f"d_in={d_in!r}: the measurement's map is {epsilon:.3g} there, since no two inputs have this distance: "
                 "where one record is replaced, give d_in=2"
@@ -93,6 +96,16 @@ class OpenDP(Library):
         if delta is None:
             raise InvalidClaim(f"the measurement's loss is {thing.output_measure}, which has no one δ: give delta=…")
         return float(delta)
+
+    def require_distance(self, thing: Any, d_in: object, relation: Relation) -> None:
+        """Raise `InvalidClaim` for a distance below 2 where a record is replaced: one is removed, and one is added."""
+        metric = str(getattr(thing, "input_metric", ""))
+        replaced = any(getattr(one, "adjacency", None) == "replace-one" for one in alternatives(relation))
+        if replaced and metric.startswith(ADDING_METRICS) and isinstance(d_in, int | float) and d_in < 2:
+            raise InvalidClaim(
+                f"d_in={d_in!r}: inputs of which one record is replaced have the distance 2 in {metric}: give d_in=2, "
+                "or adjacency='add-remove'"
+            )
 
     def may_remember(self, thing: object) -> bool:
         """Whether a function of the user may be part of a measurement; OpenDP's own parts keep nothing."""

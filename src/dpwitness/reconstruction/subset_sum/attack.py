@@ -5,17 +5,16 @@ use.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
 from dpwitness.arrays import Floats, Integers
+from dpwitness.checks import whole
 from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, run_attack
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Finding, Result
@@ -42,8 +41,9 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     least_squares_adversary,
     polynomial_adversary,
 )
-from dpwitness.reconstruction.subset_sum.oracle import FORM
-from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulated, result_of
+from dpwitness.reconstruction.subset_sum.oracle import FORM, LARGEST_ERROR
+from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, result_of
+from dpwitness.reconstruction.transcript import Form
 
 #: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
 DEFAULT_SIZE: Final = 128
@@ -72,7 +72,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """The options of an attack on subset sums; `law` and `error` (E, in counts) of the answers are None if unknown."""
+    """The options of an attack on subset sums; `law` and `error` (E, in counts) of the answers if they are known."""
 
     size: int | None = None
     error: float | None = None
@@ -85,9 +85,8 @@ class Options(AttackOptions):
 class Plan:
     """The questions of an attack: `used` random subsets to reconstruct and `fresh` subsets to check, or all subsets.
 
-    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `variance`: the variance
-    of the errors in counts², None if unknown. `attributes`: known attributes of people, on which conditions make the
-    subsets.
+    `adversary`: a name in `ADVERSARIES`. `error`: E in counts, for the exponential adversary. `attributes`: known
+    attributes of people, on which conditions make the subsets.
     """
 
     size: int
@@ -95,7 +94,6 @@ class Plan:
     fresh: int
     adversary: str = "least-squares"
     error: float = 0.0
-    variance: float | None = None
     attributes: Attributes | None = None
 
     @property
@@ -106,40 +104,27 @@ class Plan:
     @classmethod
     def of(cls, options: Options, size: int, attributes: Attributes | None) -> "Plan":
         """Plan an attack on `size` people by the options. Raises `InvalidParameter` for options that do not fit."""
-        adversary, error, law, budget = options.adversary, options.error, options.law, options.budget
-        if attributes is not None:
-            if adversary == "exponential":
-                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions")
-            if attributes.people != size:
-                raise InvalidParameter(
-                    f"--conditions has {attributes.people} people, and there are to be {size}: give one line a person, "
-                    "in the order of the bits"
-                )
-        if error is not None:
-            oracle.check_error(error)
-        if adversary == "exponential":
-            if error is None:
-                raise InvalidParameter("--adversary exponential needs --error, by which no answer is wrong by more")
-            number = oracle.all_subsets(size, options.queries)
-            if budget is not None and budget < number:
-                raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
-            return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
-        if error is not None and law is None:
-            raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
-        used, fresh = question_counts(size, options.queries, budget)
-        variance = None
-        if law is not None:
-            adversary = adversary or choose_adversary(law)
-            if law != "adversarial" and error is not None:  # uniform errors have E²/3, rounding errors about as much
-                variance = error**2 / (4 if law in NORMAL_LAWS else 3)
-        return cls(
-            size=size,
-            used=used,
-            fresh=fresh,
-            adversary=adversary or "least-squares",
-            variance=variance,
-            attributes=attributes,
-        )
+        adversary, error, budget = options.adversary or "least-squares", options.error, options.budget
+        if attributes is not None and attributes.people != size:
+            raise InvalidParameter(
+                f"--conditions has {attributes.people} people, and there are to be {size}: give one line a person, in "
+                "the order of the bits"
+            )
+        if error is not None and not 0 <= error <= LARGEST_ERROR:
+            raise InvalidParameter(f"error={error!r} must be a finite number of at least 0 and at most {LARGEST_ERROR}")
+        if adversary != "exponential":
+            if options.own_system and error is not None:
+                raise InvalidParameter("--error is of a simulated system, and of --adversary exponential: leave it out")
+            used, fresh = question_counts(size, options.queries, budget)
+            return cls(size=size, used=used, fresh=fresh, adversary=adversary, attributes=attributes)
+        if attributes is not None or options.queries is not None:
+            raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions and --queries")
+        if error is None or options.law in NORMAL_LAWS:
+            raise InvalidParameter("--adversary exponential needs --error, a bound of the errors of a bounded --law")
+        number = 1 << whole("--adversary exponential: size", size, 1, oracle.LARGEST_EXPONENTIAL_SIZE)
+        if budget is not None and budget < number:
+            raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
+        return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
@@ -149,17 +134,15 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
     """
     used = max(oracle.query_count(size), size + SPARE_ANSWERS) if queries is None else queries
     oracle.check_queries(size, used)
-    if used < size + SPARE_ANSWERS:
-        raise InvalidParameter(f"--queries {queries} are too few: {size} people take at least {size + SPARE_ANSWERS}")
     fresh = max(math.ceil(used / (ANSWERS_PER_CHECK - 1)), MIN_CHECKS)
     if budget is not None and used + fresh > budget:
-        if queries is not None:
-            raise InvalidParameter(f"--queries {queries} and {fresh} to check them need --budget {used + fresh}")
         fresh = max(budget // ANSWERS_PER_CHECK, MIN_CHECKS)
         used = budget - fresh
-        if used < size + SPARE_ANSWERS:
-            least = size + SPARE_ANSWERS + MIN_CHECKS
-            raise InvalidParameter(f"--budget {budget} is too small: {size} people take at least {least} questions")
+    if used < size + SPARE_ANSWERS:
+        least = size + SPARE_ANSWERS
+        raise InvalidParameter(
+            f"{used + fresh} questions are too few: {size} people take --queries {least}, and {MIN_CHECKS} to check"
+        )
     return used, fresh
 
 
@@ -171,12 +154,10 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     """
     law, error = options.law or DEFAULT_LAW, DEFAULT_ERROR if options.error is None else options.error
     if not options.own_system:
-        options = replace(options, error=error, law=law)
-        if options.adversary == "exponential" and law in NORMAL_LAWS:
-            raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
+        options = replace(options, error=error, law=law, adversary=options.adversary or choose_adversary(law))
     plan = Plan.of(options, size, attributes)
-    simulation = Simulated(law=law, error=error, queries=plan.used + plan.fresh)
-    settings: dict[str, object] = {"size": size, "questions": simulation.queries}
+    queries = plan.used + plan.fresh
+    settings: dict[str, object] = {"size": size, "questions": queries}
     if attributes is not None:
         settings |= {"kind": "conditions", "attributes": list(attributes.columns)}
     else:
@@ -187,57 +168,47 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
         return drawn if truth is None else truth
 
     def simulate(seed: int, _: object) -> Outcome:
-        deadline, rng = options.deadline(), np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         secret, family = secret_bits(rng), -1 if plan.asks_all_subsets else int(rng.integers(1 << 30))
         # One call, without `Asking`, gets all answers: 2²⁴ questions of the exponential adversary take minutes singly.
-        answers = oracle.ask(secret, error, simulation.queries, law, family, rng)
+        answers = oracle.ask(secret, error, queries, law, family, rng)
         if plan.asks_all_subsets:
-            return _outcome_of_all_subsets(answers, plan, None)
-        with threadpool_limits(limits=1, user_api="blas"):
-            sample = Sample(oracle.subset_family(size, simulation.queries, family), answers)
-            return _outcome_of(sample, plan, deadline, None)
+            return _outcome_of_all_subsets(answers, plan)
+        return _outcome_of(Sample(oracle.subset_family(size, queries, family), answers), plan)
 
-    def ask(asking: Asking[Any], seed: int) -> tuple[Outcome, str | None]:
-        outcome = reconstruct(asking, seed, plan, options.deadline())
-        return outcome, outcome.stopped
-
-    ended = run_attack(options, FORM if attributes is None else conditions.FORM, settings, ask, simulate)
+    form: Form[Any] = FORM if attributes is None else conditions.FORM
+    ended = run_attack(options, form, settings, partial(reconstruct, plan=plan), simulate)
     if ended is None:
         return None
-    secret = secret_bits(np.random.default_rng(ended.seed)) if ended.asked is None else truth
-    return result_of(ended, ended.asked or simulation, secret, None if attributes is None else attributes.told_apart)
+    if ended.asked is None:
+        truth = secret_bits(np.random.default_rng(ended.seed))
+        return result_of(ended, truth, {"law": law, "error": error, "queries": queries})
+    return result_of(ended, truth)
 
 
-def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
+def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:
     """Ask the planned questions, which the seed determines, and reconstruct bits from the answers.
 
     Raises `AttackStopped` where there are too few answers.
     """
+    planned = plan.used + plan.fresh
     if plan.asks_all_subsets:
         people = np.arange(plan.size)
-        answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
-        return _outcome_of_all_subsets(answers, plan, _explain_missing_answers(asking, answers))
-    planned = plan.used + plan.fresh
-    # Stream 1 of the seed draws subsets: no other generator of this seed gives the same numbers.
-    rng, number = np.random.default_rng([seed, 1]), max(planned, asking.last_answered)
-    questions: Sequence[Any] | Subsets
+        answers = asking.ask_some((number >> people) & 1 == 1 for number in range(planned))
+        return _outcome_of_all_subsets(answers, plan)
+    rng = np.random.default_rng([seed, 1])  # no other generator of this seed gives the same numbers
     if plan.attributes is None:
-        questions = subsets = Subsets.drawn(rng, number, plan.size)
+        subsets = Subsets.drawn(rng, planned, plan.size)
+        answers = asking.ask_some(subsets)
     else:
-        questions, subsets = plan.attributes.drawn(rng, number)
-    answers = asking.ask_some(islice(iter(questions), planned))
-    stopped = _explain_missing_answers(asking, answers)
-    if len(answers) < planned:
-        stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
-    # Answers that an earlier run with a longer plan recorded are used as well.
-    answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
-    sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
-    # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return _outcome_of(sample, plan, deadline, stopped)
+        questions, subsets = plan.attributes.drawn(rng, planned)
+        answers = asking.ask_some(questions)
+    if len(answers) < planned and asking.stopped is None:
+        asking.stopped = f"there are no more than {len(answers):,} subsets of these people by such conditions"
+    return _outcome_of(Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers))), plan, asking.stopped)
 
 
-def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
+def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outcome:
     """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` for too few answers."""
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
@@ -250,12 +221,12 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
     def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
-        if name == "least-squares":
-            return least_squares_adversary(
-                *some, variance=plan.variance, offset=True, sharpened=sharpened, deadline=deadline
-            )
-        adversary = least_absolute_adversary if name == "least-absolute" else polynomial_adversary
-        return adversary(*some, offset=True, deadline=deadline)
+        # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
+        with threadpool_limits(limits=1, user_api="blas"):
+            if name == "least-squares":
+                return least_squares_adversary(*some, offset=True, sharpened=sharpened)
+            adversary = least_absolute_adversary if name == "least-absolute" else polynomial_adversary
+            return adversary(*some, offset=True)
 
     def scale_of(name: str, found: Reconstruction) -> Scale | None:
         scales = [held_out_scale(*fresh, found)]
@@ -277,10 +248,7 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
         most = (1 + own.low) / 2 if own is not None and own.significant else 0.5
     claims = np.minimum(claims_of_fit(replace(values, bits=reconstruction.bits), scale), max(most, 0.5))
     # The final bits use all answers. A bit that differs from the checked reconstruction gets no claim.
-    try:
-        final = recover(plan.adversary, sample)
-    except AttackStopped:  # the deadline leaves no time for another fit
-        final = reconstruction
+    final = recover(plan.adversary, sample)
     claims = np.where(final.bits == reconstruction.bits, claims, CHANCE)
     basis, contradicted = "for each bit the least probability that agrees with fresh answers", ""
     if scale is None or not np.any(claims > CHANCE):
@@ -293,47 +261,26 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
         claims = CHANCE + (claims - CHANCE) * p_value / DOUBTFUL_P_VALUE
         basis += f"; lowered, since people's ones seem to add different numbers (p = {p_value:.1g})"
     refuted = (contradicted,) if contradicted else ()
-    predicted = fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset
     return Outcome(
         reconstruction=final,
         adversary=plan.adversary,
         finding=Finding(guess=final.bits, probability=claims, chance=CHANCE, contradicted=refuted),
         basis=f"none: {contradicted}" if contradicted else basis,
-        stopped=stopped,
-        fresh_questions=kept,
-        fresh_error=_root_mean_square(predicted - fresh.answers),
-        fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
         scale=scale,
     )
 
 
-def _explain_missing_answers(asking: Asking[Any], answers: Floats) -> str | None:
-    """The reason why some answers are NaN; None if no answer is missing."""
-    missing = int(np.isnan(answers).sum())
-    return asking.stopped or f"{missing:,} of {len(answers):,} questions got no answer" if missing else None
-
-
-def _root_mean_square(errors: Floats) -> float:
-    return float(np.sqrt(np.mean(errors**2)))
-
-
-def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
+def _outcome_of_all_subsets(answers: Floats, plan: Plan) -> Outcome:
     """The bits that the exponential adversary reconstructs from answers to all subsets; NaN is a missing answer."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
-    known = np.isfinite(answers)
     bits = exponential_adversary(answers, plan.error)
-    sums = np.zeros(1)
-    for bit in bits:
-        sums = np.concatenate([sums, sums + bit])
-    residual = float(np.abs(sums - answers)[known].max(initial=0.0))
     right, basis = 1 - 4 * plan.error / plan.size, "Theorem 2, if no answer is wrong by more than E"
-    if not known.all():
+    if not np.isfinite(answers).all():
         right, basis = CHANCE, "none: Theorem 2 takes the answers to all subsets"
     return Outcome(
-        reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64), largest_residual=residual),
+        reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64)),
         adversary="exponential",
         finding=Finding(guess=bits, probability=np.full(plan.size, right), chance=CHANCE),
         basis=basis,
-        stopped=stopped,
     )

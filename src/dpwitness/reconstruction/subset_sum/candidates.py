@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.arrays import Integers as Bits
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import Interval, OutcomeSet
-from dpwitness.neighbours import Data, bits, make_pair
+from dpwitness.neighbours import Data, Pair, bits, make_pair
 from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.proposals import AttackFamily, Candidate, Commands
 
@@ -24,21 +25,16 @@ def flipped_bit(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     """Propose the event that the attack recovers a 1 for the bit at `position`, which is 1 in D and 0 in D′.
 
     The mechanism is `subset_sum_reconstruction`, whose outcome is the recovered bit; its `position` is among
-    `parameters`. D is the data, or alternating bits, with a 1 at the position. Raises `InvalidParameter` for a position
-    outside of the data.
+    `parameters`. D is the data, or alternating bits, with a 1 at the position. Raises `InvalidParameter` for data that
+    are no list of bits, and a position outside of them.
     """
-    position = int(parameters["position"])
-    base = np.arange(DEFAULT_BITS) % 2 if data is None else np.array(data, np.int64)
-    if base.ndim != 1:
-        raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
+    base, position = _list_of_bits(data), int(parameters["position"])
     check_position(position, len(base))
-    one, zero = base.copy(), base.copy()
-    one[position], zero[position] = 1, 0
-    whose = "alternating bits" if data is None else "the data"
-    inputs = f"D: {whose}, with a 1 for person {position + 1}, and 0 on D′"
-    label = f"{ATTACK_PREFIX}{inputs}; the event: the attack recovers the 1"
-    pair = make_pair(one, zero, label)
-    yield Candidate(pair=pair, event=OutcomeSet([[1.0]]))
+    label = (
+        f"{ATTACK_PREFIX}D: {'alternating bits' if data is None else 'the data'}, with a 1 for person {position + 1}, "
+        "and 0 on D′; the event: the attack recovers the 1"
+    )
+    yield Candidate(pair=_flip(base, position, label), event=OutcomeSet([[1.0]]))
 
 
 def check_position(position: int, size: int) -> None:
@@ -54,14 +50,24 @@ def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Cl
     the search finds an event. D is the data, or alternating bits. Raises `InvalidParameter` for data that are no list
     of bits.
     """
+    base = _list_of_bits(data)
+    for position in dict.fromkeys((0, len(base) // 2, len(base) - 1)):
+        pair = _flip(base, position, f"bit {position + 1} flipped")
+        yield Candidate(pair=pair, event=Interval(coordinate=position, low=0.5, high=np.inf))
+
+
+def _list_of_bits(data: Data | None) -> Bits:
     base = np.arange(DEFAULT_BITS) % 2 if data is None else np.asarray(data)
     if base.ndim != 1 or not len(base) or not np.isin(base, (0, 1)).all():
         raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
-    for position in dict.fromkeys((0, len(base) // 2, len(base) - 1)):
-        one, zero = base.astype(np.int64), base.astype(np.int64)
-        one[position], zero[position] = 1, 0
-        pair = make_pair(one, zero, f"bit {position + 1} flipped")
-        yield Candidate(pair=pair, event=Interval(coordinate=position, low=0.5, high=np.inf))
+    return base.astype(np.int64)
+
+
+def _flip(base: Bits, position: int, label: str) -> Pair:
+    """The pair of the bits with a 1, and with a 0, at the position."""
+    one, zero = base.copy(), base.copy()
+    one[position], zero[position] = 1, 0
+    return make_pair(one, zero, label)
 
 
 def _add_command(commands: Commands) -> None:

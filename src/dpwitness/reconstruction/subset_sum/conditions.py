@@ -7,7 +7,6 @@ number, such as a customer's number, tell people apart best.
 
 import copy
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -15,14 +14,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dpwitness.arrays import Booleans
-from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_named_rows, shown, typed_column
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.people import Value
 from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form
 
-#: A value of an attribute of a person: a number or a text.
-Value: TypeAlias = int | float | str
 #: A condition: by attribute a list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]}.
 Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
 
@@ -67,11 +64,6 @@ class Attributes:
     def people(self) -> int:
         """The number of people."""
         return len(next(iter(self.columns.values())))
-
-    @property
-    def told_apart(self) -> int:
-        """The number of people who differ from every other person in some attribute."""
-        return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
         """Draw `number` random conditions that hold for different subsets of people; return conditions and subsets.
@@ -144,20 +136,3 @@ class _Attribute:
         chosen = rng.random(divisor) < share
         remainders = np.array([int(value) % divisor for value in self.values])[self.places]
         return {"modulo": divisor, "remainders": np.flatnonzero(chosen).tolist()}, chosen[remainders]
-
-
-def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> Attributes:
-    """Read the attributes of people from a CSV file with a header and one line a person, except the column `secret`.
-
-    Raises `InvalidData`, with the line, for missing values, uneven rows, and a header without names.
-    """
-    place = shown(path)
-    header, rows = read_named_rows(path, "holds no people: it needs a header line and at least one line a person")
-    for line, row in rows:
-        if "" in row:
-            raise InvalidData(f"{place}, line {line}: the value of {header[row.index('')]!r} is missing; fill it in")
-    cells = zip(*[row for _, row in rows], strict=True)
-    columns = {name: typed_column(column) for name, column in zip(header, cells, strict=True) if name != secret}
-    if not columns:
-        raise InvalidData(f"{place} has no column but {secret!r}: give what is known of the people")
-    return Attributes(columns, kinds)

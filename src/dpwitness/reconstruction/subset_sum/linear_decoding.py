@@ -21,8 +21,7 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.machine import Deadline
+from dpwitness.errors import InvalidParameter
 
 #: Bits of people, 0 or 1, shape (people,).
 Bits = Integers
@@ -42,23 +41,16 @@ def choose_adversary(law: str) -> str:
     return "least-squares" if law in (*NORMAL_LAWS, "adversarial") else "polynomial"
 
 
-def require_time(deadline: Deadline | None, when: str, smaller: str = "--queries or --size") -> None:
-    """Raise `AttackStopped` if the deadline is over; `when` and `smaller` complete its message."""
-    if deadline is not None and not deadline.left:
-        raise AttackStopped(f"--max-time is over {when}: allow more, or a smaller {smaller}")
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
     """The bits that an adversary reconstructed from answers; arrays of shape (n,); None for values it does not compute.
 
-    `largest_residual` of the linear program is the least E for which program (1) of Theorem 3 has a solution, and the
-    `fractions` are a solution. `expected_right` is None, too, where the answers contradict normal errors.
+    `expected_right` is None, too, where the answers contradict normal errors.
     """
 
     bits: Bits
     fractions: Floats  # in [0, 1], rounded to bits: the linear program's solution, or the probabilities of a 1
-    largest_residual: float | None = None  # the largest distance of an answer from its fractions' sum, in counts
+    largest_residual: float | None = None  # the least E, in counts, for which program (1) of Theorem 3 has a solution
     expected_right: float | None = None  # the expected number of right bits, by least squares
     spread: float | None = None  # the standard deviation of the errors that least squares assumes, in counts
     offset: float = 0.0  # the count that all answers have in common
@@ -177,7 +169,6 @@ def least_squares_adversary(
     variance: float | None = None,
     offset: bool = False,
     sharpened: bool = True,
-    deadline: Deadline | None = None,
 ) -> Reconstruction:
     """Reconstruct the more probable value of each bit from answers with about normal errors.
 
@@ -198,7 +189,7 @@ def least_squares_adversary(
         Whether the fit assumes that values are 0 or 1. Without this assumption no bit depends on the rounding of
         others, which matters where questions hardly tell two people apart.
 
-    Raises `InvalidParameter` for too few answers to estimate the variance, `AttackStopped` at the deadline.
+    Raises `InvalidParameter` for too few answers to estimate the variance.
     """
     gram, moments, common = _normal_equations(subsets, answers, offset)
     plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
@@ -214,7 +205,7 @@ def least_squares_adversary(
     variance = max(variance, MIN_VARIANCE)
     probable = False
     if sharpened:
-        fractions, means, variances = _propagate_expectations(gram / variance, moments / variance, deadline)
+        fractions, means, variances = _propagate_expectations(gram / variance, moments / variance)
         shared = common(fractions)
         error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
         # If the errors are normal, the mean squared residual is at most their variance and six of its standard errors.
@@ -226,7 +217,6 @@ def least_squares_adversary(
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=fractions,
-        largest_residual=float(np.abs(subsets.sums(fractions) + shared - answers).max()),
         expected_right=float(np.maximum(fractions, 1 - fractions).sum()) if probable else None,
         spread=math.sqrt(variance),
         offset=shared,
@@ -251,17 +241,16 @@ def _normal_equations(
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
 
 
-def _propagate_expectations(gram: Floats, moments: Floats, deadline: Deadline | None) -> tuple[Floats, Floats, Floats]:
+def _propagate_expectations(gram: Floats, moments: Floats) -> tuple[Floats, Floats, Floats]:
     """Expectation propagation, given the normal equations divided by the errors' variance; arrays of shape (n,).
 
     Returns the probability that each bit is 1, and the mean and variance of each bit by the answers and the
-    distribution of all other bits. Raises `AttackStopped` at the deadline.
+    distribution of all other bits.
     """
     people = len(gram)
     # The precision, and precision·mean, of the normal factor that replaces the prior: mean 1/2, variance 1/4.
     precision, shift, ones = np.full(people, 4.0), np.full(people, 2.0), np.full(people, 0.5)
     for _ in range(MAX_STEPS):
-        require_time(deadline, "before the least-squares fit is", "--size")
         covariance = np.linalg.inv(gram + np.diag(precision))
         spread = np.diag(covariance)
         centre = covariance @ (moments + shift)
@@ -280,9 +269,7 @@ def _propagate_expectations(gram: Floats, moments: Floats, deadline: Deadline | 
 RESIDUAL_TOLERANCE: Final = 1e-6
 
 
-def polynomial_adversary(
-    subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
-) -> Reconstruction:
+def polynomial_adversary(subsets: Subsets, answers: Floats, *, offset: bool = False) -> Reconstruction:
     """Solve the linear program of Theorem 3 and round its solution to bits.
 
     The program has the constraints
@@ -311,7 +298,6 @@ def polynomial_adversary(
         violated = (residual > bound + RESIDUAL_TOLERANCE) & ~chosen
         if not violated.any():
             break
-        require_time(deadline, f"after {programs} linear programs of {size} people")
         near = ~chosen & (residual > 0.97 * bound)  # such constraints are likely to bind in the next program
         worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
@@ -328,9 +314,7 @@ def polynomial_adversary(
     )
 
 
-def least_absolute_adversary(
-    subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
-) -> Reconstruction:
+def least_absolute_adversary(subsets: Subsets, answers: Floats, *, offset: bool = False) -> Reconstruction:
     """Round the values with the least sum of absolute errors to bits; a fraction of the answers may have any error.
 
     Least squares are repeated, each answer weighted by the inverse of its last error (Schlossmacher, JASA 68, 1973).
@@ -339,7 +323,6 @@ def least_absolute_adversary(
     people, common = subsets.people, 0.0
     weights, fractions = np.ones(len(subsets)), np.full(people, 0.5)
     for _ in range(40):  # an upper limit: the loop ends when values settle
-        require_time(deadline, "before the fit is")
         gram, moments = subsets.weighted(weights, answers)
         if not offset:
             gram, moments = gram[:-1, :-1], moments[:-1]
@@ -356,7 +339,6 @@ def least_absolute_adversary(
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=np.clip(fractions, 0.0, 1.0),
-        largest_residual=float(missed.max()),
         offset=common,
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats
-from dpwitness.errors import InvalidParameter
+from dpwitness.checks import whole
 from dpwitness.mechanisms.compiled.driver import compiled
 from dpwitness.neighbours import Data
 from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
@@ -56,7 +56,7 @@ def query_count(size: int) -> int:
 
     Raises `InvalidParameter` for fewer than 1 or more than 4096 people.
     """
-    check_size(size)
+    whole("size", size, 1, LARGEST_SIZE)
     return max(math.ceil(size * math.log(size) ** 2), size + 1, 8)
 
 
@@ -92,42 +92,7 @@ def _compile_target(name: str) -> Callable[..., Any]:
     return function
 
 
-def check_error(error: float) -> None:
-    """Raise `InvalidParameter` for an error E that is negative or above a million, far above every sum."""
-    if not 0 <= error <= LARGEST_ERROR:
-        raise InvalidParameter(f"error={error!r} must be a finite number of at least 0 and at most {LARGEST_ERROR}")
-
-
 def check_queries(size: int, queries: int) -> None:
     """Raise `InvalidParameter` for numbers of people or queries that are too small or too large."""
-    check_size(size)
-    if queries < 1:
-        raise InvalidParameter(f"queries={queries!r} must be at least 1")
-    if size * queries > LARGEST_MATRIX_ENTRIES:
-        raise InvalidParameter(
-            f"queries={queries} about size={size} people are too many: at most {LARGEST_MATRIX_ENTRIES // size} fit"
-        )
-
-
-def check_size(size: int) -> None:
-    """Raise `InvalidParameter` for fewer than 1 or more than 4096 people."""
-    if size < 1:
-        raise InvalidParameter(f"size={size!r} must be at least 1 person")
-    if size > LARGEST_SIZE:
-        raise InvalidParameter(f"size={size} is too large: at most {LARGEST_SIZE} people fit")
-
-
-def all_subsets(size: int, queries: int | None) -> int:
-    """The number of subsets of `size` people, 2ⁿ, all of which the exponential adversary asks.
-
-    Raises `InvalidParameter` for fewer than 1 or more than 24 people, and for a given number of `queries`.
-    """
-    check_size(size)
-    if size > LARGEST_EXPONENTIAL_SIZE:
-        raise InvalidParameter(
-            f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
-            f"{LARGEST_EXPONENTIAL_SIZE} people fit; use another adversary for more people"
-        )
-    if queries is not None:
-        raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")
-    return 1 << size
+    whole("size", size, 1, LARGEST_SIZE)
+    whole("queries", queries, 1, LARGEST_MATRIX_ENTRIES // size)

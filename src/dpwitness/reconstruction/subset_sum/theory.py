@@ -32,16 +32,6 @@ def threshold(delta: float) -> float:
     return math.log((0.5 + delta) / (0.5 - delta))
 
 
-def simulate_confidence(rng: np.random.Generator, fair_bits: int, answers: int, walks: int) -> Floats:
-    """Draw walks of the confidence in a bit that is 1, after 1 … `answers` answers: shape (walks, answers), nats."""
-    return np.cumsum(steps(fair_bits)[rng.binomial(fair_bits, 0.5, (walks, answers))], axis=1)
-
-
-def simulate_normal_confidence(rng: np.random.Generator, deviation: float, answers: int, walks: int) -> Floats:
-    """Draw walks as `simulate_confidence` does, for normal errors of the standard deviation `deviation`, in counts."""
-    return np.cumsum(rng.normal(1 / (2 * deviation**2), 1 / deviation, (walks, answers)), axis=1)
-
-
 def normal_confidence_bound(deviation: float, answers: int, limit: float) -> float:
     """Bound the probability that |confidence| reaches `limit` within `answers` answers with normal errors.
 

@@ -146,7 +146,7 @@ class Answers:
 
 
 def noise_variance(counted: Sequence[Answers]) -> float | None:
-    """The variance of one noise (people²), from the deviations of sums of one count; None without two such sums."""
+    """The variance of one answer's noise (people²), from repeated sums of a count; None if no count has two sums."""
     sums = [one.answers.sum(axis=0) for one in counted if one.number]
     freedom = sum(len(one) - 1 for one in sums)
     return sum(float(np.square(one - one.mean()).sum()) for one in sums) / (2 * freedom) if freedom else None

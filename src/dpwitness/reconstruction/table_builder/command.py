@@ -5,51 +5,47 @@ The attack sees answers alone; the data make the bundled system, and show afterw
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Final, TypeAlias
 
 import click
 import numpy as np
 
-from dpwitness.cli.command import CODE, READ_FILE, Option
-from dpwitness.cli.output import check_places
+from dpwitness import checks
+from dpwitness.cli.command import READ_FILE, Option
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.files import number_in, read_text, reads_as_number, typed_column
+from dpwitness.files import number_in, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     AttackOptions,
     Progress,
     add_attack_command,
-    finish,
     oracle_options,
     run_attack,
     settings_of,
 )
+from dpwitness.reconstruction.people import randhie
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
-from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
+from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition
 from dpwitness.reconstruction.table_builder.perturbation import recover_perturbation
 from dpwitness.reconstruction.table_builder.report import Found, result_of
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import LAWS, SYSTEMS, Simulation, System
-from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
+from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute
 
 #: Name of the table that is attacked without --data.
 EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
 #: Names of the options that each value of --recover refuses.
 REFUSED_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "histogram": ("sums",),
-    "suppressed": ("partitions", "base", "base_partitions", "sums"),
-    "perturbation": ("partitions", "base", "base_partitions", "where", "value"),
+    "suppressed": ("partitions", "sums"),
+    "perturbation": ("partitions", "where", "value"),
 }
-#: Names of the options that describe a simulated system.
-SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "scale")
-#: Names of the options that describe the user's own system.
-OWN_SYSTEM_OPTIONS: Final = ("values", "rate", "retries")
 #: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
 #: Largest value of --sums: each sum takes three answers and a place in memory.
@@ -57,8 +53,6 @@ MAX_SUMS: Final = 100_000
 
 #: The values of each attribute.
 Values: TypeAlias = Mapping[str, Sequence[Value]]
-#: A seed, or the seed sequence of one role of a simulation.
-Seed: TypeAlias = int | np.random.SeedSequence
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -69,7 +63,6 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
     simulated = functools.partial(Option, title="the simulated system")
-    histogram = functools.partial(Option, title="--recover histogram")
     counts = functools.partial(Option, title="--recover histogram or suppressed", multiple=True)
     parameters = [
         Option(
@@ -101,14 +94,11 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         simulated("--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"),
         counts("--value", metavar="VALUE", help="only the count of this value (repeatable)"),
         counts("--where", metavar="NAME=VALUE", help="only people with this value (repeatable)"),
-        histogram(
-            "--partitions", type=whole, help="two-partitions for each value (default: 100 × the noise's variance)"
-        ),
-        histogram("--base", type=whole, metavar="N", help="maximum number of values in the base set (default 20)"),
-        histogram(
-            "--base-partitions",
+        Option(
+            "--partitions",
             type=whole,
-            help="two-partitions of the base set, asked once (default: 2.5 × the two-partitions of a value)",
+            title="--recover histogram",
+            help="two-partitions for each value (default: 100 × the noise's variance)",
         ),
         Option(
             "--sums",
@@ -119,18 +109,19 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
         Option(
             "--values",
-            type=CODE,
             metavar="NAME=VALUES",
             multiple=True,
-            help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or "
-            "--data)",
+            help="an attribute of your own system: A,B,C or LOW:HIGH (repeatable; or --data)",
         ),
     ]
     add_attack_command(
         commands,
         family,
+        Options,
         run,
         parameters,
+        simulated=[field.name for field in fields(Simulation)],
+        own=("values", "rate", "retries"),
         examples=examples,
         description="Averages away the bounded noise of counts that a system publishes, or recovers the counts that it "
         "suppresses: a simulated system, or your own (--oracle).",
@@ -147,36 +138,24 @@ class Options(AttackOptions):
     value: Sequence[str] = ()
     where: Sequence[str] = ()
     partitions: int | None = None
-    base: int | None = None
-    base_partitions: int | None = None
     sums: int | None = None
     values: Sequence[str] = ()
 
     def question_settings(self, values: Values) -> dict[str, object]:
         """The options and values that determine the questions, for the transcript."""
-        names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
+        names = ("recover", "column", "where", "value", "partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}
         return given | {"values": {name: list(known) for name, known in values.items()}}
 
 
-def run(arguments: SimpleNamespace) -> int:
-    """Run the command; return its exit code. Bad input raises."""
-    options = settings_of(Options, arguments)
-    refuse(
-        arguments,
-        REFUSED_OPTIONS[options.recover],
-        f"says nothing of --recover {options.recover}: leave one of them out",
-    )
-    if options.own_system:
-        refuse(arguments, SIMULATION_OPTIONS, "describes a simulated system: leave one of them out")
-    else:
-        refuse(arguments, OWN_SYSTEM_OPTIONS, "is of an attack on your own system, --oracle: leave one of them out")
-    if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
-        raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
-    check_places(arguments)  # before the attack, not after it
+def run(options: Options, arguments: SimpleNamespace) -> Result | None:
+    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+    reason = f"says nothing of --recover {options.recover}: leave one of them out"
+    refuse(arguments, REFUSED_OPTIONS[options.recover], reason)
+    if options.sums is not None:
+        checks.whole("--sums", options.sums, 1, MAX_SUMS)
     exact = "exact" if options.recover == "suppressed" else None
-    simulation = settings_of(Simulation, arguments, system=arguments.system or exact)
-    return finish(arguments, _attack(options, simulation))
+    return _attack(options, settings_of(Simulation, arguments, system=arguments.system or exact))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +195,9 @@ class Goal:
 
         Raises `InvalidParameter` where the table has no value of the attribute.
         """
-        texts = [str(value) for value in table.values[self.attribute]]
-        counts = dict(zip(texts, table.histogram(self.attribute, self.where).tolist(), strict=True))
-        people = {value: counts[text] for text, value in values_named(self.values, texts).items()}
-        if not people:
+        counts = table.histogram(self.attribute, self.where).tolist()
+        people = dict(zip(table.values[self.attribute], counts, strict=True))
+        if people.keys().isdisjoint(self.values):
             raise InvalidParameter(
                 f"--data has none of the values of {self.attribute!r}, which are {_list_values(self.values)}; it has "
                 f"{_list_values(table.values[self.attribute])}"
@@ -228,9 +206,11 @@ class Goal:
         return [people.get(self.values[place], 0) for place in targets]
 
 
-def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progress: Progress | None = None) -> Found:
+def _find(
+    system: System, options: Options, goal: Goal | None, rng: np.random.Generator, progress: Progress | None = None
+) -> Found:
     """The finding of the attack on any system; `goal`: None for an attack on the perturbation parameter."""
-    deadline, rng = options.deadline(), np.random.default_rng(seed)
+    deadline = options.deadline()
     if goal is None:
         return recover_perturbation(system, rng, options.column, options.sums or 200, budget=options.budget)
     if options.recover == "suppressed":
@@ -238,7 +218,8 @@ def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progr
         return recover_suppressed(system, rng, goal.attribute, plan.targets, where=goal.where, questions=plan.questions)
 
     def done(values: int, of: int) -> None:
-        options.require_time(deadline, "--partitions")
+        if not deadline.left:
+            raise InvalidParameter(f"--max-time {options.max_time:g} is over: allow more time or fewer --partitions")
         if progress is not None:
             progress("recover", values, of, f"{system.asked} queries")
 
@@ -248,76 +229,48 @@ def _find(system: System, options: Options, goal: Goal | None, seed: Seed, progr
 def _attack(options: Options, simulation: Simulation) -> Result | None:
     """Attack the user's system, or a system simulated from the data. None: the questions wait in a file."""
     law = simulation.law()
-    table = None if options.own_system and not options.data else _load_table(options)
-    values = _values(options, table)
+    table = None
+    if options.data:
+        table = read_table(options.data)
+    elif not options.own_system:
+        table = Table.from_columns(randhie("mdvis", "disea", "fmde", "hlthg", "hlthf", "hlthp", "idp"))
+    elif not options.values:
+        raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
+    values = given_values(options.values) if table is None or options.values else table.values
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
 
     def simulate(seed: int, progress: Progress | None) -> Found:
-        noise, choices = np.random.SeedSequence(seed).spawn(2)
+        noise, choices = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         assert table is not None
         people = table if goal is None else table.only([goal.attribute, *goal.where])
-        rng = np.random.default_rng(noise)
-        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=rng)
+        system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
         return _find(system, options, goal, choices, progress)
 
-    def attack(asking: Asking[Condition], seed: int) -> tuple[Found, str | None]:
+    def attack(asking: Asking[Condition], seed: int) -> Found:
         try:
-            found = _find(AskedSystem(asking, values), options, goal, seed)
+            return _find(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         except InvalidParameter as error:
             if asking.stopped is None:
                 raise
             raise AttackStopped(f"{asking.stopped}; the answers until then are too few for a result") from error
-        return found, asking.stopped
 
     true = None if goal is None or table is None else goal.true_counts(table)
     ended = run_attack(options, FORM, options.question_settings(values), attack, simulate)
     if ended is None:
         return None
     data = options.data if options.own_system else options.data or EMBEDDED_DATA
-    return result_of(ended, ended.asked or simulation, data, true)
-
-
-def _load_table(options: Options) -> Table:
-    """The table of --data, or the embedded table. Raises `InvalidParameter` if it has no attribute --column."""
-    if options.data:
-        table = read_table(options.data)
-    else:
-        from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # it ships no types
-
-        frame = randhie.load_pandas().data
-        names = ("mdvis", "disea", "fmde", "hlthg", "hlthf", "hlthp", "idp")
-        table = Table.from_columns(
-            {name: [int(v) if v == int(v) else v for v in frame[name].tolist()] for name in names}
-        )
-    if options.column is not None:
-        require_attribute(table.values, options.column)
-    return table
-
-
-def _values(options: Options, table: Table | None) -> Values:
-    """The system's attributes and their values, by --values, else by --data, else by the system itself."""
-    from dpwitness.mechanisms.catalog import load_object
-
-    if options.values:
-        return given_values(options.values)
-    if table is not None:
-        return table.values
-    values = None if options.oracle is None else values_of(load_object(options.oracle))
-    if values is None:
-        raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
-    return values
+    return result_of(ended, None if options.own_system else simulation, data, true)
 
 
 def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
-    """Parse attributes from texts NAME=A,B,C, NAME=LOW:HIGH or NAME=@FILE; raises `InvalidParameter`, `InvalidData`."""
+    """Parse attributes from texts NAME=A,B,C or NAME=LOW:HIGH. Raises `InvalidParameter`."""
     found: dict[str, tuple[Value, ...]] = {}
     for item in given:
         name, equals, text = item.partition("=")
         if not equals or not name or not text or name in found:
-            raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
-        if text.startswith("@"):
-            values = read_text(text[1:]).splitlines()
-        elif len(ends := text.split(":")) == 2 and all(map(reads_as_number, ends)):
+            raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH, once a name")
+        values = text.split(",")
+        if len(ends := text.split(":")) == 2 and all(map(reads_as_number, ends)):
             low, high = map(number_in, ends)
             if not (isinstance(low, int) and isinstance(high, int) and low <= high < low + MAX_VALUES):
                 raise InvalidParameter(
@@ -325,8 +278,6 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
                     "or list the values, A,B,C"
                 )
             values = [str(value) for value in range(low, high + 1)]
-        else:
-            values = text.split(",")
         found[name] = tuple(typed_column([value.strip() for value in values if value.strip()]))
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"--values {name}: there must be different values, at least one")
@@ -335,10 +286,10 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
 
 def _find_value(known: Sequence[Value], text: str, option: str) -> Value:
     """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
-    named = values_named(known, [text])
-    if text not in named:
-        raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
-    return named[text]
+    for value in known:
+        if text == str(value) or number_in(text) == value:
+            return value
+    raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
 
 
 def _list_values(values: Sequence[Value]) -> str:

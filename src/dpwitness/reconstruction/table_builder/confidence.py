@@ -1,9 +1,10 @@
 """The confidence in recovered counts, which an attack estimates without the truth, from the noise of its answers.
 
 Least squares of the single answers estimates each count and its standard error. Over many partitions a value lies on
-either side equally often, so that noise with a mean other than 0 moves the sums, but no value's count. Disjoint halves
-of the answers must agree, and counts are whole numbers: an attack claims nothing where the answers contradict this. A
-whole number that the system adds to a value in all questions looks like people, undetected.
+either side equally often, so that noise with a mean other than 0 moves the sums, but no value's count. Disjoint parts
+of the answers must agree, counts are whole numbers, and the parts of the people by a second attribute add up: an attack
+claims nothing where the answers contradict this. Among the values of one attribute alone, a whole number that the
+system adds to a value in all questions looks like people: a system with other people gives the same answers.
 """
 
 import math
@@ -14,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.reconstruction.table_builder.averaging import Answers, outliers
+from dpwitness.reconstruction.table_builder.averaging import Answers, outliers, usable
 
 #: Level of each check of the assumptions: one check in 1,000 fails although the assumptions hold.
 LEVEL: Final = 1e-3
@@ -27,13 +28,19 @@ MAX_WHOLE_ERROR: Final = 0.2
 MIN_STANDARD_ERROR: Final = 1e-3
 #: Number of questions that are turned into floats at once.
 CHUNK_ROWS: Final = 1 << 15
-#: Text of the contradiction that halves of the answers disagree.
-DISAGREEING_HALVES: Final = (
-    "halves of the answers disagree: noises depend on the questions or their order, or people came or left"
+#: Shares of the answers, in the order of asking, whose counts are compared with those of the later answers.
+MOMENTS: Final = (0.5, 0.125, 0.25, 0.75, 0.875)
+#: Text of the contradiction that parts of the answers disagree.
+PARTS_DISAGREE: Final = (
+    "parts of the answers disagree: noises depend on the questions or their order, or people came or left"
 )
 #: Text of the contradiction that estimates lie between whole numbers.
 FRACTIONAL_COUNTS: Final = (
     "counts are not whole: the noise of different questions is not independent, or answers are no counts"
+)
+#: Text of the contradiction that parts of the people do not add up.
+PARTS_DO_NOT_ADD_UP: Final = (
+    "parts of the people do not add up to all of them: the system adds or removes something by the values in a question"
 )
 
 
@@ -152,11 +159,11 @@ def estimate_counts(first: Answers, counted: Sequence[Answers], width: int) -> E
     for one in counted:
         for value in np.setdiff1d(one.partitions.values, known):
             counts[value], errors[value] = _count_outside(one, int(value), known, fit, variance, width)
-    halves = [*_compare_halves(design, fit, variance, freedom)]
-    ratio = math.sqrt(max([1.0, *(square / number for square, number, _ in halves)]))
-    failed = []
-    if any(len(halves) * p_value < LEVEL for *_, p_value in halves):
-        failed.append(DISAGREEING_HALVES)
+    order, size = np.arange(len(design)) / len(design), design.sum(axis=1)
+    splits = [size <= np.median(size), *(order < moment for moment in MOMENTS)]
+    compared = [_compare_parts(design, fit, variance, freedom, split) for split in splits]
+    ratio = math.sqrt(max(1.0, *(square for square, _ in compared[:2])))  # of the halves
+    failed = [PARTS_DISAGREE] if len(compared) * min(p_value for _, p_value in compared) < LEVEL else []
     failed += [*_contradictions(counts, errors, freedom), *_describe_noise(fit, answers, variance, float(spread[-1]))]
     return Estimates(counts=counts, errors=ratio * errors, freedom=freedom, failed=tuple(failed))
 
@@ -182,20 +189,53 @@ def _count_outside(
     return float(rest[kept].mean()), math.sqrt(noise + variance * float(mean @ fit.inverse @ mean))
 
 
-def _compare_halves(design: Booleans, fit: _Fit, variance: float, freedom: int) -> Iterator[tuple[float, int, float]]:
-    """The χ² of two halves' estimates, its degrees of freedom and p-value: for halves by order, and halves by size."""
+def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float, float]:
+    """The χ² of values of mean 0, by degree of freedom, and its p-value; 0 and 1 without a value."""
     from scipy.stats import f  # half a second
 
-    order, size = np.arange(len(design)), design.sum(axis=1)
-    for half in (order < len(order) / 2, size <= np.median(size)):
-        if min(np.count_nonzero(half), np.count_nonzero(~half)) < len(fit.solution):
-            continue
-        one, other = (_Fit.of(design[some], fit.residuals[some]) for some in (half, ~half))
-        both = np.flatnonzero(one.identified & other.identified)
-        apart, spread = (one.solution - other.solution)[both], (one.inverse + other.inverse)[np.ix_(both, both)]
-        if len(both):
-            square = float(apart @ np.linalg.pinv(variance * spread, hermitian=True) @ apart)
-            yield square, len(both), float(f.sf(square / len(both), len(both), freedom))
+    if not len(values):
+        return 0.0, 1.0
+    square = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) / len(values)
+    return square, float(f.sf(square, len(values), freedom))
+
+
+def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, first: Booleans) -> tuple[float, float]:
+    """The χ² by degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
+
+    The p-value is of χ² or of the largest difference of one count, which one person who leaves makes. A part with fewer
+    answers than unknowns has χ² 0 and p-value 1.
+    """
+    from scipy.stats import t  # half a second
+
+    if min(np.count_nonzero(first), np.count_nonzero(~first)) < len(fit.solution):
+        return 0.0, 1.0
+    one, other = (_Fit.of(design[some], fit.residuals[some]) for some in (first, ~first))
+    both = np.flatnonzero(one.identified & other.identified)
+    apart, spread = (one.solution - other.solution)[both], variance * (one.inverse + other.inverse)[np.ix_(both, both)]
+    square, p_value = _departure(apart, spread, freedom)
+    largest = float(np.max(np.abs(apart) / np.sqrt(np.diag(spread)), initial=0.0))
+    return square, 2 * min(p_value, 2 * max(len(both), 1) * float(t.sf(largest, freedom)))
+
+
+def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...]:
+    """The contradiction of parts of the people that do not add up, in words; () if they do, or are too few to tell.
+
+    `sets`: flags of the values in each question, shape (questions, values). `answers`: those about either part of the
+    people and about both, shape (3, questions). Both answers less the third have no people left, but three noises, and
+    one time more whatever the system adds to a value in each question. An F test compares this with 0.
+    """
+    kept = np.asarray(usable(answers).all(axis=0))
+    rest = np.asarray(np.array([1, 1, -1]) @ answers, np.float64)
+    kept[kept] = ~outliers(rest[kept])
+    design = _with_ones(sets[kept][:, sets.any(axis=0)])
+    freedom = len(design) - design.shape[1]
+    if freedom < design.shape[1]:
+        return ()
+    fit = _Fit.of(design, rest[kept])
+    variance = (float(np.square(fit.residuals).sum()) + 1) / freedom
+    added = np.flatnonzero(fit.identified[:-1])
+    _, p_value = _departure(fit.solution[added], variance * fit.inverse[np.ix_(added, added)], freedom)
+    return (PARTS_DO_NOT_ADD_UP,) if p_value < LEVEL else ()
 
 
 def _contradictions(counts: Floats, errors: Floats, freedom: int) -> Iterator[str]:

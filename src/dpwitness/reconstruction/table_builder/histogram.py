@@ -10,7 +10,11 @@ import numpy as np
 from dpwitness.arrays import Integers
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import Answers, nearest, noise_variance, usable, value_positions
-from dpwitness.reconstruction.table_builder.confidence import estimate_counts, probability_right
+from dpwitness.reconstruction.table_builder.confidence import (
+    contradicted_additivity,
+    estimate_counts,
+    probability_right,
+)
 from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import System
 from dpwitness.reconstruction.table_builder.tables import Value, Where
@@ -99,7 +103,7 @@ def recover_histogram(
         # If the system has stopped answering, the pilot's count may be the better one.
         first = more if first is None or more.number >= first.number else first
     sets = [base[base != value] if value in base else np.append(base, value) for value in targets]
-    counted = supply.count(sets, k, done)
+    counted = supply.count(sets, k, done, divide=first)
     estimates = estimate_counts(first, counted, len(known))
     counts, confidence = [], []
     for value, other in zip(targets.tolist(), counted, strict=True):
@@ -128,7 +132,7 @@ def recover_histogram(
         variance=variance,
         workarounds=(*supply.workarounds, NO_NOISE_NOTE) if variance == 0 else supply.workarounds,
         queries=oracle.asked - asked,
-        failed_checks=estimates.failed,
+        failed_checks=(*estimates.failed, *contradicted_additivity(supply.divided_sets, supply.divided)),
     )
 
 

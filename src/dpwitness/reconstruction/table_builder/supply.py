@@ -38,6 +38,10 @@ PILOT_PARTITIONS: Final = 200
 BASE_SIZE: Final = 20
 #: Largest number of suppressed values that are tried, by two questions each.
 MAX_TRIED_VALUES: Final = 64
+#: Largest number of sets of values whose people are divided by a second attribute, with three questions each.
+MAX_DIVIDED_SETS: Final = 128
+#: Largest number of values of the second attribute: a question names them all.
+MAX_DIVIDING_VALUES: Final = 200
 
 #: A function that is called with the share of the asked questions, in [0, 1].
 Progress: TypeAlias = Callable[[float], None]
@@ -93,7 +97,7 @@ class Plan:
         return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
-        """The base set's number of two-partitions divided by a value's."""
+        """The number of two-partitions of the base set for each two-partition of a value."""
         return BASE_FACTOR if values > 1 else 1.0
 
 
@@ -113,6 +117,10 @@ class Supply:
         Flags of the values that certainly have people although their answers are 0; shape (values,).
     workarounds
         Notes on steps other than partitioning the attribute's values.
+    divided
+        Answers about sets of values, shape (3, sets): those in each part of the people, and those in both parts.
+    divided_sets
+        Flags of the values in these sets, shape (sets, values).
     """
 
     def __init__(
@@ -127,9 +135,16 @@ class Supply:
     ) -> None:
         self.not_empty = np.zeros(len(noisy), np.bool_)
         self.workarounds: tuple[str, ...] = ()
+        self.divided = np.zeros((3, 0), np.int64)
+        self.divided_sets = np.zeros((0, len(noisy)), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy, self._where = oracle, rng, attribute, noisy, where or {}
         self._tried = False
-        self._limit = math.inf if questions is None else questions + oracle.asked - len(noisy)
+        others = [name for name in oracle.attributes if name not in (attribute, *self._where)]
+        sizes = {name: size for name in others if 2 <= (size := len(oracle.values(name))) <= MAX_DIVIDING_VALUES}
+        self._dividing = max(sizes, key=sizes.__getitem__, default=None)
+        divided = MAX_DIVIDED_SETS if questions is None else min(MAX_DIVIDED_SETS, questions // 24)
+        self._divided_sets = divided if self._dividing else 0
+        self._limit = math.inf if questions is None else questions + oracle.asked - len(noisy) - 3 * self._divided_sets
 
     @property
     def left(self) -> float:
@@ -177,16 +192,42 @@ class Supply:
         answers = answers.reshape(len(helpers), -1)
         self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING_ANSWER), axis=0)
 
-    def count(self, sets: Sequence[Integers], k: int, progress: Progress = lambda share: None) -> list[Answers]:
-        """Count the people with a value of each set (positions), by `k` two-partitions or as many as there are."""
+    def count(
+        self, sets: Sequence[Integers], k: int, progress: Progress = lambda share: None, divide: Answers | None = None
+    ) -> list[Answers]:
+        """Count the people with a value of each set (positions), by `k` two-partitions or as many as there are.
+
+        `divide`: the answers about sets of values whose people are then divided.
+        """
         drawn = [self._partition(values, k) for values in sets]
+        parts = [] if divide is None else self._divide(divide)
 
         def blocks() -> Iterator[Block]:
             for number, one in enumerate(drawn, 1):
                 yield Block(attribute=self._attribute, selections=one.selections(len(self._noisy)), where=self._where)
                 progress(number / len(drawn))
+            yield from parts
 
-        return [Answers.of(one, given) for one, given in zip(drawn, self._oracle.ask_all(blocks()), strict=True)]
+        answers = self._oracle.ask_all(blocks())
+        if parts:
+            self.divided, self.divided_sets = np.array(answers[len(drawn) :]), parts[0].selections
+        return [Answers.of(one, given) for one, given in zip(drawn, answers, strict=False)]
+
+    def _divide(self, answers: Answers) -> list[Block]:
+        """Questions about two parts of the people and about both, by a second attribute; none without one.
+
+        Both parts name the same values together as the last question, so that the values need not be complete.
+        """
+        if self._dividing is None:
+            return []
+        some = answers.partitions.selections(len(self._noisy))
+        # Equally many first and second sides.
+        some = some.reshape(2, -1, len(self._noisy))[:, : self._divided_sets // 2].reshape(-1, len(self._noisy))
+        values = self._oracle.values(self._dividing)
+        return [
+            Block(attribute=self._attribute, selections=some, where={**self._where, self._dividing: part})
+            for part in (values[::2], values[1::2], values)
+        ]
 
     def _partition(self, values: Integers, k: int) -> Partitions:
         """Draw partitions of a set's values (section 4.2.2); none where fewer than two values have people."""

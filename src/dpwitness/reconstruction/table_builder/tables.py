@@ -1,6 +1,6 @@
 """A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import number_in, read_named_rows, shown, typed_column
+from dpwitness.files import number_in, shown
+from dpwitness.reconstruction.people import Value as Value
+from dpwitness.reconstruction.people import read_people
 
-#: A value of an attribute.
-Value: TypeAlias = int | float | str
 #: A sub-population: the values that its people may have of each named attribute.
 Where: TypeAlias = Mapping[str, Collection[Value]]
 
@@ -108,36 +108,16 @@ def require_attribute(values: Mapping[str, object], attribute: str) -> None:
 def read_table(path: str | Path) -> Table:
     """Read a table from a CSV file with a header line; a row is one person, or the number of people in column "count".
 
-    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are not whole numbers.
+    Raises `InvalidData` for counts that are not whole numbers from 0 to 2⁴⁰, and where `read_people` does.
     """
-    place = shown(path)
-    header, rows = read_named_rows(path, "holds no table: it needs a header line and at least one row")
-    for number, row in rows:
-        for name, cell in zip(header, row, strict=True):
-            if not cell or cell.lower() in ("nan", "na", "null", "?"):
-                raise InvalidData(
-                    f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
-                )
-    cells = dict(zip(header, zip(*(row for _, row in rows), strict=True), strict=True))
-    columns = {name: typed_column(column) for name, column in cells.items() if name != "count"}
-    if "count" not in cells:
+    columns: dict[str, Sequence[Value]] = {**read_people(path)}
+    counts = columns.pop("count", None)
+    if counts is None:
         return Table.from_columns(columns)
-    counts: list[int] = []
-    for (number, _), cell in zip(rows, cells["count"], strict=True):
-        count = number_in(cell)
-        if not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
-            raise InvalidData(f"{place}, line {number}: count {cell!r} must be a whole number from 0 to 2^40")
-        counts.append(count)
-    return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
-
-
-def values_named(known: Iterable[Value], texts: Iterable[str]) -> dict[str, Value]:
-    """The attribute's value that each text names: the value of the same text, else the equal number.
-
-    The texts come from an option or from another file, where the attribute's column may have another type. Texts that
-    name no value are left out.
-    """
-    by_number = {value: value for value in known}
-    by_text = {str(value): value for value in by_number}
-    named = {text: by_text.get(text, by_number.get(typed_column([text])[0])) for text in texts}
-    return {text: value for text, value in named.items() if value is not None}
+    people = []
+    for count in counts:
+        number = number_in(str(count))  # one text makes the column texts
+        if number is None or not (0 <= number <= LARGEST_COUNT and number == int(number)):
+            raise InvalidData(f"{shown(path)}: count {count} must be a whole number from 0 to 2^40")
+        people.append(int(number))
+    return Table.from_columns(columns, people) if columns else Table.from_counts(people)

@@ -23,32 +23,22 @@ def _as_kinds(k: int | Kinds) -> Kinds:
     return kinds
 
 
-def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
-    """The probability that a sum of `plus` noises minus `minus` others shows the law's bound r.
-
-    The sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that the sum divided by n rounds up to r.
-    """
-    n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
+def _probability_of_extreme(law: NoiseLaw) -> float:
+    """The probability that a sum of two noises less a third shows the law's bound r: it lies beyond ±3(r − 1)."""
+    p = dict(zip(law.support, law.probabilities, strict=True))
     # The probabilities of the noises ±(r − d).
-    near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]
-    found = 0.0
-    for high, low in (near, near[::-1]):
-        tail = np.ones(1)
-        for side in [high] * plus + [low] * minus:
-            tail = np.convolve(tail, side)[:n]
-        found += float(tail.sum())
-    return found
+    high, low = (np.array([p.get(sign * (law.bound - d), 0.0) for d in range(3)]) for sign in (1, -1))
+    return float(sum(np.convolve(np.convolve(one, one), other)[:3].sum() for one, other in ((high, low), (low, high))))
 
 
-def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: int = 1) -> float:
+def perturbation_found(noise: NoiseLaw | int, m: int) -> float:
     """Proposition 2 for any noise: the probability that Algorithm 3 finds r from `m` sub-populations (3m answers).
 
-    `plus`, `minus`: the numbers of answers that each sum adds and subtracts; two and one in Algorithm 3, where a sum of
-    uniform noise shows r with probability 20/(2r+1)³.
+    A sum of uniform noise shows r with probability 20/(2r+1)³.
     """
     if m < 0:
         raise InvalidParameter(f"m={m!r} must not be negative")
-    return float(-np.expm1(m * np.log1p(-min(_probability_of_extreme(as_law(noise), plus, minus), 1 - 1e-16))))
+    return float(-np.expm1(m * np.log1p(-min(_probability_of_extreme(as_law(noise)), 1 - 1e-16))))
 
 
 def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, Floats, int]:

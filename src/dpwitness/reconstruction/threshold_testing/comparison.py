@@ -195,7 +195,7 @@ class ReferenceSums:
         return None
 
     def _compose(self, aim: int, large: Cells, rest: int, first: int, last: int) -> tuple[Signs, int]:
-        """A sum near the aim: the largest of `large` make up the aim less `rest`, and small cells what is left."""
+        """A sum near the aim: large cells make up the aim less `rest`, and small cells make up the remainder."""
         values = self._counts[large]
         cumulative = np.concatenate([[0], np.cumsum(values)])
         direction, left = 1 if aim > rest else -1, abs(aim - rest)

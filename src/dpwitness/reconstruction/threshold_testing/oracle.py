@@ -94,8 +94,6 @@ class Queries:
         (parts,), for Algorithm 4; None: the system gives no totals.
     together
         The number of questions in a round (see `QUESTIONS_AT_ONCE`).
-
-    Raises `InvalidParameter` for fewer than two cells.
     """
 
     def __init__(
@@ -106,8 +104,6 @@ class Queries:
         totals: Callable[[Cells], Floats] | None = None,
         together: int = QUESTIONS_AT_ONCE,
     ) -> None:
-        if not cells >= 2:
-            raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
         self.cells, self.noise, self.totals, self.together = cells, noise or Noise(), totals, together
         self.queries = 0
         self._answers = answers
@@ -146,8 +142,7 @@ class ThresholdOracle(Queries):
     methods of `Queries`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
 
     `Noise` explains the ε's; the noise of totals is Lap(1/epsilon_totals), and without this ε there are no totals.
-    Raises `InvalidData` for counts that are not a histogram, `InvalidParameter` for ε's that are not positive, or an
-    infinite ε₁.
+    Raises `InvalidData` for counts that are not a histogram, `InvalidParameter` for ε₁ and ε₂ as `Noise` does.
     """
 
     def __init__(
@@ -160,8 +155,6 @@ class ThresholdOracle(Queries):
         threshold: float = 0.0,
         epsilon_totals: float | None = None,
     ) -> None:
-        if epsilon_totals is not None and not epsilon_totals > 0:
-            raise InvalidParameter(f"epsilon_totals={epsilon_totals!r} must be positive")
         totals = None if epsilon_totals is None else partial(self._noisy_totals, 1 / epsilon_totals)
         self._counts = check_histogram(counts).astype(np.float64)  # exact below 2⁵³
         noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold)

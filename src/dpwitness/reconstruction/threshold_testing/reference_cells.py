@@ -149,19 +149,15 @@ class Posterior:
 
 
 def find_reference_cells(
-    comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator, guess: Floats | None = None
+    comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator
 ) -> tuple[Cells, int] | None:
     """The counts of `cells`, shape (k,), in their common unit, and the gap between base sum and threshold, rounded up.
 
     The base sum plus a signed sum s of the cells, all from `base.above`, is ⊤ exactly if s ≥ gap. None where the
-    answers do not determine the counts. `guess`: approximate counts and gap in any unit, shape (k + 1,); by default all
-    counts are equal.
+    answers do not determine the counts.
     """
     k = len(cells)
-    if guess is None:
-        posterior = Posterior(np.append(np.ones(k), 0.5), np.append(np.full(k, 0.6), 0.4))
-    else:
-        posterior = Posterior(guess / guess[0], (0.7 + 0.1 * guess) / guess[0])
+    posterior = Posterior(np.append(np.ones(k), 0.5), np.append(np.full(k, 0.6), 0.4))
 
     def ask(signs: Signs) -> Booleans:
         questions = np.repeat(base.signs[None], len(signs), axis=0)

@@ -14,7 +14,6 @@ import numpy as np
 
 from dpwitness.arrays import Booleans
 from dpwitness.reconstruction.threshold_testing.comparison import (
-    REFERENCE_CELLS,
     BaseSum,
     Comparison,
     ReferenceSums,
@@ -158,35 +157,17 @@ def _find_all(bisection: Bisection, rng: np.random.Generator) -> int:
     """Find a unit of the reference cells, then all counts; the number of fresh sums as predicted, or 0."""
     comparison, base = bisection.comparison, bisection.base
     all_cells = rng.permutation(comparison.oracle.cells)
-    references = smallest = smallest_cells(comparison, base, rng)
-    pilot = np.union1d(smallest, rng.permutation(base.above)[:PILOT_CELLS])
-    guess = None
-    for choice in range(REFERENCE_CHOICES):
-        found = find_reference_cells(comparison, base, references, rng, guess)
-        if found is not None:
-            bisection.restart(references, *found)
-            bisection.refine(pilot, rng)
-            if bisection.known[pilot].mean() >= LEAST_KNOWN and bisection.test(pilot, rng):
-                bisection.refine(all_cells, rng)
-                if fresh := bisection.test(all_cells, rng):
-                    return fresh
-                pilot = all_cells
-        elif guess is None:
+    references = smallest_cells(comparison, base, rng)
+    pilot = np.union1d(references, rng.permutation(base.above)[:PILOT_CELLS])
+    for _ in range(REFERENCE_CHOICES):
+        found = find_reference_cells(comparison, base, references, rng)
+        if found is None:
             break
-        # Where most cells have the same count, cells of more different counts determine more ratios.
-        references = _choose_varied(bisection, smallest, pilot, rng, (5, 2, 1)[choice % 3])
-        guess = np.append(np.maximum(bisection.low[references], 1), bisection.gap - 0.5)
-        pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
+        bisection.restart(references, *found)
+        bisection.refine(pilot, rng)
+        if bisection.known[pilot].mean() >= LEAST_KNOWN and bisection.test(pilot, rng):
+            bisection.refine(all_cells, rng)
+            if fresh := bisection.test(all_cells, rng):
+                return fresh
+        references = smallest_cells(comparison, base, rng)
     return 0
-
-
-def _choose_varied(bisection: Bisection, smallest: Cells, cells: Cells, rng: np.random.Generator, each: int) -> Cells:
-    """Some of the smallest cells, and the smallest of `cells`, at most `each` of a count if the counts suffice."""
-    mine = cells[(bisection.low[cells] > 0) & (bisection.base.signs[cells] == 0)]
-    others = rng.permutation(np.setdiff1d(mine, smallest))
-    order = np.argsort(bisection.low[others], kind="stable")
-    counts = bisection.low[others][order]
-    turn = np.empty(len(others), np.int64)
-    turn[order] = np.arange(len(others)) - np.searchsorted(counts, counts)
-    some = others[np.lexsort([bisection.low[others], turn // each])][: REFERENCE_CELLS - REFERENCE_CELLS // 3]
-    return np.concatenate([rng.permutation(smallest)[: REFERENCE_CELLS // 3], some])

@@ -322,7 +322,7 @@ class _Clearest:
 
 
 def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Add the multiples of every spacing in each column, and the other repeated values of its residues."""
+    """Add the multiples of every spacing in each column and, if no outcome repeats, repeated residues of a column."""
     rows, times = sample.some(
         min(max(SEARCHED_RESIDUES // max(len(columns), 1), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS)
     )

@@ -293,7 +293,7 @@ def _spacings(values: Floats) -> set[float]:
 
 
 def _spacing(steps: Floats, least: float) -> float:
-    """The largest number of which all steps, in ascending order, are multiples; 0 where it is below `least`."""
+    """The largest common divisor of ascending steps; 0 if it is below `least`, or at most 1 for whole numbers."""
     if np.all(steps == np.round(steps)) and steps.max() < EXACT_INTEGER_LIMIT:
         spacing = float(np.gcd.reduce(steps.astype(np.int64)))
         return spacing if spacing > 1 else 0.0
@@ -312,7 +312,7 @@ def _spacing(steps: Floats, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many columns the pairs most correlated, or whose order or equality differs most."""
+    """All pairs of few columns; of many, pairs that correlate most, or whose order or equality best tells D from D′."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:

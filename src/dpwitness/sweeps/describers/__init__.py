@@ -57,11 +57,10 @@ class Describer(Protocol):
     def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """The recipes of the thing, at least one, and the same in every process."""
 
-    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
+    def attempts(self, thing: object, recipe: Recipe) -> Iterator[Attempt]:
         """The attempts that the recipe may mean, the most likely first: the first that runs is checked.
 
-        The method is called in a new process. `records`: a DataFrame of records to start from; None if the user gave
-        no records. Raises every error of making the mechanism.
+        The method is called in a new process. Raises every error of making the mechanism.
         """
 
 

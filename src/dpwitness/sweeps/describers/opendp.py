@@ -95,7 +95,7 @@ class OpenDP:
                     refused = first_line(error) if is_ours(error) or not refused else refused
         return [*found.values()] or [Recipe(refused=refused)]
 
-    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
+    def attempts(self, thing: object, recipe: Recipe) -> Iterator[Attempt]:
         """The attempt at the measurement, or at the transformation with noise. Raises every error of OpenDP."""
         with warnings.catch_warnings(action="ignore"):
             measurement, relation, d_in, adjacency = make_measurement(thing, recipe)

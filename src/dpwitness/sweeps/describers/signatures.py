@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -35,122 +36,98 @@ NO_DEFAULT: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
-#: CLAIM_NAMES has the names of parameters for the ε of a claim; the first of them in a signature is its ε.
-CLAIM_NAMES: Final = ("epsilon", "eps", "privacy_budget", "privacy_level")
 #: LABEL_RANGE has the bounds of the labels of a regression, which differ from the bounds of features.
 LABEL_RANGE: Final = (0.0, 1.0)
-#: BOUNDS_NAMES has the names of parameters for a pair of bounds.
-BOUNDS_NAMES: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
-#: END_NAMES has the names of parameters for the two ends of the bounds; a function may take one end alone.
-END_NAMES: Final = (
-    ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
-    ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"), ("min_val", "max_val"),
-)  # fmt: skip
-#: SENSITIVITY_NAMES has the names of parameters for a sensitivity.
-SENSITIVITY_NAMES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own.
-LIMIT_NAMES: Final = re.compile(
-    r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
-)
-#: MAXIMUM_NAMES matches further names that may restrict the data, unless the default is a count, as max_iter=100, or a
-#: bound to clip to.
-MAXIMUM_NAMES: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
-#: NUMBER_NAMES has the names of parameters for a single number.
-NUMBER_NAMES: Final = ("value", "true_value", "true_count", "answer", "count", "x")
-#: DATA_NAMES has the names of parameters for data.
-DATA_NAMES: Final = (
-    *NUMBER_NAMES, "data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset",
-    "scores", "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs",
-)  # fmt: skip
-#: OBSERVATION_NAMES matches names of parameters for the number, category or flag of one person, or for a true answer.
-OBSERVATION_NAMES: Final = re.compile(
-    r"(?:^|_)(?:value|data|input|bit|item|index|answer|vote|category|observation|record|element|symbol|location"
-    r"|true|raw|private|secret|count|sum|total|mean|result|string|word|label|choice|number|score|age|salary|income)(?:_|$)"
-)
-#: SETTING_NAMES matches names of parameters that never take raw data; reports have been randomised before.
-SETTING_NAMES: Final = re.compile(
-    r"^(?:n|num|dim|no)(?:_|$)|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
-    r"|^[b-twzB-CE-WZ]$|^noisy|reports?$|perturbed|obfuscated|randomi[sz]ed|privati[sz]ed|anonymi[sz]ed"
-)
-#: ARRAY_TYPES matches the text of annotations for arrays and frames.
-ARRAY_TYPES: Final = re.compile(r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series")
-#: FRAME_NAMES matches names of parameters for a DataFrame.
-FRAME_NAMES: Final = re.compile(r"^df(?:_|$)|frame$")
-#: COLUMN_NAMES matches names of parameters for a column's name in a frame; a parameter whose name ends in s takes a
-#: list of columns' names.
-COLUMN_NAMES: Final = re.compile(r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)")
-#: DATE_NAMES matches names of columns of dates.
-DATE_NAMES: Final = re.compile(r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$")
-#: GROUP_NAMES matches names of columns of texts.
-GROUP_NAMES: Final = re.compile(r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)")
-#: FRAME_COLUMNS has the kinds of the usual columns of frames.
-FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
-#: DATES has the dates of a column of dates; they lie between the dates that parameters get.
-DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
-#: SEED_NAMES has the names of parameters for a seed of the noise, which is drawn in each run, unless it may be None.
-SEED_NAMES: Final = ("seed", "random_seed")
-#: LABEL_NAMES has the names of parameters for labels.
-LABEL_NAMES: Final = ("y", "Y", "labels", "target", "targets")
-#: LENGTH_NAMES has the names of parameters for the public number of records, which all inputs then have.
-LENGTH_NAMES: Final = (
-    "n", "N", "n_records", "num_records", "n_rows", "num_rows", "n_users", "num_users", "sample_size", "data_size",
-    "dataset_size", "num_samples", "population_size",
-)  # fmt: skip
 #: LENGTH is the public number of records.
 LENGTH: Final = 10
-#: DOMAIN_SIZE_NAMES has the names of parameters for the number of categories, from 0 or from 1 on.
-DOMAIN_SIZE_NAMES: Final = (
-    "k", "d", "domain_size", "alphabet_size", "num_categories", "n_categories", "num_values", "n_values", "cardinality",
-    "num_classes", "n_classes",
-)  # fmt: skip
-#: DOMAIN_SIZE is the number of categories.
+#: DOMAIN_SIZE is the number of categories, and TEXTS has the categories that are texts.
 DOMAIN_SIZE: Final = 4
-#: DOMAIN_NAMES has the names of parameters for the list of categories.
-DOMAIN_NAMES: Final = ("domain", "categories", "alphabet", "options", "candidates", "choices", "universe", "classes")
-#: TEXTS has the categories that are texts.
 TEXTS: Final = ("a", "b", "c")
-#: PARAMETER_VALUES has values for parameters without a default, by name.
-PARAMETER_VALUES: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(LENGTH_NAMES, LENGTH), **dict.fromkeys(DOMAIN_SIZE_NAMES, DOMAIN_SIZE),
-    **{name: [*TEXTS] for name in DOMAIN_NAMES}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
-    "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
-    "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
-    "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
-}  # fmt: skip
-#: RELEASE_VERBS has the names of functions that add noise to data, alone or before an underscore, as in release_count.
-RELEASE_VERBS: Final = (
-    "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "obfuscate", "perturb", "anonymise",
-    "anonymize", "execute",
-)  # fmt: skip
-#: METHOD_NAMES has the names of other methods that release something about data. They come after the verbs, since a
-#: class that randomises records may also be fitted to randomised records.
-METHOD_NAMES: Final = (
-    "fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "apply", "query", "transform",
-    "__call__",
-)  # fmt: skip
+#: DATES has the dates of a column of dates; they lie between the dates that parameters get.
+DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
+#: FRAME_COLUMNS has the kinds of the usual columns of frames.
+FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 #: ADJACENCIES has the adjacencies that a claim about records may mean.
 ADJACENCIES: Final = ("add-remove", "replace-one")
 
+#: NAMES has names of parameters and of methods by their role.
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "epsilon": ("epsilon", "eps", "privacy_budget", "privacy_level"),  # the first of them in a signature is its ε
+    "bounds": ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y"),
+    "lower": ("lower", "low", "lower_bound", "min_value", "minimum", "lo", "clip_min", "a_min", "min_val"),
+    "upper": ("upper", "high", "upper_bound", "max_value", "maximum", "hi", "clip_max", "a_max", "max_val"),
+    "sensitivity": ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens"),
+    "number": ("value", "true_value", "true_count", "answer", "count", "x"),  # a single number, which is data too
+    "data": ("data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset", "scores",
+             "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs"),
+    "labels": ("y", "Y", "labels", "target", "targets"),
+    "seed": ("seed", "random_seed"),  # of the noise: drawn in each run, unless it may be None
+    "length": ("n", "N", "n_records", "num_records", "n_rows", "num_rows", "n_users", "num_users", "sample_size",
+               "data_size", "dataset_size", "num_samples", "population_size"),  # the public number of records
+    "domain size": ("k", "d", "domain_size", "alphabet_size", "num_categories", "n_categories", "num_values",
+                    "n_values", "cardinality", "num_classes", "n_classes"),  # categories from 0 or from 1 on
+    "domain": ("domain", "categories", "alphabet", "options", "candidates", "choices", "universe", "classes"),
+    # Verbs add noise to data, alone or before an underscore, as in release_count. The other methods come after them,
+    # since a class that randomises records may also be fitted to randomised records.
+    "verb": ("randomise", "randomize", "privatise", "privatize", "add_noise", "release", "obfuscate", "perturb",
+             "anonymise", "anonymize", "execute"),
+    "method": ("fit", "quick_result", "answer", "estimate", "sanitize", "sanitise", "run", "apply", "query",
+               "transform", "__call__"),
+}  # fmt: skip
+#: PATTERNS matches names of parameters, and texts of annotations, by their role.
+PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
+    # What may restrict the data of a claim, or spends a budget of its own.
+    "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
+    # What may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
+    "maximum": r"(?:^|_)max(?:imum)?(?:_|$)|clip",
+    # Parameters of noise, and of claims other than (ε, δ): no value fits the claimed ε.
+    "noise": r"(?:^|_)(?:mu|sigma|rho|lam|lambd|lambda|scale|std|stdev|stddev|variance|noise)[\d_]*$"
+             r"|noise_(?:level|multiplier|std|var|param)|(?:^|_)(?:zcdp|rdp|gdp)(?:_|$)",
+    # The number, category or flag of one person, or a true answer.
+    "observation":
+        r"(?:^|_)(?:value|data|input|bit|item|index|answer|vote|category|observation|record|element|symbol|location"
+        r"|true|raw|private|secret|count|sum|total|mean|result|string|word|label|choice|number|score|age|salary"
+        r"|income)(?:_|$)",
+    # What never takes raw data; reports have been randomised before.
+    "setting":
+        r"^(?:n|num|dim|no)(?:_|$)"
+        r"|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
+        r"|^[b-twzB-CE-WZ]$|^noisy|reports?$|perturbed|obfuscated|randomi[sz]ed|privati[sz]ed|anonymi[sz]ed",
+    "array": r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series",
+    "frame": r"^df(?:_|$)|frame$",
+    # The name of a column of a frame; with an s at its end a list of names.
+    "column": r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)",
+    "date": r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$",
+    "group": r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)",
+}.items()}  # fmt: skip
+#: USUAL_DATA has the usual names of parameters for data.
+USUAL_DATA: Final = NAMES["number"] + NAMES["data"]
+#: PARAMETER_VALUES has values for parameters without a default, by name.
+PARAMETER_VALUES: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(NAMES["length"], LENGTH), **dict.fromkeys(NAMES["domain size"], DOMAIN_SIZE),
+    **{name: [*TEXTS] for name in NAMES["domain"]}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
+    "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
+    "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
+    "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
+}  # fmt: skip
+
 
 def released_by(estimator: Any, features: Any, ends: tuple[float, float]) -> object:
-    """The values that a fitted estimator learned, else samples, else predictions for features between `ends`."""
-    if found := learned_values(estimator):
+    """The values that a fitted estimator learned, else samples, else predictions for features between `ends`.
+
+    Learned values are numbers and arrays under public names that end with _.
+    """
+    of_the_fit = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")  # not learned from data
+    names = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+    found = {name: getattr(estimator, name) for name in names if name not in of_the_fit}
+    if found := {name: one for name, one in found.items() if isinstance(one, int | float | np.ndarray | np.generic)}:
         return found
     if callable(sample := getattr(estimator, "sample", None)):
         return sample(RELEASED_VALUES)
-    width = np.ndim(features) == 2 and np.shape(features)[1]
     points = np.linspace(*ends, RELEASED_VALUES)
-    return estimator.predict(np.tile(points[:, None], width) if width else points)
-
-
-def learned_values(estimator: object) -> dict[str, object]:
-    """The numbers and arrays of a fitted estimator under public names that end with _."""
-    known, kinds = vars(estimator).items(), int | float | np.ndarray | np.generic
-    named = {name: value for name, value in known if name.endswith("_") and not name.startswith("_")}
-    of_the_fit = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")  # not learned from data
-    return {name: value for name, value in named.items() if name not in of_the_fit and isinstance(value, kinds)}
+    return estimator.predict(np.tile(points[:, None], np.shape(features)[1]) if np.ndim(features) == 2 else points)
 
 
 def named_after(thing: Any, function: Any) -> Callable[..., object]:
@@ -170,7 +147,7 @@ class Signatures:
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
             return False
         own = {**parameters_of(thing), **(method_of(thing)[1] if inspect.isclass(thing) else {})}
-        return target_of(thing) is not None or any(name in own for name in CLAIM_NAMES)
+        return target_of(thing) is not None or any(name in own for name in NAMES["epsilon"])
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """One recipe for each choice of bounds; a refused recipe if a parameter has no known value."""
@@ -189,7 +166,7 @@ class Signatures:
             for label, ends, one in zip(labels, bounds, taken, strict=False)
         ]
 
-    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+    def attempts(self, thing: Any, recipe: Recipe) -> Iterator[Attempt]:
         """The attempts at records in several forms; numbers first for a sensitivity or a single value."""
         if mark := target_of(thing):
             states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
@@ -202,7 +179,7 @@ class Signatures:
             )
         else:
             ends = tuple(recipe.settings["ends"])
-            yield from Taking(thing, ends, self.values(thing, ends)).attempts(records)
+            yield from Taking(thing, ends, self.values(thing, ends)).attempts()
 
     def values(self, thing: Any, ends: tuple[float, float]) -> Mapping[str, Any]:
         """Values of parameters by name that come before all others, for libraries with a describer of their own."""
@@ -219,35 +196,35 @@ class Taking:
         self.thing, self.made, self.own = thing, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all = {**self.taking, **self.own}
-        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(RELEASE_VERBS)
+        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(NAMES["verb"])
         self.data = data_of(self.taking, releases=self.releases)
-        labels = [name for name in LABEL_NAMES if name in self.taking]
+        labels = [name for name in NAMES["labels"] if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
-        epsilon = next((name for name in CLAIM_NAMES if name in self.all), "")  # if both occur, eps is not the ε
-        known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
-        known |= {name: end for names in END_NAMES for name, end in zip(names, ends, strict=True)}
+        epsilon = next((name for name in NAMES["epsilon"] if name in self.all), "")  # if both occur, eps is not the ε
+        known = {**dict.fromkeys(NAMES["bounds"], ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
+        known |= {**dict.fromkeys(NAMES["lower"], ends[0]), **dict.fromkeys(NAMES["upper"], ends[1])}
         free = {name: one for name, one in self.all.items() if one.default is NO_DEFAULT and name != self.data}
-        self.columns = [name for name in free if COLUMN_NAMES.search(name) and free[name].annotation is not int]
+        self.columns = [name for name in free if PATTERNS["column"].search(name) and free[name].annotation is not int]
         annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
-        self.takes_frame = bool(self.columns or annotated or FRAME_NAMES.search(str(self.data)))
+        self.takes_frame = bool(self.columns or annotated or PATTERNS["frame"].search(str(self.data)))
         # A default such as 42 is for examples; a claim is about the noise of a secret seed.
-        self.seeds = [name for name in SEED_NAMES if name in self.all and self.all[name].default is not None]
+        self.seeds = [name for name in NAMES["seed"] if name in self.all and self.all[name].default is not None]
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
-        self.bounded = bool({*BOUNDS_NAMES, *chain(*END_NAMES)} & set(self.given))
+        self.bounded = bool({*NAMES["bounds"], *NAMES["lower"], *NAMES["upper"]} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
         # Claims without bounds are often about values of at most 1; a number of unknown meaning, of 1 or more, may be a
         # bound too.
         self.ends = ends if self.bounded else (0.0, 1.0)
-        self.lengths = [name for name in LENGTH_NAMES if name in self.given]
+        self.lengths = [name for name in NAMES["length"] if name in self.given]
         self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
-        self.sized = any(name in self.given for name in DOMAIN_SIZE_NAMES)
-        self.listed: list[Any] = next((self.given[name] for name in DOMAIN_NAMES if name in self.given), [])
+        self.sized = any(name in self.given for name in NAMES["domain size"])
+        self.listed: list[Any] = next((self.given[name] for name in NAMES["domain"] if name in self.given), [])
 
     def call(
         self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
@@ -274,7 +251,7 @@ class Taking:
         named = {**self.given, **dict.fromkeys(self.random, rng), **inputs, **dict.fromkeys(self.drawn_values, 1)}
         named |= dict.fromkeys(self.lengths, 1) if one else {}
         for name in self.columns:
-            role = "t" if DATE_NAMES.search(name) else "y" if GROUP_NAMES.search(name) else column
+            role = "t" if PATTERNS["date"].search(name) else "y" if PATTERNS["group"].search(name) else column
             named[name] = [role] if name.endswith("s") else role
         named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
         if self.method is None:
@@ -302,27 +279,26 @@ class Taking:
             claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
-            unknown="" if self.data in DATA_NAMES or self.labelled else str(self.data),
+            unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data),
             **more,
         )
 
-    def attempts(self, given: Any) -> Iterator[Attempt]:
-        """The attempts at inputs of several shapes, the most likely first; `given`: the user's records.
+    def attempts(self) -> Iterator[Attempt]:
+        """The attempts at inputs of several shapes, the most likely first.
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        if set(SENSITIVITY_NAMES) & set(self.all):
+        if set(NAMES["sensitivity"]) & set(self.all):
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
         scalar = annotation in (float, int, bool, str)
-        first = scalar or self.data in NUMBER_NAMES or (self.releases and self.sized)
+        first = scalar or self.data in NAMES["number"] or (self.releases and self.sized)
         first = first and (self.releases or not self.made)
         alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
         if alone and first:
             yield from self.of_one(annotation)
         if not scalar:
-            yield from self.of_records_given(given)
             yield from self.of_records(self.forms())
         if alone and not (first or self.takes_frame) and self.method != "fit":
             yield from self.of_one(annotation)
@@ -332,7 +308,7 @@ class Taking:
             yield from self.of_one_record()
 
     def of_sensitivity(self) -> Iterator[Attempt]:
-        """Attempts at numbers that differ by the sensitivity."""
+        """Attempts at inputs, numbers or lists, of which one number differs by the sensitivity."""
         low, high = self.ends
         values = [low, low + 1, high - 1] if self.bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
         for kind in (float, int):
@@ -376,127 +352,100 @@ class Taking:
     def of_one_record(self) -> Iterator[Attempt]:
         """Attempts at a list, an array or a frame of one record."""
         (low, high), told = self.ends, "any two values of one record"
-        for domains, form, base, column in self.frames() if self.takes_frame else ():
-            one = [records(each, adjacency="replace-one", size=1, form=form, base=base[:1]) for each in domains]
-            told_frame = told + self.frame_text(domains, column)
-            yield self.attempt(one, told_frame, strict=True, how={"column": column, "one": True})
+        for form in self.frames() if self.takes_frame else ():
+            one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
+            yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        for values, form in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
-            sides = [(form([one]), form([other])) for one, other in values]
+        for values, kind in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
+            sides = [(kind([one]), kind([other])) for one, other in values]
             yield self.attempt([pairs(*sides)], told, how={"one": True})
             # A mechanism may take its categories from the data, so both are in either input.
-            sides = [(form([one, other, one]), form([one, other, other])) for one, other in values]
+            sides = [(kind([one, other, one]), kind([one, other, other])) for one, other in values]
             yield self.attempt([pairs(*sides)], f"{told}, of three records")
 
-    def of_records_given(self, given: object) -> Iterator[Attempt]:
-        """Attempts at the records that the user gave, if any."""
-        told = f"{' and '.join(ADJACENCIES)}, of the records given"
-        for form in () if given is None else ("xy",) if self.labelled else ("dataframe", "array", "list"):
-            with suppress(ValueError):  # the records cannot have this form
-                relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
-                yield self.attempt(relations, told, of_records=True)
-
-    def of_records(self, forms: Iterator[tuple[list[Any], str, Any, str]]) -> Iterator[Attempt]:
+    def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
-        low, high = self.ends
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
-        tensors = (False, True) if "torch" in sys.modules else (False,)
-        day = str(categories(*DATES))
-        for (domains, form, base, column), tensor in product(forms, tensors):
-            dates = [name for name, one in domains[0].items() if str(one) == day] if form == "dataframe" else []
-            final = len(domains) - 1
-            tried = [*product(range(len(domains)), sizes, publics, [True])]
+        for form, tensor in product(forms, (False, True) if "torch" in sys.modules else (False,)):
+            final = len(form.domains) - 1
+            tried = [*product(range(len(form.domains)), sizes, publics, [True])]
             # A mechanism may refuse few records or a single class, so the last attempts are not strict, except for
             # values that many mechanisms refuse.
-            missing = form == "dataframe" and "missing=True" in str(domains[0])
-            tried += [] if missing else [(final, least, False, False) for least in dict.fromkeys((sizes[-1], 4))]
+            tried += [] if form.missing else [(final, least, False, False) for least in sorted({sizes[-1], 4})]
             if tensor:  # most functions take none
-                tried = tried[:1] if form in ("array", "xy") else []
+                tried = tried[:1] if form.name in ("array", "xy") else []
             for first, least, public, strict in tried:
-                how = {"public": public, "column": column, "tensor": tensor, "dates": dates}
+                how = {"public": public, "column": form.column, "tensor": tensor, "dates": form.dates}
                 for told, sized in self.lengths_of(least):
-                    relations = [
-                        records(domain, adjacency=adjacency, size=size, form=form, base=base)
-                        for domain, (adjacency, size) in product(domains[first:], sized)
-                    ]
-                    if not re.search(r"(numbers|integers)\(", str(relations[-1])):
-                        said = ""
-                    elif self.bounded:
-                        said = f"; numbers within the bounds{'' if first == final else ', and beyond'}"
-                    else:
-                        said = f"; numbers from {low:g} to {high:g}, which is assumed"
-                    said += self.frame_text(domains, column) if form == "dataframe" else ""
+                    relations = form.relations(sized, first)
+                    said = told + self.assumption(relations[-1], beyond=first < final) + form.told
                     said += "; tensors" if tensor else ""
-                    yield self.attempt(relations, told + said, how=how, of_records=True, strict=strict)
+                    yield self.attempt(relations, said, how=how, of_records=True, strict=strict)
+
+    def assumption(self, relation: Relation, *, beyond: bool) -> str:
+        """The text on the range of numbers in the records; empty for records without numbers."""
+        if not re.search(r"(numbers|integers)\(", str(relation)):
+            return ""
+        if self.bounded:
+            return f"; numbers within the bounds{', and beyond' if beyond else ''}"
+        return f"; numbers from {self.ends[0]:g} to {self.ends[1]:g}, which is assumed"
 
     def lengths_of(self, least: int) -> list[tuple[str, list[tuple[str, Any]]]]:
         """The adjacencies with the numbers of records of their inputs, and their text.
 
         A public number of records is that of the inputs, or one less than it, if the mechanism accepts both.
         """
+        both, known = " and ".join(ADJACENCIES), ("replace-one", LENGTH)
         if not self.lengths:
-            return [(" and ".join(ADJACENCIES), [(one, (least, 20)) for one in ADJACENCIES])]
-        known: tuple[str, Any] = ("replace-one", LENGTH)
-        near: tuple[str, Any] = ("add-remove", (LENGTH, LENGTH + 1))
-        both = " and ".join(ADJACENCIES)
+            return [(both, [(one, (least, 20)) for one in ADJACENCIES])]
+        near = ("add-remove", (LENGTH, LENGTH + 1))
         return [(f"{both}, {LENGTH} records", [near, known]), (f"replace-one, {LENGTH} records", [known])]
 
-    def forms(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Domains of records, one for each choice of clipping; their form; records to start from; the named column.
-
-        The records to start from have labels of both classes, as many classifiers require, and are None for other
-        forms than features with labels and frames. The column is "" for functions that take no name of a column.
-        """
-        (low, high), clippings = self.ends, self.clippings
-        reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
+    def forms(self) -> Iterator["Form"]:
+        """Forms of records other than frames; records to start from have both classes, as many classifiers require."""
+        low, high = self.ends
+        reals = [numbers(low, high, clipped=clipped) for clipped in self.clippings]
         if self.labelled:
             steps = np.linspace(0.0, 1.0, 10)
             features = low + (high - low) * steps
             if self.classifies:
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
-                yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5), ""
-            labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in clippings]
-            domains = [((real,), label) for real, label in zip(reals, labels, strict=True)]
-            yield domains, "xy", (features[:, None], steps), ""
-            return
-        if self.takes_frame:
-            return
-        if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
-            missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
-            yield from ((missing, form, None, "") for form in ("array", "list"))
-        if self.listed:
-            yield [categories(*self.listed)], "list", None, ""
-        if self.sized:
-            yield from (([categories(*range(1, DOMAIN_SIZE))], form, None, "") for form in ("array", "list"))
-        texts = categories(*TEXTS)
-        yield from ((reals, form, None, "") for form in ("array", "list"))
-        yield [integers(int(low), int(high))], "list", None, ""
-        yield [(real, real) for real in reals], "array", None, ""
-        yield [texts], "list", None, ""
-        yield [categories(False, True)], "list", None, ""
+                yield Form([((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5))
+            labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in self.clippings]
+            yield Form([((real,), label) for real, label in zip(reals, labels, strict=True)], "xy",
+                       (features[:, None], steps))  # fmt: skip
+        elif not self.takes_frame:
+            listed: list[Any] = [[categories(*self.listed)]] if self.listed else []
+            both: list[Any] = [[categories(*range(1, DOMAIN_SIZE))]] if self.sized else []
+            if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
+                missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in self.clippings]
+                yield from (Form(missing, name) for name in ("array", "list"))
+            yield from (Form(domains, "list") for domains in listed)
+            yield from (Form(domains, name) for domains, name in product([*both, reals], ("array", "list")))
+            yield Form([integers(int(low), int(high))], "list")
+            yield Form([(real, real) for real in reals], "array")
+            yield from (Form([domain], "list") for domain in (categories(*TEXTS), categories(False, True)))
 
-    def frame_text(self, domains: Sequence[Any], column: str) -> str:
-        """The text on missing values and on the columns of frames; empty for frames without them."""
-        found = ["missing values, which it accepts"] if "missing=True" in str(domains[0]) else []
-        found += [f"column {column!r}"] if column else []
-        asked = ", ".join(name for name in domains[0] if name not in FRAME_COLUMNS)
-        return "".join(f"; {one}" for one in [*found, *([f"columns {asked}, for which it asks"] if asked else [])])
-
-    def frames(self) -> Iterator[tuple[list[Any], str, Any, str]]:
-        """Frames as tuples like those of `forms`; the last frames have the columns that the function asks for.
+    def frames(self) -> Iterator["Form"]:
+        """Frames; the last frames have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
-        names = "xyzt" if any(map(DATE_NAMES.search, self.columns)) else "xyz"
+        names = "xyzt" if any(map(PATTERNS["date"].search, self.columns)) else "xyz"
         usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
         plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
         for kinds, column in chain(plain, self.columns_asked()):
+            asked = ", ".join(name for name in kinds if name not in FRAME_COLUMNS)
             for missing in (True, False) if column in ("x", "") else (False,):
                 reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
                 found = [{"numbers": real, "dates": categories(*DATES)} for real in reals]
-                texts = categories(*TEXTS)
-                domains = [{name: one.get(kind, texts) for name, kind in kinds.items()} for one in found]
-                yield domains, "dataframe", self.frame_of(kinds), column
+                domains = [{name: one.get(kind, categories(*TEXTS)) for name, kind in kinds.items()} for one in found]
+                missing = missing and "numbers" in kinds.values()
+                told = "; missing values, which it accepts" if missing else ""
+                told += f"; column {column!r}" if column else ""
+                told += f"; columns {asked}, for which it asks" if asked else ""
+                dates = [name for name, kind in kinds.items() if kind == "dates"]
+                yield Form(domains, "dataframe", self.frame_of(kinds), column, dates, missing, told)
 
     def frame_of(self, kinds: Mapping[str, str]) -> Any:
         """A frame with columns of these kinds: see `FRAME_COLUMNS`."""
@@ -520,16 +469,40 @@ class Taking:
                 if isinstance(error, KeyError) or re.search(r"KeyError: |'DataFrame' object", str(error)):
                     said = str(error).rpartition("KeyError: ")[2]  # the error may be the text of another
                     said = re.sub(r"dtype='\w+'|'DataFrame'", "", said)
-                    new = re.findall(r"'([^'\[\]]+)'", said)
+                    new = [name for name in re.findall(r"'([^'\[\]]+)'", said) if name not in kinds]
             else:
                 yield from [(kinds, column)] if len(kinds) > 2 * len(column) else []
                 return
-            if new := [name for name in new if name not in kinds]:
-                kinds |= {name: "dates" if DATE_NAMES.search(name) else "numbers" for name in new}
+            if new:
+                kinds |= {name: "dates" if PATTERNS["date"].search(name) else "numbers" for name in new}
             elif kinds and (kind := following.get(kinds[last := [*kinds][-1]])):
                 kinds[last] = kind
             else:
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of records, with a domain for each choice of clipping.
+
+    `base`: records to start from; `column`: the column whose name a function gets; `dates`: the columns of dates;
+    `missing`: whether numbers may be missing; `told`: the text on missing values and on the columns of a frame.
+    """
+
+    domains: Sequence[Any]
+    name: str
+    base: Any = None
+    column: str = ""
+    dates: Sequence[str] = ()
+    missing: bool = False
+    told: str = ""
+
+    def relations(self, sized: Sequence[tuple[str, Any]], first: int = 0) -> list[Relation]:
+        """The relations of the domains from the `first` on, by adjacency and number of records."""
+        return [
+            records(domain, adjacency=adjacency, size=size, form=self.name, base=self.base)
+            for domain, (adjacency, size) in product(self.domains[first:], sized)
+        ]
 
 
 def as_annotated(value: Any, parameter: inspect.Parameter, tensor: bool) -> Any:
@@ -555,64 +528,61 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
     unknown: list[str] = []
     guessed = 0
     for name, one in own.items():
-        if name in BOUNDS_NAMES and one.default is None and "dict" in str(one.annotation).lower():
+        optional = one.default is not NO_DEFAULT
+        if name in NAMES["bounds"] and one.default is None and "dict" in str(one.annotation).lower():
             continue  # bounds by column have a form of the library's own
         if name in known:
             found[name] = known[name]
-        elif name in DELTA_NAMES:
-            found |= {name: 1e-3} if one.default is NO_DEFAULT else {}
-        elif name in SENSITIVITY_NAMES:
+        elif name in NAMES["sensitivity"]:
             # The relations move numbers by 1, whatever the default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
-        elif one.default is not NO_DEFAULT:
-            unknown += [name] if may_restrict(name, one.default) else []
+        elif optional:
+            unknown += [name] if name not in DELTA_NAMES and may_restrict(name, one.default) else []
+        elif name in DELTA_NAMES:
+            found[name] = 1e-3
         else:
-            found[name] = value_of(name, one.annotation)
+            value = value_of(name, one.annotation)
             if "clip" in name:  # the mechanism clips to this bound, so its value is no assumption about the data
-                found[name] = found[name] or 1.0
-            elif found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
+                value = value or 1.0
+            elif value is None or (isinstance(value, int | float) and may_restrict(name)):
                 unknown.append(name)
-            elif isinstance(found[name], float) and name not in PARAMETER_VALUES:
-                found[name] += guessed  # several numbers in ascending order
-                guessed += 1
+            elif isinstance(value, float) and name not in PARAMETER_VALUES:
+                value, guessed = value + guessed, guessed + 1  # several numbers in ascending order
+            found[name] = value
     return found, unknown
+
+
+def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
+    """Whether a parameter's name and default suggest that it restricts the data of the claim, or spends a budget.
+
+    A parameter of the noise, or of another claim, restricts the claim unless it has a default.
+    """
+    if default is NO_DEFAULT:
+        return any(PATTERNS[role].search(name) for role in ("limit", "maximum", "noise"))
+    if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
+        return False
+    return any(PATTERNS[role].search(name) for role in ("limit", "maximum")[: 1 + isinstance(default, float)])
 
 
 def value_of(name: str, annotation: Any) -> Any:
     """A value of a parameter without a default by its name, else by its annotation; None without a known value."""
-    if DATE_NAMES.search(name) and annotation in (str, NO_DEFAULT, datetime.date, datetime.datetime):
-        first = (
-            datetime.datetime(2024, 3, 1) if re.search(r"end|stop|until|last", name) else datetime.datetime(2024, 1, 1)
-        )
-        return f"{first:%Y-%m-%d}" if annotation is str else first.date() if annotation is datetime.date else first
-    value, (item, *_) = PARAMETER_VALUES.get(name), (*typing.get_args(annotation), None)
-    if item in (int, float) and "list" in str(annotation).lower():  # a domain of numbers, or edges of bins
-        return [item(one) for one in range(DOMAIN_SIZE)]
-    return value_of_type(annotation) if value is None else value
-
-
-def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
-    """Whether a parameter's name and default suggest that it restricts the data of the claim, or spends a budget."""
-    if default is NO_DEFAULT:
-        return bool(LIMIT_NAMES.search(name) or MAXIMUM_NAMES.search(name))
-    if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
-        return False
-    return bool(LIMIT_NAMES.search(name) or (isinstance(default, float) and MAXIMUM_NAMES.search(name)))
-
-
-def value_of_type(annotation: Any) -> Any:
-    """A value of an annotation's type; None if the annotation is unknown."""
+    if PATTERNS["date"].search(name) and annotation in (str, NO_DEFAULT, datetime.date, datetime.datetime):
+        day = datetime.datetime(2024, 3 if re.search(r"end|stop|until|last", name) else 1, 1)
+        return f"{day:%Y-%m-%d}" if annotation is str else day.date() if annotation is datetime.date else day
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if arguments[:1] in ((int,), (float,)) and "list" in str(annotation).lower():  # numbers, or edges of bins
+        return [arguments[0](one) for one in range(DOMAIN_SIZE)]
+    if name in PARAMETER_VALUES and not (annotation is float and isinstance(PARAMETER_VALUES[name], str)):
+        return PARAMETER_VALUES[name]
     if origin is typing.Literal:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
-        return next((value for value in map(value_of_type, arguments) if value is not None), None)
+        return next((value for value in (value_of("", one) for one in arguments) if value is not None), None)
     if origin is list and arguments == (str,):
         return [*TEXTS]
     if inspect.isclass(annotation) and issubclass(annotation, Enum):
         return next(iter(annotation))
-    values: dict[object, Any] = {int: 2, float: 1.0, bool: False, str: "a"}
-    return values.get(annotation)
+    return {int: 2, float: 1.0, bool: False, str: "a"}.get(annotation)
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
@@ -633,20 +603,20 @@ def data_of(own: Parameters, *, releases: bool) -> str | None:
     None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
     observation. `releases`: whether the function has the name of a release, so that its first parameter is data.
     """
-    other = {*CLAIM_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
-    other |= {*LABEL_NAMES, *SEED_NAMES, *chain(*END_NAMES)}
+    roles = ("epsilon", "sensitivity", "bounds", "lower", "upper", "labels", "seed")
+    other = {*DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *chain(*(NAMES[role] for role in roles))}
     free = [name for name, one in own.items() if one.default is NO_DEFAULT]
-    if usual := next((name for name in free if name in DATA_NAMES), None):
+    if usual := next((name for name in free if name in USUAL_DATA), None):
         return usual
-    arrays = [name for name in free if ARRAY_TYPES.search(str(own[name].annotation)) and name not in other]
-    first = next((name for name in free if name not in other and (releases or name not in PARAMETER_VALUES)), None)
-    first = next((name for name in arrays if not SETTING_NAMES.search(name)), first)
+    free = [name for name in free if name not in other]
+    arrays = [name for name in free if PATTERNS["array"].search(str(own[name].annotation))]
+    first = next((name for name in free if releases or name not in PARAMETER_VALUES), None)
+    first = next((name for name in arrays if not PATTERNS["setting"].search(name)), first)
     if first is None or releases:
         return first
-    if SETTING_NAMES.search(first):
-        return None
-    known = FRAME_NAMES.search(first) or OBSERVATION_NAMES.search(first)
-    return first if known or own[first].annotation not in (int, float, str) else None
+    known = PATTERNS["frame"].search(first) or PATTERNS["observation"].search(first)
+    data = not PATTERNS["setting"].search(first) and (known or own[first].annotation not in (int, float, str))
+    return first if data else None
 
 
 def method_of(thing: Any) -> tuple[str | None, Parameters]:
@@ -655,14 +625,14 @@ def method_of(thing: Any) -> tuple[str | None, Parameters]:
     A method with an unusual name is taken if it is the only one of the class that takes data.
     """
     public = [name for name in dir(thing) if not name.startswith("_") or name == "__call__"]
-    verbs = [name for verb in RELEASE_VERBS for name in public if name == verb or name.startswith(f"{verb}_")]
+    verbs = [name for verb in NAMES["verb"] for name in public if name == verb or name.startswith(f"{verb}_")]
     usual, only = dict[str, Parameters](), dict[str, Parameters]()
-    for name in dict.fromkeys((*verbs, *METHOD_NAMES, *public)):
+    for name in dict.fromkeys((*verbs, *NAMES["method"], *public)):
         if name in public and callable(one := getattr(thing, name, None)) and not inspect.isclass(one):
             static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
             taken = parameters_of(one, bound=not static)
-            if data_of(taken, releases=name.startswith(RELEASE_VERBS)) is not None:
-                (usual if name in (*verbs, *METHOD_NAMES) else only)[name] = taken
+            if data_of(taken, releases=name.startswith(NAMES["verb"])) is not None:
+                (usual if name in (*verbs, *NAMES["method"]) else only)[name] = taken
     for name, taken in usual.items() or (only.items() if len(only) == 1 else ()):
         return name, taken
     return None, {}
