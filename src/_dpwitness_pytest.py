@@ -148,16 +148,21 @@ def pytest_configure(config: pytest.Config) -> None:
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
         **{option: given(f"dp_{option}", str, bool, "a file", None) for option in FILE_OPTIONS},
     )
+    others: dict[str, str] = {}
     for option in FILE_OPTIONS if not worker else ():
         if (path := getattr(config.stash[SESSION_KEY], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_writable
+            from dpwitness.files import check_writable, overwrites
 
             named = f"--dp-{option.replace('_', '-')}"
             try:
                 check_writable(path)
             except InvalidData as error:
                 raise pytest.UsageError(f"{named}: {error}") from error
+            for other, place in others.items():
+                if overwrites(path, place):
+                    raise pytest.UsageError(f"{named}: {path} is the file of {other}: give another name")
+            others[named] = path
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 

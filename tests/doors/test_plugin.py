@@ -225,8 +225,10 @@ def test_bad_options_are_refused_in_a_line_before_the_first_test(project, option
 
 
 @pytest.mark.campaign
-def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
+def test_two_reports_are_two_files_and_one_that_fails_in_the_end_keeps_the_verdicts(project, tmp_path):
     run = project(PASSES)
+    refused = run(f"--dp-report={tmp_path / 'x'}", f"--dp-sarif={tmp_path / '.' / 'x'}")
+    expect_refused(refused, "--dp-sarif: */x is the file of --dp-report: *")
     result = run("--dp-report=/dev/full")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     expect(result, "ERROR: --dp-report: cannot write /dev/full: No space left on device*", passed=1)

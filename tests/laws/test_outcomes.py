@@ -87,6 +87,12 @@ DIFFERENT = {
     "set: a flag and a number": lambda r: ({True, "a"}, {1, "a"}),
     "set: the sign of a zero": lambda r: ({-0.0}, {0.0}),
     "set of tuples": lambda r: ({(1, r), (2, r)}, {(1, r), (3, r)}),
+    "set of tuples: a flag": lambda r: ({(1,)}, {(True,)}),
+    "set of drawn numbers": lambda r: ({r, r + 0.5}, {r, r + 0.25}),
+    "index of several levels: labels of removed rows": lambda r: (
+        pd.MultiIndex.from_tuples([(1, "a"), (2, "b"), (3, "c")])[:2], pd.MultiIndex.from_tuples([(1, "a"), (2, "b")]),
+    ),
+    "series: the name 0 and none": lambda r: (pd.Series([r]), pd.Series([r], name=0)),
     "bytes": lambda r: (b"ab\x00", b"ab"),
     "decimal beyond a float": lambda r: (Decimal(1), Decimal(1) + Decimal("1e-30")),
     "decimal and float": lambda r: (Decimal("0.5"), 0.5),
@@ -549,3 +555,16 @@ def test_rows_of_many_outcomes_are_those_of_each(outcomes):
     assert np.array_equal(np.signbit(rows), np.signbit(one_by_one))
     assert together.traits == alone.traits
     assert together.columns == alone.columns
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("element", [float, lambda value: ("a", value)], ids=["numbers", "tuples"])
+def test_sets_of_drawn_elements_are_compared_run_by_run(element):
+    """An entry for each drawn number would be present in one run alone, and look like a repetition."""
+
+    def noisy(data, rng, scale):
+        return {element(data[0] + scale * rng.laplace()), element(100 + rng.laplace())}
+
+    settings = {"epsilon": 1.0, "neighbours": NEIGHBOURS, "seed": 1, "workers": 1, "runs": 3_000, "search_runs": 1_000}
+    assert not check(noisy, parameters={"scale": 1.0}, **settings).refuted
+    assert check(noisy, parameters={"scale": 0.1}, **settings).refuted

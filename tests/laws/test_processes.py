@@ -151,6 +151,20 @@ def test_runs_are_made_here_until_a_process_answers():
     assert min(pool.shards) == 2
 
 
+def test_where_no_process_can_be_started_the_runs_so_far_count(monkeypatch):
+    def refuses(*given, **named):
+        raise OSError(38, "Function not implemented")  # a machine without semaphores
+
+    monkeypatch.setattr("loky.process_executor.ProcessPoolExecutor", refuses)
+    mechanism = python(elsewhere.noisy)
+    dispatcher = Dispatcher(mechanism, Processes(2), seed=1)
+    dispatcher._seconds_here = 10.0
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=1e-3)
+    running = Runner(mechanism=mechanism, seed=1, workers=2, pool=dispatcher)
+    with pytest.raises(ClusterLost, match="Function not implemented"):
+        counted(running, 32 * 8)
+
+
 def test_work_that_ends_its_process_on_each_try_is_named():
     mechanism = python(elsewhere.noisy)
     place = Elsewhere(dies=range(1, 100))

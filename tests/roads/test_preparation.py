@@ -235,6 +235,13 @@ def legacy(data, *, epsilon, random_state=None):
     return data[0] + random_state.laplace(0, 1 / epsilon)
 
 
+def test_a_random_state_may_be_a_generator():
+    def draws(data, random_state):
+        return data[0] + random_state.integers(0, 3)
+
+    assert dpw.check(draws, epsilon=0.1, neighbours=dpw.pairs(([0.0], [1.0])), seed=1, workers=1).refuted
+
+
 def test_a_random_state_is_that_of_numpys_legacy():
     mechanism = as_mechanism(legacy, as_finite_numbers([1.0]), epsilon=1.0)
     once, again = (

@@ -554,9 +554,24 @@ def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `s
     if isinstance(row, FlatRow):
         row.put(node, *chain.from_iterable(sorted(row.codes(element) for element in value)))
         return
+    others = []  # elements without a node of their own, which are numbered
     for element in sorted(value, key=row.codes):
-        code = row.codes(element)[0]
-        row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
+        if _recurs(element):
+            code = row.codes(element)[0]
+            row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
+        else:
+            others.append(element)
+    row.extend(others, node, "other element")
+
+
+def _recurs(element: object) -> bool:
+    """Whether an element of a set has a node of its own, as texts, bytes, flags, None and whole numbers have.
+
+    A drawn real number would have a node in one run alone. Elements that are equal as outcomes have one node: 5, 5.0
+    and NumPy's 5.
+    """
+    value = element.item() if isinstance(element, np.generic) else element
+    return isinstance(value, str | bytes | int | None) or (isinstance(value, float) and value.is_integer())
 
 
 @flatten.register(tuple)

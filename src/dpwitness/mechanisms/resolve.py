@@ -81,8 +81,8 @@ def as_mechanism(
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
-        plain_function = getattr(signature.function, "py_func", signature.function)
-        signature, compilable = replace(signature, function=LegacyGenerator(plain_function)), False
+        legacy = _with_legacy_generator(signature, pair)
+        signature, compilable = legacy, compilable and legacy is signature
     refused = None
     if compilable and signature.size is None:
         # An event by columns cannot be counted in the rows of compiled code, which are by position.
@@ -156,6 +156,23 @@ def _compiled(signature: Signature, pair: Pair, seconds: float) -> CompiledMecha
     require_same(difference)
     compiled.nested = plain.nested
     return compiled
+
+
+def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
+    """The signature; its function gets a `RandomState` if a first run raises an error that asks for a `RandomState`.
+
+    Functions of scikit-learn call `check_random_state`, which takes no `Generator`.
+    """
+    try:
+        with np.errstate():
+            signature.call(InputConversion().source(pair.data)(), np.random.Generator(np.random.SFC64(0)), 1)
+    except (TypeError, ValueError) as error:
+        if "RandomState" in str(error):
+            return replace(signature, function=LegacyGenerator(signature.function))
+    except BaseException as error:  # it is reported when the mechanism runs
+        if not (is_failure(error) or isinstance(error, SystemExit)):
+            raise
+    return signature
 
 
 def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:

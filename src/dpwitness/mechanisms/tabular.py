@@ -13,10 +13,10 @@ from dpwitness.mechanisms.columns import Node
 from dpwitness.mechanisms.outcomes import Row, flatten, listed, put_list
 
 
-def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool = False) -> None:
+def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool = False, name: object = "") -> None:
     """Put a frame: the values, row after row, then the types and the order of columns, then the labels of rows.
 
-    `series`: the frame is a single column, whose values have no node of a column around them.
+    `series`: the frame is a single column of this `name`, whose values have no node of a column around them.
     """
     columns, index, word = frames.columns(frame), getattr(frame, "index", None), "series" if series else "table"
     counted = index is not None and getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None
@@ -32,7 +32,7 @@ def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool 
             row.add(values[number], nodes[number])
     # An index of several levels keeps labels of rows that were removed.
     levels = [[level.tolist() for level in getattr(axis, "levels", ())] for axis in getattr(frame, "axes", ())]
-    form = symbol(word, repr((frames.schema(frame), levels, labels is None)))
+    form = symbol(word, repr((frames.schema(frame), levels, labels is None, row.codes(name))))
     row.mark(row.at(node, "order of", "columns"), form, listed([*columns]))
     if labels is not None:
         order = symbol("labels", repr([row.codes(label) for label in labels]))
@@ -41,7 +41,8 @@ def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool 
 
 def _put_array(value: Any, row: Row, node: Node) -> None:
     """Put an index or an array of pandas."""
-    kind = symbol("array", f"{type(value).__name__} {dtype_text(value.dtype)} {getattr(value, 'names', '')}")
+    levels = [level.tolist() for level in getattr(value, "levels", ())]  # they keep labels of rows that were removed
+    kind = symbol("array", f"{type(value).__name__} {dtype_text(value.dtype)} {getattr(value, 'names', '')} {levels}")
     row.traits.label(kind, type(value).__name__)
     put_list(list(value), row, node, kind)
 
@@ -54,7 +55,10 @@ def register() -> None:
         flatten.register(frame, lambda value, row, node: put_frame(frames, value, row, node))
         for column in columns:
             flatten.register(
-                column, lambda value, row, node: put_frame(frames, as_frame(value), row, node, series=True)
+                column,
+                lambda value, row, node: put_frame(
+                    frames, as_frame(value), row, node, series=True, name=getattr(value, "name", None)
+                ),
             )
 
     if polars is not None:

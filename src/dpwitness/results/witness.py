@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -43,7 +43,12 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
 
 
-_version = cache(version)
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # on the path of modules alone
+        return "not installed as a package"
 
 
 #: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or none.

@@ -239,9 +239,13 @@ class Processes(Pool):
     @property
     @override
     def ready(self) -> bool:
-        if self._first_answer is None:
-            self._first_answer = self.submit(int)
-        return self._first_answer.done()
+        first = self._first_answer
+        if first is None:
+            try:
+                first = self._first_answer = self.submit(int)
+            except Exception:  # sending work raises it again, as an error of the pool
+                return True
+        return first.done()
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":

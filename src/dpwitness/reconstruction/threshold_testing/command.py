@@ -47,6 +47,8 @@ from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attac
 
 #: The largest number of cells: a question takes a byte a cell.
 MOST_CELLS: Final = 10**7
+#: The largest number of attacks of one command: more attacks would take days.
+MOST_ATTACKS: Final = 1_000_000
 #: The least ε: the noise of a smaller ε does not fit into whole numbers of 64 bits.
 LEAST_EPSILON: Final = 1e-12
 #: The share of ε for the threshold's noise where Algorithm 4 spends the rest on noisy totals.
@@ -70,6 +72,7 @@ class Options(AttackOptions):
     support: int | None = None
     copies: int | None = None
     delta: float = 0.05
+    repeat: int = 1
     cells: int | None = None
 
     def check(self, given: SimpleNamespace) -> None:
@@ -82,7 +85,7 @@ class Options(AttackOptions):
         for name in ("epsilon", "epsilon2"):
             if (epsilon := getattr(self, name)) is not None and not epsilon >= LEAST_EPSILON:
                 raise InvalidParameter(f"--{name} {epsilon:g} must be at least {LEAST_EPSILON}")
-        for name, least, most in (("cells", 2, MOST_CELLS), ("copies", 1, MOST_COPIES)):
+        for name, least, most in (("cells", 2, MOST_CELLS), ("copies", 1, MOST_COPIES), ("repeat", 1, MOST_ATTACKS)):
             if (value := getattr(self, name)) is not None:
                 checks.whole(f"--{name}", value, least, most)
         if self.method == "weighing":
@@ -135,11 +138,20 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
         except AttackStopped:
             return None
 
+    shares: list[float] = []  # of counts that are guessed right, in each attack on a simulated system
+
     def simulate(seed: int, _: object) -> Finding:
+        deadline = options.deadline()
+        found = simulate_one(seed, 0)
+        while len(shares) < options.repeat and deadline.left:
+            simulate_one(seed, len(shares))
+        return found
+
+    def simulate_one(seed: int, number: int) -> Finding:
         assert truth is not None
         assert options.epsilon is not None
         assert noise.epsilon1 is not None
-        rng = np.random.default_rng([seed, 0])
+        rng = np.random.default_rng([seed, number])
         oracle = ThresholdOracle(
             truth,
             rng,
@@ -148,7 +160,9 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
             threshold=noise.threshold,
             epsilon_totals=options.epsilon - noise.epsilon1 or None,
         )
-        return options.run_on(oracle, rng)
+        found = options.run_on(oracle, rng)
+        shares.append(found.right(truth) / len(truth))
+        return found
 
     settings = {
         "cells": cells,
@@ -166,6 +180,10 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
         values |= {"data": data, "epsilon": options.epsilon, "epsilon1": noise.epsilon1}
         budget = f"ε = {options.epsilon:g}: ε₁ = {noise.epsilon1:g} for the threshold; ε₂ = {noise.epsilon2:g}"
         rows = [("data", data), ("budget", budget)]
+        if options.repeat > 1:
+            values["fraction_right"] = {"mean": float(np.mean(shares)), "least": min(shares), "attacks": len(shares)}
+            right = f"{np.mean(shares):.4f} of {cells} counts right in the mean of {len(shares)} attacks"
+            rows.append(("repeated", f"{right} (least {min(shares):.4f}); the first attack:"))
     finding = ended.found
     if finding is not None:
         values["basis"] = _basis(finding, options)
@@ -253,6 +271,9 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="every count from 0 to K occurs: only Algorithm 3, with all of ε; not with --adaptive",
         ),
         Option("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
+        Option(
+            "--repeat", type=whole, metavar="N", help="attacks, each on a new simulated system (default 1)"
+        ),
         Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
         Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
@@ -264,7 +285,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         Options,
         run,
         parameters,
-        simulated=("epsilon",),
+        simulated=("epsilon", "repeat"),
         own=(*OWN_SYSTEM_OPTIONS, "cells", "epsilon1"),
         examples=examples,
         description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
