@@ -344,12 +344,13 @@ def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():
 
 def test_counts_of_a_stopped_check_are_a_prefix():
     """Stopping early drops later shards, whatever more was already running."""
-    for shard in (256, 16_384):
+    for planned, seconds, runs in ((10**9, 1e-7, 131_072), (10**9, 1e-6, 16_384), (10**6, 1e-7, 32_768)):
         mechanism = svt()
-        mechanism.shard = shard
-        (first,) = next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=10**9, workers=3))
-        assert (type(first), first.runs) == (Counts, shard)
-        assert first == next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=shard, workers=1))[0]
+        mechanism.cost = replace(mechanism.cost, seconds_per_run=seconds)
+        (first,) = next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=planned, workers=3))
+        assert (type(first), first.runs) == (Counts, runs)
+        mechanism.shard = runs
+        assert first == next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=runs, workers=1))[0]
 
 
 @pytest.mark.parametrize("coupled", [True, False])
