@@ -271,9 +271,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             help="every count from 0 to K occurs: only Algorithm 3, with all of ε; not with --adaptive",
         ),
         Option("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
-        Option(
-            "--repeat", type=whole, metavar="N", help="attacks, each on a new simulated system (default 1)"
-        ),
+        Option("--repeat", type=whole, metavar="N", help="attacks, each on a new simulated system (default 1)"),
         Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
         Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
