@@ -318,7 +318,7 @@ COMPILED_STEP_RUNS: Final = 200_000
 #: The least and the largest number of paired search runs of a step of plain Python.
 PYTHON_STEP_RUNS: Final = (100, 10_000)
 #: The least number of steps that must fit in the time, or nothing is shrunk.
-MOST_SHRINKING_STEPS: Final = 20
+LEAST_SHRINKING_STEPS: Final = 20
 #: The share of the confirm runs in which a smaller witness is expected to refute.
 REFUTING_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the inputs ends.
@@ -382,10 +382,10 @@ def smallest(
 
 
 def _runs_of_a_step(cost: Cost, max_time: float) -> int:
-    """The paired runs of a step; of plain Python a power of ten, so that `MOST_SHRINKING_STEPS` fit in the time."""
+    """The paired runs of a step; of plain Python a power of ten, so that `LEAST_SHRINKING_STEPS` fit in the time."""
     if cost.cheap_in_bulk:
         return COMPILED_STEP_RUNS
-    fitting = max_time / MOST_SHRINKING_STEPS / (2 * max(cost.seconds_per_run, 1e-9))
+    fitting = max_time / LEAST_SHRINKING_STEPS / (2 * max(cost.seconds_per_run, 1e-9))
     return int(min(PYTHON_STEP_RUNS[1], 10 ** math.floor(math.log10(max(fitting, 1.0)))))
 
 

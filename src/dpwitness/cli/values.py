@@ -90,7 +90,7 @@ def require_each_once(option: str, given: Sequence[str]) -> None:
 
 
 def given_options(options: object, names: Sequence[str]) -> list[str]:
-    """The options of these names that are given, as written on a command line, such as --base-partitions."""
+    """The options of these names that are given, as written on a command line, such as --max-time."""
     values = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
     # 0 is a given value, although it equals False.
     return [name for name, value in values.items() if value is not False and value not in (None, ())]

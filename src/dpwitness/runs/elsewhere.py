@@ -441,7 +441,7 @@ class Dispatcher:
         with self._lock:
             if answer.traits is not None:
                 mechanism.traits.adopt(answer.traits)
-            mechanism.copies |= answer.copies  # the sizes of later shards depend on it
+            mechanism.copies |= answer.copies  # from now on each run gets a copy of its input
         if answer.error is not None:
             raise pickle.loads(answer.error)
         return answer.result

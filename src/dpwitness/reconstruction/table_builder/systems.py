@@ -202,11 +202,6 @@ class Simulation:
         """The largest error, in people, of the answer for one value among all people."""
         return 0 if self.system == "exact" else self.perturbation
 
-    @property
-    def independent_law(self) -> NoiseLaw | None:
-        """The law of the noise if there is noise, all of it independent, as the theory assumes; else None."""
-        return None if self.system == "exact" else self.law()
-
     def law(self) -> NoiseLaw:
         """The law of the system's noise. Raises `InvalidParameter` for a scale or bound out of range."""
         if self.noise == "uniform":
