@@ -12,7 +12,9 @@ from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
 import dpwitness as dpw
+from dpwitness.api import kept as kept_sessions
 from dpwitness.api.kept import check_after_kept
+from dpwitness.api.loop import confirm_events
 from dpwitness.errors import DependentRuns, InvalidData, InvalidParameter, InvalidWitness, MechanismRaised
 from dpwitness.evidence import Counts, log_e_value
 from dpwitness.problem import Effort, Statement
@@ -81,6 +83,18 @@ def test_evidence_of_another_session_at_the_same_time_stays(path, before):
     said = session(path, seed=3, check=meanwhile)
     assert path.read_text() == others[0]
     assert any("another session wrote kept.json during this one" in note for note in said.notes)
+
+
+def test_a_file_that_changes_during_the_runs_is_named_once(path, monkeypatch):
+    session(path)
+
+    def meanwhile(*given, **named):
+        path.write_text(path.read_text() + " ")
+        return confirm_events(*given, **named)
+
+    monkeypatch.setattr(kept_sessions, "confirm_events", meanwhile)
+    said = session(path, seed=2)
+    assert sum("another session wrote kept.json" in note for note in said.notes) == 1
 
 
 def test_sessions_refute_together_what_none_refutes_alone(path):

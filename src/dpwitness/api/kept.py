@@ -96,7 +96,7 @@ def check_after_kept(
     if isinstance(verdict, NotRefuted) and verdict.ended not in ABORT_REASONS:
         try:
             kept = _continued(problem, effort, kept, neighbours, verdict.witness)
-            notes += history.write(kept)
+            notes = (*dict.fromkeys((*notes, *history.write(kept))),)  # the session may have said it
         except InvalidWitness as error:
             notes = (*notes, f"the event of this check is not kept: {error}")
     if kept is not None and kept.versions:
