@@ -355,8 +355,8 @@ def prepare(
     own = target_of(user)
     attack, relation_of_attack = chosen_attack(statement.attack)
     relation = _relation_of(user, statement.neighbours, relation_of_attack)
-    if statement.d_in is not None and (library := library_of(user)) is not None:
-        library.require_distance(user, statement.d_in, relation)
+    if statement.d_in is not None:
+        library_of(user).require_distance(user, statement.d_in, relation)
     data = None if statement.data is None else taken(relation, statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon

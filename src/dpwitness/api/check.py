@@ -55,13 +55,13 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
-    kept = None if options["keep"] is None else KeptEvidence.load(options["keep"])[0]
+    history = None if options["keep"] is None else KeptEvidence.load(options["keep"])[0]
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         before_search.report_time_needed(problem, runner, effort.alpha)
-        if kept is None:
+        if history is None:
             return check_problem(problem, runner, effort)
-        return check_after_kept(problem, runner, effort, kept, in_the_time_left)[0]
+        return check_after_kept(problem, runner, effort, history, in_the_time_left)[0]
 
     def in_the_time_left(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
         return check_problem(problem, _with_share(runner, 1, first=False), effort)

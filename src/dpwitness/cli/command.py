@@ -163,7 +163,6 @@ def check_places(arguments: SimpleNamespace) -> None:
     `InvalidParameter` for an unknown format of --plot.
     """
     from dpwitness.files import STDIN, check_writable, overwrites, shown
-    from dpwitness.report.plots import plot_format
 
     try:
         arguments.folder = os.getcwd()
@@ -182,6 +181,8 @@ def check_places(arguments: SimpleNamespace) -> None:
         names = " and ".join(from_stdin)
         raise InvalidData(f"- is given for {names}, and standard input can be read once: give files for the others")
     if (path := getattr(arguments, "plot", None)) is not None:
+        from dpwitness.report.plots import plot_format  # imports all kinds of results
+
         plot_format(path)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.arrays import Booleans, Rows
+from dpwitness.arrays import RELATIVE_ROUNDING, Booleans, Rows
 from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events import of_one_width, stack, widen
 from dpwitness.events.encoding import TEXTS
@@ -21,8 +21,6 @@ from dpwitness.neighbours import Pair, shown
 
 #: The seconds after which a comparison run by run makes no more runs.
 COMPARISON_SECONDS: Final = 0.25
-#: The largest relative difference of equal outcomes: compiled exponentials may round differently.
-RELATIVE_ROUNDING: Final = 1e-9
 #: The largest difference of equal outcomes as a share of the spread of outcomes, and the relative difference of
 #: outcomes whose leading digits are the same.
 SPREAD_SHARE: Final = 1e-6

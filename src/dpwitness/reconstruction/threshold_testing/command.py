@@ -141,28 +141,24 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
     shares: list[float] = []  # of counts that are guessed right, in each attack on a simulated system
 
     def simulate(seed: int, _: object) -> Finding:
-        deadline = options.deadline()
-        found = simulate_one(seed, 0)
-        while len(shares) < options.repeat and deadline.left:
-            simulate_one(seed, len(shares))
-        return found
-
-    def simulate_one(seed: int, number: int) -> Finding:
+        """The finding of the first of `repeat` attacks, or of fewer if the time is over."""
         assert truth is not None
         assert options.epsilon is not None
         assert noise.epsilon1 is not None
-        rng = np.random.default_rng([seed, number])
-        oracle = ThresholdOracle(
-            truth,
-            rng,
-            epsilon1=noise.epsilon1,
-            epsilon2=noise.epsilon2,
-            threshold=noise.threshold,
-            epsilon_totals=options.epsilon - noise.epsilon1 or None,
-        )
-        found = options.run_on(oracle, rng)
-        shares.append(found.right(truth) / len(truth))
-        return found
+        deadline, findings = options.deadline(), list[Finding]()
+        while not findings or (len(findings) < options.repeat and deadline.left):
+            rng = np.random.default_rng([seed, len(findings)])
+            oracle = ThresholdOracle(
+                truth,
+                rng,
+                epsilon1=noise.epsilon1,
+                epsilon2=noise.epsilon2,
+                threshold=noise.threshold,
+                epsilon_totals=options.epsilon - noise.epsilon1 or None,
+            )
+            findings.append(options.run_on(oracle, rng))
+            shares.append(findings[-1].right(truth) / len(truth))
+        return findings[0]
 
     settings = {
         "cells": cells,

@@ -17,8 +17,9 @@ from dpwitness.checks import first_line, is_ours
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
+from dpwitness.options import NO_DEFAULT
 from dpwitness.sweeps.describers import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import NO_DEFAULT, named_after
+from dpwitness.sweeps.describers.signatures import named_after
 
 #: LARGEST_INT32 is the largest integer of 32 bits.
 LARGEST_INT32: Final = 2**31 - 1

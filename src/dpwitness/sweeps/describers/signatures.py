@@ -26,13 +26,13 @@ import numpy as np
 from dpwitness.claims import ApproxDP
 from dpwitness.mechanisms.signature import DELTA_NAMES, GENERATOR_NAMES, LEGACY_NAME, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
+from dpwitness.neighbours.records import ADJACENCIES
+from dpwitness.options import NO_DEFAULT
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import target_of
 
 #: Parameters is the type of a function's parameters by name.
 Parameters = Mapping[str, inspect.Parameter]
-#: NO_DEFAULT is the default of a parameter without a default.
-NO_DEFAULT: Final = inspect.Parameter.empty
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
@@ -49,8 +49,6 @@ DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
 FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
-#: ADJACENCIES has the adjacencies that a claim about records may mean.
-ADJACENCIES: Final = ("add-remove", "replace-one")
 
 #: NAMES has names of parameters and of methods by their role.
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
