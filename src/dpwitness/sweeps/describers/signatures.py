@@ -47,6 +47,8 @@ TEXTS: Final = ("a", "b", "c")
 DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
 #: FRAME_COLUMNS has the kinds of the usual columns of frames.
 FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
+#: NO_DATA is the reason why a function that releases nothing about data is not run.
+NO_DATA: Final = "it has no known parameter or method that takes data"
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 
@@ -76,6 +78,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: PATTERNS matches names of parameters, and texts of annotations, by their role.
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
+    # A function that returns noise for a number. The noise of an exponential distribution is a part of such noise.
+    "noise function": r"(?:laplac|discrete|gauss|geometric|staircase).*noise|noise.*(?:laplac|discrete|gauss)",
     # What may restrict the data of a claim, or spends a budget of its own.
     "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
     # What may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
@@ -153,14 +157,14 @@ class Signatures:
             return [Recipe()]
         bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero; and with both signs, the lower end nearer to 0
         taken = [Taking(thing, ends, self.values(thing, ends)) for ends in bounds]
+        if taken[0].data is None and not taken[0].noise:
+            return [Recipe(refused=NO_DATA)]
         if unknown := taken[0].unknown:
             why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
             return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
-        if taken[0].data is None:
-            return [Recipe(refused="it has no known parameter or method that takes data")]
         labels = [f"{low:g} to {high:g}" for low, high in bounds] if taken[0].bounded else [""]
         return [
-            Recipe(label=label, settings={"ends": ends, "parameters": one.given})
+            Recipe(label=label, settings={"ends": ends, "parameters": one.shown})
             for label, ends, one in zip(labels, bounds, taken, strict=False)
         ]
 
@@ -197,7 +201,10 @@ class Taking:
         self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(NAMES["verb"])
         self.data = data_of(self.taking, releases=self.releases)
         labels = [name for name in NAMES["labels"] if name in self.taking]
-        self.inputs = [str(self.data), *labels[:1]]
+        # Noise without data is that of a number; noise of a Gaussian cannot have δ = 0.
+        self.noise = self.data is None and not self.made and bool(PATTERNS["noise function"].search(thing.__name__))
+        self.noise = self.noise and ("gauss" not in thing.__name__ or bool(DELTA_NAMES & set(self.own)))
+        self.inputs = [] if self.noise else [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
         epsilon = next((name for name in NAMES["epsilon"] if name in self.all), "")  # if both occur, eps is not the ε
@@ -213,7 +220,11 @@ class Taking:
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
+        known |= {name: text for name, one in free.items() if (text := text_compared(thing, name, one.annotation))}
+        known |= {name: made for name, one in free.items() if (made := maker_of(one.annotation, known))}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
+        self.makers = {name: one for name, one in self.given.items() if isinstance(one, partial)}
+        self.shown = {**self.given, **{name: f"{one.func.__name__}(…)" for name, one in self.makers.items()}}
         self.bounded = bool({*NAMES["bounds"], *NAMES["lower"], *NAMES["upper"]} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
         # Claims without bounds are often about values of at most 1; a number of unknown meaning, of 1 or more, may be a
@@ -252,6 +263,9 @@ class Taking:
             role = "t" if PATTERNS["date"].search(name) else "y" if PATTERNS["group"].search(name) else column
             named[name] = [role] if name.endswith("s") else role
         named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
+        named |= {name: make() for name, make in self.makers.items()}  # an object may count its calls
+        if self.noise:
+            return value[0] + np.ravel(self.thing(**named))[0]
         if self.method is None:
             return self.thing(**named)
         made = self.thing(**{name: one for name, one in named.items() if name in self.own})
@@ -271,13 +285,17 @@ class Taking:
         """The attempt at these relations. `how`: options of `call`; `more`: further fields of the attempt."""
         draws = self.seeds or self.random - {LEGACY_NAME}
         run = (lambda rng, data: self.call(data, rng, **how)) if draws else lambda data: self.call(data, **how)
-        delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
+        deltas = [{**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)]
+        for make in self.makers.values():  # the δ of a claim may be that of an object of the package
+            deltas += [one.default for name, one in parameters_of(make.func).items() if name in DELTA_NAMES]
+            deltas += [one for name, one in make.keywords.items() if name in DELTA_NAMES]
+        delta = max((float(one) for one in deltas if isinstance(one, int | float) and 0 <= one < 1), default=0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
-            claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
+            claim=ApproxDP(TESTED_EPSILON, delta),
             relations=tuple(relations),
             adjacency=adjacency,
-            unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data),
+            unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data or "noise"),
             **more,
         )
 
@@ -286,12 +304,13 @@ class Taking:
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        if set(NAMES["sensitivity"]) & set(self.all):
+        if self.noise or set(NAMES["sensitivity"]) & set(self.all):
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
         scalar = annotation in (float, int, bool, str)
-        first = scalar or self.data in NAMES["number"] or (self.releases and self.sized)
+        observed = self.releases or PATTERNS["observation"].search(str(self.data))
+        first = scalar or self.data in NAMES["number"] or (self.sized and observed)
         first = first and (self.releases or not self.made)
         alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
         if alone and first:
@@ -311,8 +330,9 @@ class Taking:
         values = [low, low + 1, high - 1] if self.bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
         for kind in (float, int):
             near = pairs(*((kind(one), kind(one) + 1) for one in values))
-            yield self.attempt([near], "numbers that differ by the sensitivity", how={"one": True})
-        if not self.bounded:
+            told = "numbers that differ by the sensitivity" + ", to which the noise is added" * self.noise
+            yield self.attempt([near], told, how={"one": True})
+        if not (self.bounded or self.noise):
             told = "lists of which one number differs by the sensitivity"
             for tensor in (False, True) if "torch" in sys.modules else (False,):
                 yield self.attempt([queries(3, may_move="one")], told, how={"tensor": tensor})
@@ -354,12 +374,18 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        for values, kind in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
+        tensors = (False, True) if "torch" in sys.modules else (False,)
+        for tensor, values, kind in product(
+            tensors, [[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)
+        ):
+            if tensor and (kind is list or values[0] == TEXTS[:2]):
+                continue
+            said, how = told + "; tensors" * tensor, {"one": True, "tensor": tensor}
             sides = [(kind([one]), kind([other])) for one, other in values]
-            yield self.attempt([pairs(*sides)], told, how={"one": True})
+            yield self.attempt([pairs(*sides)], said, how=how)
             # A mechanism may take its categories from the data, so both are in either input.
             sides = [(kind([one, other, one]), kind([one, other, other])) for one, other in values]
-            yield self.attempt([pairs(*sides)], f"{told}, of three records")
+            yield self.attempt([pairs(*sides)], f"{said}, of three records", how={"tensor": tensor})
 
     def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
@@ -550,6 +576,28 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
     return found, unknown
 
 
+def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
+    """The first text with which the source of a function or of a class compares a parameter; None without one."""
+    if annotation not in (str, NO_DEFAULT):
+        return None
+    with suppress(OSError, TypeError):
+        quoted = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*[\[({{]?\s*(['\"])([\w -]+)\1"
+        if found := re.search(quoted, inspect.getsource(thing)):
+            return found[2]
+    return None
+
+
+def maker_of(annotation: Any, known: Mapping[str, Any]) -> "partial[Any] | None":
+    """A maker of an object of a class of the package, such as a budget, if values of all its parameters are known."""
+    module = str(getattr(annotation, "__module__", "builtins")).partition(".")[0]
+    public = {*sys.stdlib_module_names, "numpy", "pandas", "torch", "scipy", "sklearn"}
+    if not inspect.isclass(annotation) or module in public or issubclass(annotation, Enum):
+        return None
+    own = {name: one for name, one in parameters_of(annotation).items() if name in known or one.default is NO_DEFAULT}
+    given, unknown = fill_parameters(own, known)
+    return None if unknown or inspect.isabstract(annotation) else partial(annotation, **given)
+
+
 def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
     """Whether a parameter's name and default suggest that it restricts the data of the claim, or spends a budget.
 
@@ -592,7 +640,21 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     for evaluated in (True, False):  # annotations may name objects that only type checkers import
         with suppress(Exception):
             found = found or inspect.signature(thing, eval_str=evaluated).parameters
-    return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
+    own = {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
+    text = f"{getattr(thing, '__doc__', '')}\n{getattr(getattr(thing, '__init__', None), '__doc__', '')}"
+    return {name: one.replace(annotation=documented(name, text, one.annotation)) for name, one in own.items()}
+
+
+def documented(name: str, text: str, annotation: Any) -> Any:
+    """The annotation of a parameter, else the type that a docstring gives it; the class of a number, text or flag."""
+    found = re.search(rf"^\s*(?::(?:type|param)\s+)?{re.escape(name)}\s*(?::|\()\s*(.*)$", text, re.MULTILINE)
+    if annotation is not NO_DEFAULT or not found:
+        return annotation
+    if array := re.search(r"array|Tensor|DataFrame|Series", found[1]):
+        return array[0].replace("array", "ndarray")
+    first = re.match(r"(?:an? )?(int|float|number|str|bool)\w*\b(?!\s*(?:or\b|\|))", found[1])
+    types_of = {"int": int, "float": float, "number": float, "str": str, "bool": bool}
+    return types_of.get(first[1], annotation) if first else annotation
 
 
 def data_of(own: Parameters, *, releases: bool) -> str | None:

@@ -1,0 +1,146 @@
+"""Arguments that a sweep finds in the source, in docstrings and in the classes of a package; noise without data."""
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.sweeps.describers import describer_of, signatures
+from dpwitness.sweeps.worker import try_attempt, whole_output
+
+
+def first_running(thing):
+    """The first attempt at a thing that runs."""
+    _, describer = describer_of(thing, "some.module:thing")
+    recipe = describer.recipes(thing, "some.module:thing")[0]
+    assert not recipe.refused, recipe.refused
+    return next(attempt for attempt in describer.attempts(thing, recipe) if not try_attempt(attempt))
+
+
+def refusal_of(thing):
+    """The reason why the first recipe of a thing is refused."""
+    return signatures.DESCRIBER.recipes(thing, "some.module:thing")[0].refused
+
+
+def by_way(data, epsilon, way):
+    if way == "count":
+        return len(data) + np.random.laplace(scale=1 / epsilon)
+    raise ValueError(f"unknown way {way}")
+
+
+def by_one_of_ways(data, epsilon, way: str):
+    if way not in ("count", "number"):
+        raise ValueError(f"unknown way {way}")
+    return len(data) + np.random.laplace(scale=1 / epsilon)
+
+
+@pytest.mark.parametrize("thing", [by_way, by_one_of_ways])
+def test_a_text_is_taken_from_the_comparisons_of_the_source(thing):
+    assert first_running(thing)
+
+
+class Budget:
+    """A budget that can be spent once."""
+
+    def __init__(self, total: float, delta: float = 1e-5):
+        self.left = total
+
+    def spend(self):
+        self.left -= 1.0
+        assert self.left >= 0
+
+
+def with_budget(data, epsilon, budget: Budget):
+    budget.spend()
+    return len(data) + np.random.laplace(scale=1 / epsilon)
+
+
+def with_number(data, epsilon, count: "Unknown"):  # noqa: F821
+    return len(data) * count
+
+
+def test_an_object_of_a_class_is_made_anew_in_each_run_and_its_delta_is_claimed():
+    attempt = first_running(with_budget)
+    assert attempt.claim == dpw.ApproxDP(1.0, 1e-5)
+    assert [attempt.mechanism([0.5]) for _ in range(3)]
+    assert "'count'" in refusal_of(with_number)
+
+
+def documented(thing, records, epsilon, parts):
+    """A sum.
+
+    Parameters
+    ----------
+    thing : int
+        A public number.
+    records : array-like of shape (n,)
+        The data.
+    parts : int or None
+        Unknown.
+    """
+    return float(np.sum(records)) + thing + np.random.laplace(scale=1 / epsilon)
+
+
+def by_lines(amounts, epsilon, times):
+    """A sum.
+
+    :param amounts: list of numbers, an array
+    :type times: int
+    """
+    return times * (len(amounts) + np.random.laplace(scale=1 / epsilon))
+
+
+def test_a_type_is_read_from_the_docstring():
+    types = {name: one.annotation for name, one in signatures.parameters_of(documented).items()}
+    assert types["thing"] is int
+    assert types["records"] == "ndarray"
+    assert types["parts"] is signatures.NO_DEFAULT
+    assert refusal_of(documented) == "no value is known for its parameter 'parts'"
+    assert first_running(by_lines)
+
+
+def laplace_noise(epsilon, sensitivity):
+    return np.random.laplace(scale=sensitivity / epsilon)
+
+
+def small_laplace_noise(epsilon):
+    return np.random.laplace(scale=1 / epsilon / 4)
+
+
+def laplace_noise_of(epsilon, size):
+    return np.random.laplace(scale=1 / epsilon, size=size)
+
+
+@pytest.mark.parametrize(
+    ("thing", "refuted"), [(laplace_noise, False), (laplace_noise_of, False), (small_laplace_noise, True)]
+)
+def test_noise_is_added_to_a_number(thing, refuted):
+    attempt = first_running(thing)
+    assert "the noise is added" in attempt.adjacency
+    verdict = dpw.check(
+        attempt.mechanism, claim=attempt.claim, neighbours=attempt.relations[0], alpha=1e-9, seed=1, runs=10_000,
+        search_runs=10_000, workers=1, bits=False, outcome=whole_output,
+    )  # fmt: skip
+    assert verdict.refuted == refuted
+
+
+def exponential_noise(epsilon):
+    return np.random.exponential(1 / epsilon)
+
+
+def gaussian_noise(epsilon):
+    return np.random.normal(scale=1 / epsilon)
+
+
+def laplace_noise_scale(epsilon):
+    return 1 / epsilon
+
+
+def of_reports(reports, epsilon, other):
+    return len(reports)
+
+
+def test_functions_without_data_have_that_reason():
+    for thing in (exponential_noise, gaussian_noise, of_reports):
+        assert refusal_of(thing) == signatures.NO_DATA
+    with pytest.raises(StopIteration):
+        first_running(laplace_noise_scale)
