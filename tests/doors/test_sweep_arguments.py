@@ -1,11 +1,17 @@
 """Arguments that a sweep finds in the source, in docstrings and in the classes of a package; noise without data."""
 
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal
+
 import numpy as np
 import pytest
 
 import dpwitness as dpw
 from dpwitness.sweeps.describers import describer_of, signatures
 from dpwitness.sweeps.worker import try_attempt, whole_output
+
+RNG = np.random.default_rng()
 
 
 def first_running(thing):
@@ -23,14 +29,14 @@ def refusal_of(thing):
 
 def by_way(data, epsilon, way):
     if way == "count":
-        return len(data) + np.random.laplace(scale=1 / epsilon)
+        return len(data) + RNG.laplace(scale=1 / epsilon)
     raise ValueError(f"unknown way {way}")
 
 
 def by_one_of_ways(data, epsilon, way: str):
-    if way not in ("count", "number"):
+    if way not in ("none", "count", "number"):
         raise ValueError(f"unknown way {way}")
-    return len(data) + np.random.laplace(scale=1 / epsilon)
+    return len(data) + RNG.laplace(scale=1 / epsilon)
 
 
 @pytest.mark.parametrize("thing", [by_way, by_one_of_ways])
@@ -38,11 +44,44 @@ def test_a_text_is_taken_from_the_comparisons_of_the_source(thing):
     assert first_running(thing)
 
 
+def with_or_without(data, epsilon, noise_law):
+    if noise_law == "exact":
+        return len(data)
+    assert noise_law == "laplace", noise_law
+    return len(data) + RNG.laplace(scale=1 / epsilon)
+
+
+def without(data, epsilon, mode):
+    return len(data) if mode in ("raw", "gaussian") else 1 / 0
+
+
+class Law(Enum):
+    GAUSSIAN = 1
+    DISCRETE = 2
+    LAPLACE = 3
+
+
+def test_a_text_that_may_mean_no_noise_is_not_taken():
+    assert signatures.value_of("law", Literal["none", "gaussian", "staircase"]) == "staircase"
+    assert signatures.value_of("law", Law) is Law.LAPLACE
+    assert signatures.text_compared(with_or_without, "noise_law", str) == "laplace"
+    assert refusal_of(without) == "no value is known for its parameter 'mode'"
+
+
+def of_codes(df, epsilon, domain: Mapping[str, int]):
+    assert set(df.columns) == set(domain)
+    return np.bincount(df["x"], minlength=domain["x"]) + RNG.laplace(scale=1 / epsilon, size=domain["x"])
+
+
+def test_columns_have_the_codes_of_their_domains():
+    assert "categories(0, 1, 2, 3)" in str(first_running(of_codes).relations[0])
+
+
 class Budget:
     """A budget that can be spent once."""
 
-    def __init__(self, total: float, delta: float = 1e-5):
-        self.left = total
+    def __init__(self, total_epsilon: float, delta: float = 1e-5):
+        self.left = total_epsilon
 
     def spend(self):
         self.left -= 1.0
@@ -51,7 +90,7 @@ class Budget:
 
 def with_budget(data, epsilon, budget: Budget):
     budget.spend()
-    return len(data) + np.random.laplace(scale=1 / epsilon)
+    return len(data) + RNG.laplace(scale=1 / epsilon)
 
 
 def with_number(data, epsilon, count: "Unknown"):  # noqa: F821
@@ -77,7 +116,7 @@ def documented(thing, records, epsilon, parts):
     parts : int or None
         Unknown.
     """
-    return float(np.sum(records)) + thing + np.random.laplace(scale=1 / epsilon)
+    return float(np.sum(records)) + thing + RNG.laplace(scale=1 / epsilon)
 
 
 def by_lines(amounts, epsilon, times):
@@ -86,7 +125,7 @@ def by_lines(amounts, epsilon, times):
     :param amounts: list of numbers, an array
     :type times: int
     """
-    return times * (len(amounts) + np.random.laplace(scale=1 / epsilon))
+    return times * (len(amounts) + RNG.laplace(scale=1 / epsilon))
 
 
 def test_a_type_is_read_from_the_docstring():
@@ -99,15 +138,15 @@ def test_a_type_is_read_from_the_docstring():
 
 
 def laplace_noise(epsilon, sensitivity):
-    return np.random.laplace(scale=sensitivity / epsilon)
+    return RNG.laplace(scale=sensitivity / epsilon)
 
 
 def small_laplace_noise(epsilon):
-    return np.random.laplace(scale=1 / epsilon / 4)
+    return RNG.laplace(scale=1 / epsilon / 4)
 
 
 def laplace_noise_of(epsilon, size):
-    return np.random.laplace(scale=1 / epsilon, size=size)
+    return RNG.laplace(scale=1 / epsilon, size=size)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +163,11 @@ def test_noise_is_added_to_a_number(thing, refuted):
 
 
 def exponential_noise(epsilon):
-    return np.random.exponential(1 / epsilon)
+    return RNG.exponential(1 / epsilon)
 
 
 def gaussian_noise(epsilon):
-    return np.random.normal(scale=1 / epsilon)
+    return RNG.normal(scale=1 / epsilon)
 
 
 def laplace_noise_scale(epsilon):

@@ -23,7 +23,7 @@ from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.describers import Recipe
+from dpwitness.sweeps.describers import NO_DATA, Recipe
 from dpwitness.sweeps.interpreter import start_worker
 from dpwitness.sweeps.worker import (
     NOT_REFUTED,
@@ -281,7 +281,10 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult]) -> str:
     width, size, left = 80, len(sweep.cases), len(sweep.cases) - len(results)
     ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
     counted = Counter(one.status for one in results)
-    numbers = [f"{counted[status]} {status}" for status in STATUSES] + ([f"{left} left"] if left else [])
+    without_data = sum(one.why == NO_DATA for one in results)
+    numbers = [f"{counted[status]} {status}" for status in STATUSES]
+    numbers[-1] += f" ({without_data} without data)" if without_data else ""
+    numbers += [f"{left} left"] if left else []
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
     rows = []
     for one in ordered:

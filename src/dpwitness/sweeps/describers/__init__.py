@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
+
+#: NO_DATA is the reason why a function that releases nothing about data is not run.
+NO_DATA: Final = "it has no known parameter or method that takes data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

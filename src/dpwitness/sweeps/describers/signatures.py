@@ -12,7 +12,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -28,7 +28,7 @@ from dpwitness.mechanisms.signature import DELTA_NAMES, GENERATOR_NAMES, LEGACY_
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
 from dpwitness.neighbours.records import ADJACENCIES
 from dpwitness.options import NO_DEFAULT
-from dpwitness.sweeps.describers import Attempt, Recipe
+from dpwitness.sweeps.describers import NO_DATA, Attempt, Recipe
 from dpwitness.targets import target_of
 
 #: Parameters is the type of a function's parameters by name.
@@ -47,8 +47,6 @@ TEXTS: Final = ("a", "b", "c")
 DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
 #: FRAME_COLUMNS has the kinds of the usual columns of frames.
 FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "dates"}
-#: NO_DATA is the reason why a function that releases nothing about data is not run.
-NO_DATA: Final = "it has no known parameter or method that takes data"
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 
@@ -80,6 +78,10 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
     # A function that returns noise for a number. The noise of an exponential distribution is a part of such noise.
     "noise function": r"(?:laplac|discrete|gauss|geometric|staircase).*noise|noise.*(?:laplac|discrete|gauss)",
+    "budget": r"(?:^|_)(?:eps(?:ilon)?|budget)(?:_(?:total|limit|max))?$",  # of an object: what may be spent in all
+    # Texts for no noise, and for noise of other claims.
+    "without noise": r"(?i)^no|none|non|raw|exact|plain|public|off|without|ident|true|test|debug|skip|gauss|normal"
+                     r"|rdp|zcdp|gdp",
     # What may restrict the data of a claim, or spends a budget of its own.
     "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
     # What may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
@@ -222,6 +224,9 @@ class Taking:
         settings = {name: one for name, one in self.all.items() if name not in other}
         known |= {name: text for name, one in free.items() if (text := text_compared(thing, name, one.annotation))}
         known |= {name: made for name, one in free.items() if (made := maker_of(one.annotation, known))}
+        # The sizes of the domains of the columns, whose values are codes.
+        self.coded = [name for name in NAMES["domain"] if name in free and "apping[str, int" in typed(free[name])]
+        known |= {key: dict.fromkeys("xy", DOMAIN_SIZE) for key in self.coded}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
         self.makers = {name: one for name, one in self.given.items() if isinstance(one, partial)}
         self.shown = {**self.given, **{name: f"{one.func.__name__}(…)" for name, one in self.makers.items()}}
@@ -234,6 +239,7 @@ class Taking:
         self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
         self.sized = any(name in self.given for name in NAMES["domain size"])
         self.listed: list[Any] = next((self.given[name] for name in NAMES["domain"] if name in self.given), [])
+        self.listed = [] if self.coded else self.listed
 
     def call(
         self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
@@ -457,12 +463,14 @@ class Taking:
         """
         names = "xyzt" if any(map(PATTERNS["date"].search, self.columns)) else "xyz"
         usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
-        plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
+        coded = [(dict.fromkeys("xy", "codes"), "")] if self.coded else []
+        plain = coded or [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
         for kinds, column in chain(plain, self.columns_asked()):
             asked = ", ".join(name for name in kinds if name not in FRAME_COLUMNS)
+            codes = categories(*range(DOMAIN_SIZE))
             for missing in (True, False) if column in ("x", "") else (False,):
                 reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
-                found = [{"numbers": real, "dates": categories(*DATES)} for real in reals]
+                found = [{"numbers": real, "dates": categories(*DATES), "codes": codes} for real in reals]
                 domains = [{name: one.get(kind, categories(*TEXTS)) for name, kind in kinds.items()} for one in found]
                 missing = missing and "numbers" in kinds.values()
                 told = "; missing values, which it accepts" if missing else ""
@@ -476,6 +484,7 @@ class Taking:
         import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
 
         values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*TEXTS] * 4, "dates": [*DATES] * 4}
+        values["codes"] = [*range(DOMAIN_SIZE)] * 3
         values["categories"] = pd.Categorical(values["texts"])
         return pd.DataFrame({name: values[kind] for name, kind in kinds.items()})
 
@@ -577,24 +586,38 @@ def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str
 
 
 def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
-    """The first text with which the source of a function or of a class compares a parameter; None without one."""
+    """A text with which the source of a function or of a class compares a parameter; None without one."""
     if annotation not in (str, NO_DEFAULT):
         return None
+    compared = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*(['\"][^'\"\n]+['\"]|[\[({{][^\])}}]*)"
     with suppress(OSError, TypeError):
-        quoted = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*[\[({{]?\s*(['\"])([\w -]+)\1"
-        if found := re.search(quoted, inspect.getsource(thing)):
-            return found[2]
+        return noisy(re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing)))))
     return None
 
 
-def maker_of(annotation: Any, known: Mapping[str, Any]) -> "partial[Any] | None":
+def noisy(choices: Iterable[Any]) -> Any:
+    """The first of the values that a parameter may have, a value for Laplace noise if possible; None without one.
+
+    Values that may mean no noise, or noise that needs a δ, are left out.
+    """
+    private = [one for one in choices if not PATTERNS["without noise"].search(str(getattr(one, "name", one)))]
+    return min(private, key=lambda one: "lap" not in str(getattr(one, "name", one)).lower(), default=None)
+
+
+def typed(parameter: inspect.Parameter) -> str:
+    """The text of the annotation of a parameter, in which every dictionary is a Mapping."""
+    return re.sub(r"\b[dD]ict\[", "Mapping[", str(parameter.annotation))
+
+
+def maker_of(annotation: Any, known: dict[str, Any]) -> "partial[Any] | None":
     """A maker of an object of a class of the package, such as a budget, if values of all its parameters are known."""
     module = str(getattr(annotation, "__module__", "builtins")).partition(".")[0]
     public = {*sys.stdlib_module_names, "numpy", "pandas", "torch", "scipy", "sklearn"}
     if not inspect.isclass(annotation) or module in public or issubclass(annotation, Enum):
         return None
-    own = {name: one for name, one in parameters_of(annotation).items() if name in known or one.default is NO_DEFAULT}
-    given, unknown = fill_parameters(own, known)
+    own = parameters_of(annotation)
+    budgets = [name for name in own if PATTERNS["budget"].search(name)]
+    given, unknown = fill_parameters(own, known | dict.fromkeys(budgets, TESTED_EPSILON))
     return None if unknown or inspect.isabstract(annotation) else partial(annotation, **given)
 
 
@@ -621,13 +644,13 @@ def value_of(name: str, annotation: Any) -> Any:
     if name in PARAMETER_VALUES and not (annotation is float and isinstance(PARAMETER_VALUES[name], str)):
         return PARAMETER_VALUES[name]
     if origin is typing.Literal:
-        return arguments[0]
+        return noisy(arguments)
     if origin in (typing.Union, types.UnionType):
         return next((value for value in (value_of("", one) for one in arguments) if value is not None), None)
     if origin is list and arguments == (str,):
         return [*TEXTS]
     if inspect.isclass(annotation) and issubclass(annotation, Enum):
-        return next(iter(annotation))
+        return noisy(annotation)
     return {int: 2, float: 1.0, bool: False, str: "a"}.get(annotation)
 
 
