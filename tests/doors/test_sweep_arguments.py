@@ -183,3 +183,17 @@ def test_functions_without_data_have_that_reason():
         assert refusal_of(thing) == signatures.NO_DATA
     with pytest.raises(StopIteration):
         first_running(laplace_noise_scale)
+
+
+def of_three_categories(values, epsilon):
+    categories = np.unique(values)
+    if len(categories) < 3:
+        raise ValueError("three categories are required")
+    return [RNG.choice(categories) if RNG.random() < 3 / (np.e + 2) else value for value in values]
+
+
+def test_public_records_have_all_categories():
+    attempt = first_running(of_three_categories)
+    assert attempt.adjacency == "any two values of one record, beside public records"
+    for pair in attempt.relations[0].candidates():
+        assert all(set(side) == {"a", "b", "c"} for side in pair.sides)

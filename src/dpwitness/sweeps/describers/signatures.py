@@ -128,8 +128,9 @@ def released_by(estimator: Any, features: Any, ends: tuple[float, float]) -> obj
     found = {name: getattr(estimator, name) for name in names if name not in of_the_fit}
     if found := {name: one for name, one in found.items() if isinstance(one, int | float | np.ndarray | np.generic)}:
         return found
-    if callable(sample := getattr(estimator, "sample", None)):
-        return sample(RELEASED_VALUES)
+    for name in ("sample", "generate", "synthesize"):
+        if callable(sample := getattr(estimator, name, None)):
+            return sample(RELEASED_VALUES)
     points = np.linspace(*ends, RELEASED_VALUES)
     return estimator.predict(np.tile(points[:, None], np.shape(features)[1]) if np.ndim(features) == 2 else points)
 
@@ -380,18 +381,17 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        tensors = (False, True) if "torch" in sys.modules else (False,)
-        for tensor, values, kind in product(
-            tensors, [[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)
-        ):
-            if tensor and (kind is list or values[0] == TEXTS[:2]):
-                continue
-            said, how = told + "; tensors" * tensor, {"one": True, "tensor": tensor}
-            sides = [(kind([one]), kind([other])) for one, other in values]
-            yield self.attempt([pairs(*sides)], said, how=how)
-            # A mechanism may take its categories from the data, so both are in either input.
-            sides = [(kind([one, other, one]), kind([one, other, other])) for one, other in values]
-            yield self.attempt([pairs(*sides)], f"{said}, of three records", how={"tensor": tensor})
+        tensors = [(True, np.array)] if "torch" in sys.modules else []
+        for tensor, kind in ((False, list), (False, np.array), *tensors):
+            said, how = told + "; tensors" * tensor, {"tensor": tensor}
+            for values in [*([] if tensor else [[*combinations(TEXTS, 2)]]), within[:1], within[1:]]:
+                sides = [(kind([one]), kind([other])) for one, other in values]
+                yield self.attempt([pairs(*sides)], said, how={"one": True, **how})
+                # A mechanism may take its categories from the data, so public records have both, or all.
+                for public in ((), TEXTS) if values and values[0] == TEXTS[:2] else ((),):
+                    sides = [((*(public or pair), one) for one in pair) for pair in values]
+                    near = pairs(*(tuple(kind([*side]) for side in pair) for pair in sides))
+                    yield self.attempt([near], f"{said}, beside public records", how=how)
 
     def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
