@@ -122,8 +122,9 @@ def documented(thing, records, epsilon, parts):
 def by_lines(amounts, epsilon, times):
     """A sum.
 
-    :param amounts: list of numbers, an array
+    :param amounts: an array of numbers
     :type times: int
+    :param epsilon: number of nats
     """
     return times * (len(amounts) + RNG.laplace(scale=1 / epsilon))
 

@@ -673,11 +673,11 @@ def documented(name: str, text: str, annotation: Any) -> Any:
     found = re.search(rf"^\s*(?::(?:type|param)\s+)?{re.escape(name)}\s*(?::|\()\s*(.*)$", text, re.MULTILINE)
     if annotation is not NO_DEFAULT or not found:
         return annotation
-    if array := re.search(r"array|Tensor|DataFrame|Series", found[1]):
-        return array[0].replace("array", "ndarray")
-    first = re.match(r"(?:an? )?(int|float|number|str|bool)\w*\b(?!\s*(?:or\b|\|))", found[1])
-    types_of = {"int": int, "float": float, "number": float, "str": str, "bool": bool}
-    return types_of.get(first[1], annotation) if first else annotation
+    if array := re.match(r"(?:[\w.]+ ){0,2}[\w.]*(array|Tensor|DataFrame|Series)", found[1]):
+        return array[1].replace("array", "ndarray")
+    first = re.match(r"(?:an? )?(int|float|str|bool)\w*\b(?!\s*(?:or\b|\|))", found[1])
+    types_of = {"int": int, "float": float, "str": str, "bool": bool}
+    return types_of[first[1]] if first else annotation
 
 
 def data_of(own: Parameters, *, releases: bool) -> str | None:
