@@ -73,8 +73,14 @@ def of_codes(df, epsilon, domain: Mapping[str, int]):
     return np.bincount(df["x"], minlength=domain["x"]) + RNG.laplace(scale=1 / epsilon, size=domain["x"])
 
 
-def test_columns_have_the_codes_of_their_domains():
-    assert "categories(0, 1, 2, 3)" in str(first_running(of_codes).relations[0])
+def of_whole_numbers(df, epsilon):
+    assert all(kind.kind == "i" for kind in df.dtypes)
+    return np.bincount(df.to_numpy().astype(int)[:, 0], minlength=10) + RNG.laplace(scale=1 / epsilon, size=10)
+
+
+@pytest.mark.parametrize("thing", [of_codes, of_whole_numbers])
+def test_columns_may_have_codes(thing):
+    assert "categories(0, 1, 2, 3)" in str(first_running(thing).relations[0])
 
 
 class Budget:

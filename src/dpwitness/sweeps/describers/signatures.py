@@ -102,7 +102,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for 
     "array": r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series",
     "frame": r"^df(?:_|$)|frame$",
     # The name of a column of a frame; with an s at its end a list of names.
-    "column": r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)",
+    "column": r"(?:^|_)(?:col|column|colname|feature|field|attr|attribute)s?(?:_|$)",
     "date": r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$",
     "group": r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)",
 }.items()}  # fmt: skip
@@ -463,8 +463,9 @@ class Taking:
         """
         names = "xyzt" if any(map(PATTERNS["date"].search, self.columns)) else "xyz"
         usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
-        coded = [(dict.fromkeys("xy", "codes"), "")] if self.coded else []
-        plain = coded or [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
+        coded: list[tuple[dict[str, str], str]] = [(dict.fromkeys("xy", "codes"), "")]
+        plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
+        plain = coded if self.coded else plain if self.columns else plain + coded
         for kinds, column in chain(plain, self.columns_asked()):
             asked = ", ".join(name for name in kinds if name not in FRAME_COLUMNS)
             codes = categories(*range(DOMAIN_SIZE))
