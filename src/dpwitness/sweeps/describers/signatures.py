@@ -381,17 +381,19 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        tensors = [(True, np.array)] if "torch" in sys.modules else []
-        for tensor, kind in ((False, list), (False, np.array), *tensors):
+        kinds: list[tuple[bool, Callable[..., Any]]] = [(False, list), (False, np.array)]
+        for tensor, kind in [*kinds, *([(True, np.array)] if "torch" in sys.modules else [])]:
             said, how = told + "; tensors" * tensor, {"tensor": tensor}
             for values in [*([] if tensor else [[*combinations(TEXTS, 2)]]), within[:1], within[1:]]:
                 sides = [(kind([one]), kind([other])) for one, other in values]
                 yield self.attempt([pairs(*sides)], said, how={"one": True, **how})
                 # A mechanism may take its categories from the data, so public records have both, or all.
                 for public in ((), TEXTS) if values and values[0] == TEXTS[:2] else ((),):
-                    sides = [((*(public or pair), one) for one in pair) for pair in values]
-                    near = pairs(*(tuple(kind([*side]) for side in pair) for pair in sides))
-                    yield self.attempt([near], f"{said}, beside public records", how=how)
+                    sides = [
+                        (kind([*(public or (one, other)), one]), kind([*(public or (one, other)), other]))
+                        for one, other in values
+                    ]
+                    yield self.attempt([pairs(*sides)], f"{said}, beside public records", how=how)
 
     def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
@@ -592,7 +594,9 @@ def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
         return None
     compared = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*(['\"][^'\"\n]+['\"]|[\[({{][^\])}}]*)"
     with suppress(OSError, TypeError):
-        return noisy(re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing)))))
+        texts = re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing))))
+        chosen: str | None = noisy(texts)
+        return chosen
     return None
 
 
