@@ -382,7 +382,8 @@ class Taking:
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
         kinds: list[tuple[bool, Callable[..., Any]]] = [(False, list), (False, np.array)]
-        for tensor, kind in [*kinds, *([(True, np.array)] if "torch" in sys.modules else [])]:
+        kinds += [(True, np.array)] if "torch" in sys.modules else []
+        for tensor, kind in kinds:
             said, how = told + "; tensors" * tensor, {"tensor": tensor}
             for values in [*([] if tensor else [[*combinations(TEXTS, 2)]]), within[:1], within[1:]]:
                 sides = [(kind([one]), kind([other])) for one, other in values]
@@ -467,7 +468,8 @@ class Taking:
         usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
         coded: list[tuple[dict[str, str], str]] = [(dict.fromkeys("xy", "codes"), "")]
         plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
-        plain = coded if self.coded else plain if self.columns else plain + coded
+        # Only a function that takes frames gets codes: other functions may count the columns of a frame of numbers.
+        plain = coded if self.coded else plain + (coded if self.takes_frame and not self.columns else [])
         for kinds, column in chain(plain, self.columns_asked()):
             asked = ", ".join(name for name in kinds if name not in FRAME_COLUMNS)
             codes = categories(*range(DOMAIN_SIZE))
