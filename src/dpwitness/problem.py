@@ -39,7 +39,7 @@ from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, state
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import Outcome, summary
+from dpwitness.mechanisms.python import OutcomeSummary, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, require_no_other, takes
 from dpwitness.neighbours import (
@@ -54,7 +54,7 @@ from dpwitness.neighbours import (
     proposed_pairs,
     taken,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Errors, LastBits
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
     OVERRUN_SECONDS,
@@ -95,7 +95,7 @@ class Effort:
     cluster: Any = None
     executor: Executor | None = None
     progress: Progress | None = None
-    bits: Bits = True
+    bits: LastBits = True
     given: frozenset[str] = frozenset()  # the names of the options that the caller gave, if known
 
     @classmethod
@@ -174,7 +174,7 @@ class Statement:
     neighbours: Relation | Sequence[Any] | None = None
     data: Any = None
     parameters: Mapping[str, Any] | None = None
-    outcome: Outcome | None = None
+    outcome: OutcomeSummary | None = None
     errors: str = "raise"
     reference: str | None = None
     attack: str | Attack | None = None
