@@ -1,5 +1,6 @@
 """Runners for tests: one call instead of a problem and an effort."""
 
+import math
 import os
 
 import numpy as np
@@ -23,6 +24,25 @@ def sampled(cases, number=6):
     """The cases of a campaign test; where $DPWITNESS_SEEDS is less than 200, so many of them, evenly spread."""
     cases = list(cases)
     return cases if scaled(200) >= 200 else cases[:: -(-len(cases) // number)]
+
+
+def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
+    """Whether alarms come no more often than at a level, rather than so many times as often: Wald's test (1945).
+
+    Each round is a list of alarms, one of each case; it ends after a round, and not before so many of them. Of cases
+    whose mean is at most `level` it says no with probability at most `false`, of those whose mean is `times` as large
+    it says yes with probability at most .01: the likelihood ratio has a mean of at most 1 in each round, however the
+    cases of a round differ.
+    """
+    alarm, none = math.log(times), math.log((1 - times * level) / (1 - level))
+    log_ratio = 0.0
+    for number, alarms in enumerate(rounds, 1):
+        log_ratio += sum(alarm if one else none for one in alarms)
+        if log_ratio >= -math.log(false):
+            return False
+        if number >= fewest and log_ratio <= math.log(0.01):
+            return True
+    raise AssertionError("the rounds are over before they tell")
 
 
 #: Of tests of a minute each, whose law a part of their seeds could not show.

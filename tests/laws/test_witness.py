@@ -188,6 +188,7 @@ class Foreign(Relation):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what is kept of a relation
 @pytest.mark.parametrize("written", [None, {"kind": "theirs", "more": 1}])
 def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
     relation = Foreign() if written is None else type("Writing", (Foreign,), {"to_json": lambda self: written})()
