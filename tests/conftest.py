@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 import dpwitness as dpw
 from dpwitness.health import dependence, new_process
+from running import scaled
 
 # pytester drops what an inner run imports. What numba imports when it first compiles can be loaded only once a process.
 numba.njit("float64(float64)")(lambda x: x)
@@ -89,9 +90,10 @@ def asked_here() -> Iterator[None]:
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
-#: New examples in every run, and more of them; one that fails is printed as what finds it again.
+#: New examples in every run, and more of them (of $DPWITNESS_SEEDS fewer); one that fails is printed as what finds it
+#: again.
 settings.register_profile(
-    "campaign", deadline=None, max_examples=100, print_blob=True, database=None,
+    "campaign", deadline=None, max_examples=max(scaled(100), 40), print_blob=True, database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no fault of the law
 )  # fmt: skip
 settings.load_profile("dpwitness")

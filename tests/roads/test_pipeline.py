@@ -28,8 +28,8 @@ from running import confirm, sampled, with_all_seeds
 def cases(*names):
     """Each at ε = 0.7 with a short search in the suite; in the campaign others, with the search that is usual."""
     short = [(name, 0.7, 0, 100_000) for name in names]
-    usual = sampled([(name, epsilon, seed, None) for name in names for epsilon in (0.2, 0.7, 1.5) for seed in range(3)], 5)
-    return [*short, *(pytest.param(*case, marks=pytest.mark.campaign) for case in usual)]
+    usual = [(name, epsilon, seed, None) for name in names for epsilon in (0.2, 0.7, 1.5) for seed in range(3)]
+    return [*short, *(pytest.param(*case, marks=pytest.mark.campaign) for case in sampled(usual, 5))]
 
 
 @pytest.mark.campaign

@@ -12,6 +12,7 @@ from dpwitness.search.learners import Scans, learn_events, selection
 from dpwitness.search.learners.scans import _scanned
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.samples import sample_of
+from running import sampled
 
 OBJECTIVE = GrowthAt(claim=ApproxDP(1.0))
 RUNS = 80_000
