@@ -14,7 +14,7 @@ import scipy.stats  # noqa: F401  # it loads parts of NumPy late, as numba does:
 from hypothesis import HealthCheck, settings
 
 import dpwitness as dpw
-from dpwitness.health import dependence, new_process
+from dpwitness.health import before_search, dependence, new_process
 from running import scaled
 
 # pytester drops what an inner run imports. What numba imports when it first compiles can be loaded only once a process.
@@ -71,9 +71,11 @@ def told_here(question: new_process.Request | new_process.Place, further: new_pr
 
 @contextmanager
 def without_processes() -> Iterator[None]:
-    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms."""
+    """A health check that starts no processes, with an eighth of the further runs and a fifth of the time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(new_process, "_ask_processes", told_here)
+        for check in (before_search, new_process):
+            patched.setattr(check, "CHECK_SECONDS", 0.2)
         patched.setattr(dependence, "MOST_SERIES_RUNS", dependence.MOST_SERIES_RUNS // 8)
         yield
 

@@ -49,9 +49,9 @@ def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
 with_all_seeds = pytest.mark.skipif(scaled(200) < 200, reason="only with all seeds, that is without $DPWITNESS_SEEDS")
 
 
-def soon(cases, number):
-    """The first of the cases of a test for every run, the others for the campaign."""
-    first, others = list(cases)[:number], sampled(list(cases)[number:])
+def soon(cases, number, most=6):
+    """The first of the cases of a test for every run, the others for the campaign; in a part of it `most` of them."""
+    first, others = list(cases)[:number], sampled(list(cases)[number:], most)
     several = (case if isinstance(case, tuple) else (case,) for case in others)
     return [*first, *(pytest.param(*case, marks=pytest.mark.campaign) for case in several)]
 

@@ -31,9 +31,8 @@ def violation():
     return verdict
 
 
-@pytest.mark.parametrize("seed", [None, pytest.param(99, marks=pytest.mark.campaign)])
-def test_a_witness_replays_on_fresh_runs(violation, tmp_path, seed):
-    replayed = dpw.replay(through_a_file(violation.witness, tmp_path), seed=seed)
+def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
+    replayed = dpw.replay(through_a_file(violation.witness, tmp_path))
     assert isinstance(replayed, dpw.Violation)
     assert replayed.search_runs == 0
     assert replayed.seed != violation.seed

@@ -108,6 +108,7 @@ def test_bits_do_not_accuse_the_bundled_snapping_mechanism(epsilon, seeds):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what a verdict says
 def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
     assert isinstance(verdict, dpw.Violation)
@@ -131,6 +132,7 @@ def test_they_can_be_left_out_and_then_all_of_alpha_is_the_verdicts():
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what is kept
 def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
     verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, **FEW)
     written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))

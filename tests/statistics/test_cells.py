@@ -283,6 +283,7 @@ def test_a_share_on_the_event_loses_that_share_at_most():
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is cells
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
     verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, runs=200_000, seed=2, workers=1)
