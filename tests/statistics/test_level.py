@@ -4,8 +4,8 @@ Each kind of bet is one test: repetitions at the boundary of a claim, with seeds
 over all cases of the kind. They go on until they tell α from 3α (`keeps_level`): the file fails with probability at
 least .99 where any kind has a true level of 3α, and with probability at most 10⁻⁶ where all kinds keep α.
 
-A larger $DPWITNESS_SEEDS makes more repetitions of `check`, `bound`, `profile` and `curve`: half as many for each case
-(100 where it is not set). $DPWITNESS_FIRST_SEED is the first seed.
+$DPWITNESS_SEEDS is twice the least number of repetitions of each case of `check`, `bound`, `profile` and `curve`
+(200 where it is not set). $DPWITNESS_FIRST_SEED is the first seed.
 
 Kinds that draw counts from a law are in the default suite; kinds that call `check`, `bound`, `profile` and `curve`,
 with search, runs, health checks and verdict, are marked `campaign`.
@@ -459,7 +459,7 @@ KINDS = {
 
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_rounds_tell_three_times_the_level(spread):
-    """Also where half of the cases of a round raise all alarms."""
+    """Also where the cases of a round differ."""
     rng = np.random.default_rng(1)
 
     def kept(level):
