@@ -61,9 +61,9 @@ def loaded() -> None:
     dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
 
-def told_here(question: new_process.Request | new_process.Place, further: new_process.Further) -> list[object]:
+def told_here(question: new_process.Request | new_process.FunctionPlace, further: new_process.Further) -> list[object]:
     """What this process answers for a new one and for all further ones."""
-    if isinstance(question, new_process.Place):
+    if isinstance(question, new_process.FunctionPlace):
         return [new_process.answer(question)]
     numbers = range(1, 1 + further.processes)
     return [new_process.answer(question), *(new_process.answer(replace(question, number=k), further) for k in numbers)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpwitness.claims import Claim
     from dpwitness.mechanisms.claims import Accountant
     from dpwitness.mechanisms.mechanism import Mechanism
-    from dpwitness.mechanisms.python import Outcome
+    from dpwitness.mechanisms.python import OutcomeSummary
     from dpwitness.neighbours import Relation
     from dpwitness.proposals import Attack
     from dpwitness.runs import Progress
@@ -86,9 +86,9 @@ class Option:
 #: The treatment of an exception of the mechanism: it ends the check, or its class is an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
-Bits: TypeAlias = bool | Literal["strict"]
+LastBits: TypeAlias = bool | Literal["strict"]
 #: The evidence of an assertion: of its session alone, or also of earlier sessions.
-Evidence: TypeAlias = Literal["fresh", "kept"]
+EvidenceSource: TypeAlias = Literal["fresh", "kept"]
 #: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
 #: The mechanism, an argument that public functions take without a name.
@@ -118,7 +118,7 @@ SearchRuns: TypeAlias = Annotated[
     Option("number of paired search runs", "They find the event and are not evidence."),
 ]
 BitsOption: TypeAlias = Annotated[
-    Bits,
+    LastBits,
     Option(
         "strict: a leak in the last bits of floating-point outcomes is a violation too",
         "By default a pass reports it separately, as `floating_point`, since almost every mechanism that adds "
@@ -154,7 +154,7 @@ class MechanismOptions(TypedDict, total=False):
     ]
     data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
     outcome: Annotated[
-        "Outcome | None",
+        "OutcomeSummary | None",
         Option(
             "the released part of an output: attributes such as coef_,intercept_, or a function FILE.py:FUNCTION",
             "In Python the function itself, which maps an output to its released part.",
@@ -363,12 +363,12 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     bits: BitsOption
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
     evidence: Annotated[
-        Evidence,
+        EvidenceSource,
         Option(
             "kept: the evidence of a passed assertion goes on in the next session",
             "The evidence is in a file of the database, beside the witness; see `keep` of `check`.",
             default="fresh",
-            choices=get_args(Evidence),
+            choices=get_args(EvidenceSource),
         ),
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from attacking import fill, rows_of
 
 from dpwitness.cli import options
-from dpwitness.cli.command import Command, arguments_of
+from dpwitness.cli.command import Subcommand, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData
 from dpwitness.reconstruction.command import AttackOptions, oracle_options, run_attack, settings_of
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
@@ -26,7 +26,7 @@ def adaptive(ask, seed):
 
 def parsed(*words):
     taken = [*oracle_options("a number", "its double"), *options.common(max_time=60.0)]
-    command = Command("toy", summary="toy", run=len, parameters=taken, examples=())
+    command = Subcommand("toy", summary="toy", run=len, parameters=taken, examples=())
     return arguments_of(command.make_context("toy", ["--quiet", *map(str, words)]))
 
 

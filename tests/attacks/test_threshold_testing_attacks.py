@@ -19,8 +19,8 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     right_claims,
     score,
 )
-from dpwitness.reconstruction.threshold_testing.comparison import Comparison, find_base_sum
-from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle
+from dpwitness.reconstruction.threshold_testing.comparison import ThresholdComparison, find_base_sum
+from dpwitness.reconstruction.threshold_testing.oracle import Noise, QueryAccess, ThresholdOracle
 from dpwitness.reconstruction.threshold_testing.reference_cells import Posterior
 from dpwitness.reconstruction.threshold_testing.relative_counts import Bisection
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
@@ -47,7 +47,7 @@ def queries_of(answer, cells, **known):
         assert all(np.abs(signs).max(initial=0) <= 1 for signs in asked)  # the sensitivity is at most 1
         return np.array([answer(signs) for signs in asked], float)
 
-    return Queries(answers, cells, **known)
+    return QueryAccess(answers, cells, **known)
 
 
 def check_claims(found, counts):
@@ -275,7 +275,7 @@ def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
 
 def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
     # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
-    comparison = Comparison(oracle_at(SMALL, 3.5))
+    comparison = ThresholdComparison(oracle_at(SMALL, 3.5))
     rng = np.random.default_rng(4)
     bisection = Bisection(comparison, find_base_sum(comparison, rng))
     bisection.gap = 4 - int(bisection.base.signs @ SMALL)
@@ -311,7 +311,7 @@ def test_query_noise_is_read_through(counts, epsilon2, z, most):
 
 @pytest.mark.parametrize("share", [0.0, 0.45, 1.0])
 def test_answers_that_do_not_depend_on_the_question_claim_nothing(share):
-    class Coin(Queries):
+    class Coin(QueryAccess):
         def ask_all(self, questions, copies=1):
             return self._tossed(len(questions), copies)
 

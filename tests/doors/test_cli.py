@@ -198,7 +198,7 @@ def violation_of_mine():
 @pytest.fixture
 def own_kinds(violation_of_mine, mine, monkeypatch):
     """A result of `mine.py:noisy_sum` whose relation `kinds.py` registers; `both.py` has all of it."""
-    monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
+    monkeypatch.setattr(relation, "_RELATION_READERS", dict(relation._RELATION_READERS))
     (mine / "kinds.py").write_text(KINDS)
     (mine / "both.py").write_text(MINE + KINDS)
     value = {"witness": violation_of_mine["witness"] | {"relation": {"kind": "near by mine"}}}

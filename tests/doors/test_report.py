@@ -16,7 +16,7 @@ from report_pages import HOSTILE, hostile, huge, results
 from dpwitness.cli import main
 from dpwitness.report import plots
 from dpwitness.report.files import report
-from dpwitness.report.page import TEXT_CHARACTERS, Entry, page
+from dpwitness.report.page import TEXT_CHARACTERS, PageEntry, page
 from dpwitness.results.saved import result_from_json
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
@@ -172,8 +172,8 @@ def test_a_damaged_file_is_refused_or_drawn(kind, odd, tmp_path, capsys):
 def test_every_text_of_an_entry_is_escaped(text):
     found = replace(results()["violation"], notes=(text,), mechanism=text, parameters={text: text})
     entries = [
-        Entry(name=text, result=None, reason=text, facts=((text, text),)),
-        Entry(name=text, result=found, replay=text, facts=((text, text),)),
+        PageEntry(name=text, result=None, reason=text, facts=((text, text),)),
+        PageEntry(name=text, result=found, replay=text, facts=((text, text),)),
     ]
     made = page(entries, facts=[(text, text)])
     read = Reader(made)

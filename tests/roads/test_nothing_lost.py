@@ -98,7 +98,7 @@ def test_a_parameter_without_a_text_loses_nothing():
 
 def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
     monkeypatch.setattr(refutation, "further_calls", lambda *_: None)
-    answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
+    answers = tuple(new_process.InputAnswer(runs=1_000, hits=(0,), always=None) for _ in range(2))
     monkeypatch.setattr(new_process, "ask", lambda question, further: [answers])
     with pytest.raises(DependentRuns, match="in a new process"):
         dpw.check(leaks, claim=1.0, runs=20_000, **FEW)

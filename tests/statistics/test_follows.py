@@ -59,7 +59,7 @@ def test_an_e_value_has_the_mean_1_under_the_law(memory):
     p = np.array([0.5, 0.3, 0.2])
     mean = 0.0
     for sequence in product(range(3), repeat=7):
-        one = module.Partition(np.arange(3), p, str, 0.25, memory)
+        one = module.SymbolPartition(np.arange(3), p, str, 0.25, memory)
         one.add(np.array(sequence))
         mean += p[list(sequence)].prod() * math.exp(one.log_e_value(one.counts, 1000))
     assert mean == pytest.approx(0.25, rel=1e-9)  # the weight

@@ -327,7 +327,7 @@ def judged(monkeypatch):
 
 
 def answered(runs, hits, always=None, outcomes=()):
-    return new_process.Answer(runs=runs, hits=(hits,), always=always, outcomes=outcomes)
+    return new_process.InputAnswer(runs=runs, hits=(hits,), always=always, outcomes=outcomes)
 
 
 def always(value, runs):
@@ -468,7 +468,7 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time
 def test_only_functions_that_a_name_leads_to_are_loaded_anew():
     exec("def of_no_module(data): return data", space := {})
     decorated = functools.wraps(remembered.noisy)(lambda rng, data, size: data)
-    others = (remembered.hidden[0], decorated, np.random.default_rng(0).laplace, new_process.Place)
+    others = (remembered.hidden[0], decorated, np.random.default_rng(0).laplace, new_process.FunctionPlace)
     for function in (*others, lambda data: data, space["of_no_module"]):
         with pytest.raises(new_process.CannotLoad):
             new_process.place_of(function)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwitness.api.floating_point import LEAST_BITS_RUNS, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.loop import Confirmation, EvidenceCourse, confirm_events
-from dpwitness.api.verdict import Evidence, until_settled, verdict_of
+from dpwitness.api.verdict import CandidateEvidence, until_settled, verdict_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -387,7 +387,7 @@ class Epochs:
         tried = self.runner.tried
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
-        evidence = Evidence(
+        evidence = CandidateEvidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,

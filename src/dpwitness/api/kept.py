@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwitness.api.loop import EvidenceCourse, confirm_events
-from dpwitness.api.verdict import Evidence, until_settled, verdict_of, with_notes
+from dpwitness.api.verdict import CandidateEvidence, until_settled, verdict_of, with_notes
 from dpwitness.candidate import Candidate, Tally
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, bet_on
@@ -135,7 +135,7 @@ def _session(
         after, verdict = kept if over else kept.after(version, runner.seed, counts), None
         refuted, alone = (one.log_e_value(claim) >= math.log(1 / effort.level) for one in (bet, own))
         if refuted or done.ended in ABORT_REASONS:
-            evidence = Evidence(
+            evidence = CandidateEvidence(
                 candidate=candidate,
                 confirmation=done,
                 bet=own if alone == refuted else bet,

@@ -17,7 +17,7 @@ from dpwitness.events.event import (
     LARGEST_FLOAT,
     LONGEST_TEXT,
     NO_NUMBER,
-    Column,
+    ColumnNumber,
     Event,
     Label,
     Number,
@@ -44,7 +44,7 @@ class Interval(Event):
 
     kind: ClassVar[str] = "interval"
 
-    coordinate: Column
+    coordinate: ColumnNumber
     low: Annotated[float, or_infinite(-np.inf, Number)] = -np.inf
     high: Annotated[float, or_infinite(np.inf)] = np.inf
 

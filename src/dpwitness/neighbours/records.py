@@ -18,7 +18,7 @@ from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, usual_form
-from dpwitness.neighbours.groups import Change, Groups, same_record
+from dpwitness.neighbours.groups import GroupChange, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -157,7 +157,7 @@ class Records(Relation):
             if self._contains(pair, data, built=True):
                 yield pair
 
-    def _sized(self, kinds: Iterable[Iterator[Change]], most: int) -> Iterator[Change]:
+    def _sized(self, kinds: Iterable[Iterator[GroupChange]], most: int) -> Iterator[GroupChange]:
         """The first `most` changes between datasets of allowed sizes, one of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
@@ -193,7 +193,7 @@ class Records(Relation):
         """Pairs with fewer records, fewer differing fields, or rounder values."""
         yield from self._changed(pair, Steps.simpler)
 
-    def _changed(self, pair: Pair, steps: Callable[[Steps, Change], Iterator[Change]]) -> Iterator[Pair]:
+    def _changed(self, pair: Pair, steps: Callable[[Steps, GroupChange], Iterator[GroupChange]]) -> Iterator[Pair]:
         """The pairs that `steps` make of a pair, in its layout; no pairs if the relation does not contain the pair."""
         first, second = map(self._read, pair.sides)
         if first is None or second is None or not (change := self._groups.change_between(first, second)):
@@ -312,7 +312,7 @@ class Records(Relation):
         """The layout of a dataset in this form, fitted to the whole domain."""
         return FORMS[self.form].of(data).fitted(self.fields)
 
-    def _pair(self, change: Change, layout: Layout) -> Pair:
+    def _pair(self, change: GroupChange, layout: Layout) -> Pair:
         """The pair of a change: two datasets of one layout."""
         first, second = map(partial(self._build, layout=layout), change.datasets)
         return Pair(first, second, change.label)

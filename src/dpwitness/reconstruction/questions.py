@@ -16,7 +16,7 @@ from dpwitness.checks import brief, class_and_text, whole
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
-from dpwitness.reconstruction.transcript import Form, Row, Transcript
+from dpwitness.reconstruction.transcript import Form, Transcript, TranscriptRow
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -233,9 +233,9 @@ class Asking(Generic[Q]):
                 break
         return np.array(answers, np.float64), stopped
 
-    def _row(self, question: Q) -> Row:
+    def _row(self, question: Q) -> TranscriptRow:
         """The question's row in the transcript, or a row that no transcript keeps."""
-        row = Row(None) if self.transcript is None else self.transcript.row(self.form.written(question))
+        row = TranscriptRow(None) if self.transcript is None else self.transcript.row(self.form.written(question))
         self.asked += row.answer is not None
         return row
 
@@ -272,7 +272,7 @@ class Asking(Generic[Q]):
         error = AttackStopped(f"--budget {budget} is used up, and the attack asks more questions: allow more")
         return questions[: max(budget - self.asked, 0)], error
 
-    def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], strict: bool) -> None:
+    def _ask_batch(self, batch: list[tuple[Q, TranscriptRow]], system: System[Q], strict: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
 
         Raises as `ask` does; but unless `strict`, unanswered questions raise only if there are ten in a row.
@@ -315,7 +315,7 @@ class Asking(Generic[Q]):
         return failed
 
     def _take_answers(
-        self, asked: list[tuple[Q, Row]], given: Sequence[object] | OracleFailed, system: System[Q]
+        self, asked: list[tuple[Q, TranscriptRow]], given: Sequence[object] | OracleFailed, system: System[Q]
     ) -> list[OracleFailed]:
         """Put the answers of a call into their rows; return the failures of the questions without a valid answer."""
         failed = list[OracleFailed]()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+#: The level of each test of an attack's assumptions: one test in 1,000 rejects assumptions that hold.
+LEVEL: Final = 1e-3
+
 #: Rows of text, each a label and its text; a row without a text is left out.
-Rows: TypeAlias = Sequence[tuple[str, str | None]]
+LabelledLines: TypeAlias = Sequence[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -126,7 +129,7 @@ class EndedAttack(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Result:
+class AttackResult:
     """The result of an attack, which a command prints, saves and draws.
 
     Attributes
@@ -147,7 +150,7 @@ class Result:
     parts: str
     values: Mapping[str, object]
     heading: str
-    rows: Rows
+    rows: LabelledLines
     table: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:

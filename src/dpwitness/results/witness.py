@@ -27,7 +27,7 @@ from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
-from dpwitness.values import Unreadable, unreadable_in
+from dpwitness.values import UnreadableValue, unreadable_in
 
 #: WITNESS_FORMAT is the format of witness files.
 WITNESS_FORMAT: Final = "dpwitness-witness/2"
@@ -257,7 +257,7 @@ class Witness(JsonFields):
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The names of the parameters that a file could not hold."""
-        return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
+        return tuple(name for name, value in self.parameters.items() if isinstance(value, UnreadableValue))
 
     @property
     def unreadable_inputs(self) -> bool:

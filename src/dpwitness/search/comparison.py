@@ -60,7 +60,7 @@ LARGEST_RELATIVE_ERROR: Final = 0.05
 
 
 @dataclass(slots=True)
-class _Comparison:
+class _EventComparison:
     """The entries with their latest estimates, their counts, and the runs spent."""
 
     runner: Runner
@@ -146,7 +146,7 @@ def compare(
     """
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
+    state = _EventComparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
     remaining = list(range(len(entries)))
     with suppress(MechanismTimeout):  # the runs before the deadline decide
         _count(state, remaining, budget)
@@ -161,7 +161,7 @@ def compare(
     return [state.latest[number] for number in ranked], state.spent
 
 
-def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
+def _count(state: _EventComparison, remaining: Sequence[int], budget: int) -> None:
     """Count entries in about `budget` runs, until the best is known. Raises `MechanismTimeout` at the deadline."""
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:

@@ -20,7 +20,7 @@ from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import SHARES, all_ranges, counts_of, ends_of
+from dpwitness.search.ranges import FINE_SHARES, all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 #: The number of standard errors by which the compared values of events are lowered: by chance the largest of forty
@@ -209,7 +209,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
         if len(some):
             ranks = 2 ** np.arange(3, 3 + TAIL_CUTS)
             ranks = ranks[ranks < len(some) // 64]
-            cuts = some[np.concatenate([ranks, (SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
+            cuts = some[np.concatenate([ranks, (FINE_SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
             edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
     edges = np.unique(edges[np.isfinite(edges)])
     return CutCells(event, statistic, edges) if len(edges) else None

@@ -27,7 +27,7 @@ ADDING_METRICS: Final = ("SymmetricDistance", "InsertDeleteDistance")
 LAZY_CARRIER: Final = "LazyFrame"
 
 
-class OpenDP(Library):
+class OpenDPLibrary(Library):
     """Measurements whose privacy loss is ε, ε at a fixed δ, a profile δ(ε), or the ρ of zCDP."""
 
     takes_distance = True
@@ -175,4 +175,4 @@ def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
 
 
 #: The library of OpenDP's measurements.
-LIBRARY = OpenDP()
+LIBRARY = OpenDPLibrary()

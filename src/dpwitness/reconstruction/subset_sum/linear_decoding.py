@@ -24,7 +24,7 @@ from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
 
 #: Bits of people, 0 or 1, shape (people,).
-Bits = Integers
+PersonBits = Integers
 #: A selection of rows of a matrix.
 RowSelection: TypeAlias = slice | Integers | Booleans
 K = TypeVar("K", np.float32, np.float64)
@@ -48,7 +48,7 @@ class Reconstruction:
     `expected_right` is None, too, where the answers contradict normal errors.
     """
 
-    bits: Bits
+    bits: PersonBits
     fractions: Floats  # in [0, 1], rounded to bits: the linear program's solution, or the probabilities of a 1
     largest_residual: float | None = None  # the least E, in counts, for which program (1) of Theorem 3 has a solution
     expected_right: float | None = None  # the expected number of right bits, by least squares

@@ -15,10 +15,9 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.reconstruction.table_builder.averaging import Answers, outliers, usable
+from dpwitness.reconstruction.report import LEVEL
+from dpwitness.reconstruction.table_builder.averaging import PartitionAnswers, outliers, usable
 
-#: Level of each check of the assumptions: one check in 1,000 fails although the assumptions hold.
-LEVEL: Final = 1e-3
 #: Number of standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3
 #: million lies there.
 CONTRADICTION_STANDARD_ERRORS: Final = 5.0
@@ -79,7 +78,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Fit:
+class _LeastSquares:
     """Least squares of answers on a design: flags of the selected values, and a column of ones for the noise's mean.
 
     `inverse`: the inverse of the normal equations' matrix; `identified`: flags of the determined unknowns.
@@ -91,7 +90,7 @@ class _Fit:
     identified: Booleans
 
     @classmethod
-    def of(cls, design: Booleans, answers: Floats) -> "_Fit":
+    def of(cls, design: Booleans, answers: Floats) -> "_LeastSquares":
         """Fit the answers, shape (answers,)."""
         square, product = np.zeros((design.shape[1], design.shape[1])), np.zeros(design.shape[1])
         for rows in _chunks(design):
@@ -123,7 +122,7 @@ def _chunks(design: Booleans) -> Iterator[slice]:
     return (slice(start, start + CHUNK_ROWS) for start in range(0, len(design), CHUNK_ROWS))
 
 
-def estimate_counts(first: Answers, counted: Sequence[Answers], width: int) -> Estimates:
+def estimate_counts(first: PartitionAnswers, counted: Sequence[PartitionAnswers], width: int) -> Estimates:
     """Estimate the counts of an attribute with `width` values, and check the assumptions.
 
     An answer is its values' counts + the noise's mean + a noise. Least squares of the answers about base values (those
@@ -146,7 +145,7 @@ def estimate_counts(first: Answers, counted: Sequence[Answers], width: int) -> E
     for _ in range(30):  # an upper limit: the loop ends when the outliers stay the same
         if np.count_nonzero(kept) < 2 * design.shape[1]:
             return Estimates(counts=counts, errors=errors, freedom=1, failed=())
-        fit, before = _Fit.of(design[kept], answers[kept]), kept
+        fit, before = _LeastSquares.of(design[kept], answers[kept]), kept
         kept = ~outliers(answers - _predict(design, fit.solution) - np.median(fit.residuals))
         if np.array_equal(before, kept):
             break
@@ -174,7 +173,7 @@ def _with_ones(questions: Booleans) -> Booleans:
 
 
 def _count_outside(
-    one: Answers, value: int, known: Integers, fit: _Fit, variance: float, width: int
+    one: PartitionAnswers, value: int, known: Integers, fit: _LeastSquares, variance: float, width: int
 ) -> tuple[float, float]:
     """The count of a value outside the base set and its standard error, in people; NaN and ∞ where undetermined."""
     questions = one.partitions.selections(width)
@@ -199,7 +198,9 @@ def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float,
     return square, float(f.sf(square, len(values), freedom))
 
 
-def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, first: Booleans) -> tuple[float, float]:
+def _compare_parts(
+    design: Booleans, fit: _LeastSquares, variance: float, freedom: int, first: Booleans
+) -> tuple[float, float]:
     """The χ² by degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
 
     The p-value is of χ² or of the largest difference of one count, which one person who leaves makes. A part with fewer
@@ -209,7 +210,7 @@ def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, f
 
     if min(np.count_nonzero(first), np.count_nonzero(~first)) < len(fit.solution):
         return 0.0, 1.0
-    one, other = (_Fit.of(design[some], fit.residuals[some]) for some in (first, ~first))
+    one, other = (_LeastSquares.of(design[some], fit.residuals[some]) for some in (first, ~first))
     both = np.flatnonzero(one.identified & other.identified)
     apart, spread = (one.solution - other.solution)[both], variance * (one.inverse + other.inverse)[np.ix_(both, both)]
     square, p_value = _departure(apart, spread, freedom)
@@ -231,7 +232,7 @@ def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...
     freedom = len(design) - design.shape[1]
     if freedom < design.shape[1]:
         return ()
-    fit = _Fit.of(design, rest[kept])
+    fit = _LeastSquares.of(design, rest[kept])
     variance = (float(np.square(fit.residuals).sum()) + 1) / freedom
     added = np.flatnonzero(fit.identified[:-1])
     _, p_value = _departure(fit.solution[added], variance * fit.inverse[np.ix_(added, added)], freedom)
@@ -250,7 +251,7 @@ def _contradictions(counts: Floats, errors: Floats, freedom: int) -> Iterator[st
         yield "a count is negative: the answers hold more than people and independent noise"
 
 
-def _describe_noise(fit: _Fit, answers: Floats, variance: float, error: float) -> Iterator[str]:
+def _describe_noise(fit: _LeastSquares, answers: Floats, variance: float, error: float) -> Iterator[str]:
     """The contradictions of answers to counts with noise, in words; `error`: the standard error of the noise's mean."""
     offset = float(fit.solution[-1])
     if abs(offset) > math.sqrt(variance) + CONTRADICTION_STANDARD_ERRORS * error:

@@ -12,8 +12,8 @@ from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import usable, value_positions
-from dpwitness.reconstruction.table_builder.systems import Block, System
-from dpwitness.reconstruction.table_builder.tables import Value, Where
+from dpwitness.reconstruction.table_builder.systems import Block, QuerySystem
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Differences:
 
     attribute: str
     where: Where
-    values: tuple[Value, ...]
+    values: tuple[AttributeValue, ...]
     counts: Integers
     published: Integers
     told: Booleans  # whether each count is known from the answers; a count that is not known is 0
@@ -51,7 +51,7 @@ class Differences:
 
 
 def recover_suppressed(
-    oracle: System,
+    oracle: QuerySystem,
     rng: np.random.Generator,
     attribute: str,
     targets: tuple[int, ...] | None = None,

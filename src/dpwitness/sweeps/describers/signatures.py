@@ -31,8 +31,8 @@ from dpwitness.options import NO_DEFAULT
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import target_of
 
-#: Parameters is the type of a function's parameters by name.
-Parameters = Mapping[str, inspect.Parameter]
+#: SignatureParameters is the type of a function's parameters by name.
+SignatureParameters = Mapping[str, inspect.Parameter]
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
@@ -40,9 +40,9 @@ TESTED_EPSILON: Final = 1.0
 LABEL_RANGE: Final = (0.0, 1.0)
 #: LENGTH is the public number of records.
 LENGTH: Final = 10
-#: DOMAIN_SIZE is the number of categories, and TEXTS has the categories that are texts.
+#: DOMAIN_SIZE is the number of categories, and LETTERS has the categories that are texts.
 DOMAIN_SIZE: Final = 4
-TEXTS: Final = ("a", "b", "c")
+LETTERS: Final = ("a", "b", "c")
 #: DATES has the dates of a column of dates; they lie between the dates that parameters get.
 DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
 #: FRAME_COLUMNS has the kinds of the usual columns of frames.
@@ -50,8 +50,8 @@ FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "d
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 
-#: NAMES has names of parameters and of methods by their role.
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+#: ROLE_NAMES has names of parameters and of methods by their role.
+ROLE_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "epsilon": ("epsilon", "eps", "privacy_budget", "privacy_level"),  # the first of them in a signature is its ε
     "bounds": ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y"),
     "lower": ("lower", "low", "lower_bound", "min_value", "minimum", "lo", "clip_min", "a_min", "min_val"),
@@ -101,11 +101,12 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for 
     "group": r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)",
 }.items()}  # fmt: skip
 #: USUAL_DATA has the usual names of parameters for data.
-USUAL_DATA: Final = NAMES["number"] + NAMES["data"]
+USUAL_DATA: Final = ROLE_NAMES["number"] + ROLE_NAMES["data"]
 #: PARAMETER_VALUES has values for parameters without a default, by name.
 PARAMETER_VALUES: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(NAMES["length"], LENGTH), **dict.fromkeys(NAMES["domain size"], DOMAIN_SIZE),
-    **{name: [*TEXTS] for name in NAMES["domain"]}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
+    **dict.fromkeys(ROLE_NAMES["length"], LENGTH), **dict.fromkeys(ROLE_NAMES["domain size"], DOMAIN_SIZE),
+    **{name: [*LETTERS] for name in ROLE_NAMES["domain"]},
+    **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
     "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
     "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
@@ -145,7 +146,7 @@ class Signatures:
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
             return False
         own = {**parameters_of(thing), **(method_of(thing)[1] if inspect.isclass(thing) else {})}
-        return target_of(thing) is not None or any(name in own for name in NAMES["epsilon"])
+        return target_of(thing) is not None or any(name in own for name in ROLE_NAMES["epsilon"])
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """One recipe for each choice of bounds; a refused recipe if a parameter has no known value."""
@@ -194,35 +195,36 @@ class Taking:
         self.thing, self.made, self.own = thing, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all = {**self.taking, **self.own}
-        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(NAMES["verb"])
+        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(ROLE_NAMES["verb"])
         self.data = data_of(self.taking, releases=self.releases)
-        labels = [name for name in NAMES["labels"] if name in self.taking]
+        labels = [name for name in ROLE_NAMES["labels"] if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
-        epsilon = next((name for name in NAMES["epsilon"] if name in self.all), "")  # if both occur, eps is not the ε
-        known = {**dict.fromkeys(NAMES["bounds"], ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
-        known |= {**dict.fromkeys(NAMES["lower"], ends[0]), **dict.fromkeys(NAMES["upper"], ends[1])}
+        # If both occur, eps is not the ε.
+        epsilon = next((name for name in ROLE_NAMES["epsilon"] if name in self.all), "")
+        known = {**dict.fromkeys(ROLE_NAMES["bounds"], ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
+        known |= {**dict.fromkeys(ROLE_NAMES["lower"], ends[0]), **dict.fromkeys(ROLE_NAMES["upper"], ends[1])}
         free = {name: one for name, one in self.all.items() if one.default is NO_DEFAULT and name != self.data}
         self.columns = [name for name in free if PATTERNS["column"].search(name) and free[name].annotation is not int]
         annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
         self.takes_frame = bool(self.columns or annotated or PATTERNS["frame"].search(str(self.data)))
         # A default such as 42 is for examples; a claim is about the noise of a secret seed.
-        self.seeds = [name for name in NAMES["seed"] if name in self.all and self.all[name].default is not None]
+        self.seeds = [name for name in ROLE_NAMES["seed"] if name in self.all and self.all[name].default is not None]
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
-        self.bounded = bool({*NAMES["bounds"], *NAMES["lower"], *NAMES["upper"]} & set(self.given))
+        self.bounded = bool({*ROLE_NAMES["bounds"], *ROLE_NAMES["lower"], *ROLE_NAMES["upper"]} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
         # Claims without bounds are often about values of at most 1; a number of unknown meaning, of 1 or more, may be a
         # bound too.
         self.ends = ends if self.bounded else (0.0, 1.0)
-        self.lengths = [name for name in NAMES["length"] if name in self.given]
+        self.lengths = [name for name in ROLE_NAMES["length"] if name in self.given]
         self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
-        self.sized = any(name in self.given for name in NAMES["domain size"])
-        self.listed: list[Any] = next((self.given[name] for name in NAMES["domain"] if name in self.given), [])
+        self.sized = any(name in self.given for name in ROLE_NAMES["domain size"])
+        self.listed: list[Any] = next((self.given[name] for name in ROLE_NAMES["domain"] if name in self.given), [])
 
     def call(
         self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
@@ -286,12 +288,12 @@ class Taking:
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        if set(NAMES["sensitivity"]) & set(self.all):
+        if set(ROLE_NAMES["sensitivity"]) & set(self.all):
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
         scalar = annotation in (float, int, bool, str)
-        first = scalar or self.data in NAMES["number"] or (self.releases and self.sized)
+        first = scalar or self.data in ROLE_NAMES["number"] or (self.releases and self.sized)
         first = first and (self.releases or not self.made)
         alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
         if alone and first:
@@ -345,7 +347,7 @@ class Taking:
         if annotation in (bool, NO_DEFAULT):
             yield attempt([pairs((False, True))], "False and True")
         if annotation in (str, NO_DEFAULT):
-            yield attempt([pairs(*combinations(TEXTS, 2))], f"any two of {', '.join(TEXTS)}")
+            yield attempt([pairs(*combinations(LETTERS, 2))], f"any two of {', '.join(LETTERS)}")
 
     def of_one_record(self) -> Iterator[Attempt]:
         """Attempts at a list, an array or a frame of one record."""
@@ -354,14 +356,14 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        for values, kind in product([[*combinations(TEXTS, 2)], within[:1], within[1:]], (list, np.array)):
+        for values, kind in product([[*combinations(LETTERS, 2)], within[:1], within[1:]], (list, np.array)):
             sides = [(kind([one]), kind([other])) for one, other in values]
             yield self.attempt([pairs(*sides)], told, how={"one": True})
             # A mechanism may take its categories from the data, so both are in either input.
             sides = [(kind([one, other, one]), kind([one, other, other])) for one, other in values]
             yield self.attempt([pairs(*sides)], f"{told}, of three records")
 
-    def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
+    def of_records(self, forms: Iterator["RecordForm"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
         for form, tensor in product(forms, (False, True) if "torch" in sys.modules else (False,)):
@@ -399,7 +401,7 @@ class Taking:
         near = ("add-remove", (LENGTH, LENGTH + 1))
         return [(f"{both}, {LENGTH} records", [near, known]), (f"replace-one, {LENGTH} records", [known])]
 
-    def forms(self) -> Iterator["Form"]:
+    def forms(self) -> Iterator["RecordForm"]:
         """Forms of records other than frames; records to start from have both classes, as many classifiers require."""
         low, high = self.ends
         reals = [numbers(low, high, clipped=clipped) for clipped in self.clippings]
@@ -408,23 +410,23 @@ class Taking:
             features = low + (high - low) * steps
             if self.classifies:
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
-                yield Form([((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5))
+                yield RecordForm([((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5))
             labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in self.clippings]
-            yield Form([((real,), label) for real, label in zip(reals, labels, strict=True)], "xy",
+            yield RecordForm([((real,), label) for real, label in zip(reals, labels, strict=True)], "xy",
                        (features[:, None], steps))  # fmt: skip
         elif not self.takes_frame:
             listed: list[Any] = [[categories(*self.listed)]] if self.listed else []
             both: list[Any] = [[categories(*range(1, DOMAIN_SIZE))]] if self.sized else []
             if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
                 missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in self.clippings]
-                yield from (Form(missing, name) for name in ("array", "list"))
-            yield from (Form(domains, "list") for domains in listed)
-            yield from (Form(domains, name) for domains, name in product([*both, reals], ("array", "list")))
-            yield Form([integers(int(low), int(high))], "list")
-            yield Form([(real, real) for real in reals], "array")
-            yield from (Form([domain], "list") for domain in (categories(*TEXTS), categories(False, True)))
+                yield from (RecordForm(missing, name) for name in ("array", "list"))
+            yield from (RecordForm(domains, "list") for domains in listed)
+            yield from (RecordForm(domains, name) for domains, name in product([*both, reals], ("array", "list")))
+            yield RecordForm([integers(int(low), int(high))], "list")
+            yield RecordForm([(real, real) for real in reals], "array")
+            yield from (RecordForm([domain], "list") for domain in (categories(*LETTERS), categories(False, True)))
 
-    def frames(self) -> Iterator["Form"]:
+    def frames(self) -> Iterator["RecordForm"]:
         """Frames; the last frames have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
@@ -437,19 +439,19 @@ class Taking:
             for missing in (True, False) if column in ("x", "") else (False,):
                 reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
                 found = [{"numbers": real, "dates": categories(*DATES)} for real in reals]
-                domains = [{name: one.get(kind, categories(*TEXTS)) for name, kind in kinds.items()} for one in found]
+                domains = [{name: one.get(kind, categories(*LETTERS)) for name, kind in kinds.items()} for one in found]
                 missing = missing and "numbers" in kinds.values()
                 told = "; missing values, which it accepts" if missing else ""
                 told += f"; column {column!r}" if column else ""
                 told += f"; columns {asked}, for which it asks" if asked else ""
                 dates = [name for name, kind in kinds.items() if kind == "dates"]
-                yield Form(domains, "dataframe", self.frame_of(kinds), column, dates, missing, told)
+                yield RecordForm(domains, "dataframe", self.frame_of(kinds), column, dates, missing, told)
 
     def frame_of(self, kinds: Mapping[str, str]) -> Any:
         """A frame with columns of these kinds: see `FRAME_COLUMNS`."""
         import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
 
-        values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*TEXTS] * 4, "dates": [*DATES] * 4}
+        values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*LETTERS] * 4, "dates": [*DATES] * 4}
         values["categories"] = pd.Categorical(values["texts"])
         return pd.DataFrame({name: values[kind] for name, kind in kinds.items()})
 
@@ -480,7 +482,7 @@ class Taking:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RecordForm:
     """A form of records, with a domain for each choice of clipping.
 
     `base`: records to start from; `column`: the column whose name a function gets; `dates`: the columns of dates;
@@ -520,18 +522,18 @@ def as_annotated(value: Any, parameter: inspect.Parameter, tensor: bool) -> Any:
     return value
 
 
-def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def fill_parameters(own: SignatureParameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Values of parameters, and the names of the parameters without a known value."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     guessed = 0
     for name, one in own.items():
         optional = one.default is not NO_DEFAULT
-        if name in NAMES["bounds"] and one.default is None and "dict" in str(one.annotation).lower():
+        if name in ROLE_NAMES["bounds"] and one.default is None and "dict" in str(one.annotation).lower():
             continue  # bounds by column have a form of the library's own
         if name in known:
             found[name] = known[name]
-        elif name in NAMES["sensitivity"]:
+        elif name in ROLE_NAMES["sensitivity"]:
             # The relations move numbers by 1, whatever the default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
         elif optional:
@@ -577,32 +579,32 @@ def value_of(name: str, annotation: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return next((value for value in (value_of("", one) for one in arguments) if value is not None), None)
     if origin is list and arguments == (str,):
-        return [*TEXTS]
+        return [*LETTERS]
     if inspect.isclass(annotation) and issubclass(annotation, Enum):
         return next(iter(annotation))
     return {int: 2, float: 1.0, bool: False, str: "a"}.get(annotation)
 
 
-def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
+def parameters_of(thing: Any, *, bound: bool = False) -> SignatureParameters:
     """The parameters of a function or a class, without *args and **kwargs; empty if they cannot be read.
 
     `bound`: whether the first parameter, self, is left out.
     """
-    found: Parameters = {}
+    found: SignatureParameters = {}
     for evaluated in (True, False):  # annotations may name objects that only type checkers import
         with suppress(Exception):
             found = found or inspect.signature(thing, eval_str=evaluated).parameters
     return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
-def data_of(own: Parameters, *, releases: bool) -> str | None:
+def data_of(own: SignatureParameters, *, releases: bool) -> str | None:
     """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
     None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
     observation. `releases`: whether the function has the name of a release, so that its first parameter is data.
     """
     roles = ("epsilon", "sensitivity", "bounds", "lower", "upper", "labels", "seed")
-    other = {*DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *chain(*(NAMES[role] for role in roles))}
+    other = {*DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *chain(*(ROLE_NAMES[role] for role in roles))}
     free = [name for name, one in own.items() if one.default is NO_DEFAULT]
     if usual := next((name for name in free if name in USUAL_DATA), None):
         return usual
@@ -617,20 +619,20 @@ def data_of(own: Parameters, *, releases: bool) -> str | None:
     return first if data else None
 
 
-def method_of(thing: Any) -> tuple[str | None, Parameters]:
+def method_of(thing: Any) -> tuple[str | None, SignatureParameters]:
     """The method of a class that releases something about data, and its parameters; None without a releasing method.
 
     A method with an unusual name is taken if it is the only one of the class that takes data.
     """
     public = [name for name in dir(thing) if not name.startswith("_") or name == "__call__"]
-    verbs = [name for verb in NAMES["verb"] for name in public if name == verb or name.startswith(f"{verb}_")]
-    usual, only = dict[str, Parameters](), dict[str, Parameters]()
-    for name in dict.fromkeys((*verbs, *NAMES["method"], *public)):
+    verbs = [name for verb in ROLE_NAMES["verb"] for name in public if name == verb or name.startswith(f"{verb}_")]
+    usual, only = dict[str, SignatureParameters](), dict[str, SignatureParameters]()
+    for name in dict.fromkeys((*verbs, *ROLE_NAMES["method"], *public)):
         if name in public and callable(one := getattr(thing, name, None)) and not inspect.isclass(one):
             static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
             taken = parameters_of(one, bound=not static)
-            if data_of(taken, releases=name.startswith(NAMES["verb"])) is not None:
-                (usual if name in (*verbs, *NAMES["method"]) else only)[name] = taken
+            if data_of(taken, releases=name.startswith(ROLE_NAMES["verb"])) is not None:
+                (usual if name in (*verbs, *ROLE_NAMES["method"]) else only)[name] = taken
     for name, taken in usual.items() or (only.items() if len(only) == 1 else ()):
         return name, taken
     return None, {}
