@@ -350,6 +350,10 @@ def test_a_killed_process_costs_no_counts(place):
     killed = killing(place)
     assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 1_000))
     assert killed not in place._loky._processes
+    killed = killing(place)
+    for a, b in zip(there.sample(PAIR, 1_000, Role.SEARCH), here.sample(PAIR, 1_000, Role.SEARCH), strict=True):
+        assert np.array_equal(a, b)
+    assert killed not in place._loky._processes
     assert there.notes == ()
 
 
