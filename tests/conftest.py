@@ -14,7 +14,8 @@ import scipy.stats  # noqa: F401  # it loads parts of NumPy late, as numba does:
 from hypothesis import HealthCheck, settings
 
 import dpwitness as dpw
-from dpwitness.health import dependence, new_process
+from dpwitness.health import before_search, dependence, new_process
+from running import scaled
 
 # pytester drops modules that an inner run imports. Modules that numba imports when it first compiles can be loaded
 # only once a process.
@@ -71,9 +72,11 @@ def told_here(question: new_process.Request | new_process.FunctionPlace, further
 
 @contextmanager
 def without_processes() -> Iterator[None]:
-    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms."""
+    """A health check that starts no processes, with an eighth of the further runs and a fifth of the time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(new_process, "_ask_processes", told_here)
+        for check in (before_search, new_process):
+            patched.setattr(check, "CHECK_SECONDS", 0.2)
         patched.setattr(dependence, "MOST_SERIES_RUNS", dependence.MOST_SERIES_RUNS // 8)
         yield
 
@@ -90,9 +93,10 @@ def asked_here() -> Iterator[None]:
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests repeat their examples
-#: The profile of a campaign: more examples, new in every run; a failing example is printed with a blob to repeat it.
+#: The profile of a campaign: more examples (fewer with $DPWITNESS_SEEDS), new in every run; a failing example is
+#: printed with a blob to repeat it.
 settings.register_profile(
-    "campaign", deadline=None, max_examples=100, print_blob=True, database=None,
+    "campaign", deadline=None, max_examples=max(scaled(100), 40), print_blob=True, database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine breaks no law
 )  # fmt: skip
 settings.load_profile("dpwitness")

@@ -1,5 +1,6 @@
 """Runners for tests: one call instead of a problem and an effort."""
 
+import math
 import os
 
 import numpy as np
@@ -25,13 +26,32 @@ def sampled(cases, number=6):
     return cases if scaled(200) >= 200 else cases[:: -(-len(cases) // number)]
 
 
+def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
+    """Whether alarms come no more often than at a level, rather than so many times as often: Wald's test (1945).
+
+    Each round is a list of alarms, one of each case; it ends after a round, and not before so many of them. Of cases
+    whose mean is at most `level` it says no with probability at most `false`, of those whose mean is `times` as large
+    it says yes with probability at most .01: the likelihood ratio has a mean of at most 1 in each round, however the
+    cases of a round differ.
+    """
+    alarm, none = math.log(times), math.log((1 - times * level) / (1 - level))
+    log_ratio = 0.0
+    for number, alarms in enumerate(rounds, 1):
+        log_ratio += sum(alarm if one else none for one in alarms)
+        if log_ratio >= -math.log(false):
+            return False
+        if number >= fewest and log_ratio <= math.log(0.01):
+            return True
+    raise AssertionError("the rounds are over before they tell")
+
+
 #: The mark of tests that take a minute each, and that need all their seeds to show a law.
 with_all_seeds = pytest.mark.skipif(scaled(200) < 200, reason="only with all seeds, that is without $DPWITNESS_SEEDS")
 
 
-def soon(cases, number):
-    """The cases of a test: the first `number` for every run, a sample of the others for the campaign."""
-    first, others = list(cases)[:number], sampled(list(cases)[number:])
+def soon(cases, number, most=6):
+    """The cases of a test: the first `number` for every run; for the campaign the others, at most `most` in a part."""
+    first, others = list(cases)[:number], sampled(list(cases)[number:], most)
     several = (case if isinstance(case, tuple) else (case,) for case in others)
     return [*first, *(pytest.param(*case, marks=pytest.mark.campaign) for case in several)]
 

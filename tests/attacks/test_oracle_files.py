@@ -121,15 +121,6 @@ def test_the_answers_so_far_are_written_every_few_seconds():
     assert saved == [3, 6]  # before a kill, not only at the end
 
 
-def test_a_budget_holds_for_files_too(tmp_path):
-    file = tmp_path / "q.csv"
-    run("--ask", file, "--seed", 5)
-    double(file)
-    with pytest.raises(AttackStopped, match="--budget 4 is used up, and the attack asks more"):
-        run("--ask", file, "--budget", 4)
-    assert run("--ask", file, "--budget", 5) is None
-
-
 def test_that_questions_wait_is_said_once_they_are_in_the_file(tmp_path, capsys, monkeypatch):
     """It was said before, also where the file could not be written."""
 

@@ -184,7 +184,7 @@ SOME = ("dict: a missing key", "date and time", "a NaN behind a number", *MIXED)
 
 
 def some(kinds):
-    others = sampled([kind for kind in kinds if kind not in SOME], 16)
+    others = sampled([kind for kind in kinds if kind not in SOME], 8)
     return [
         *(kind for kind in kinds if kind in SOME),
         *(pytest.param(kind, marks=pytest.mark.campaign) for kind in others),

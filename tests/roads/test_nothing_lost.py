@@ -41,6 +41,7 @@ def of_exec(text, **space):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what NumPy raises in this process
 @pytest.mark.parametrize("claim", [1.0, "zcdp:0.5"])
 @pytest.mark.parametrize("mechanism", [leaks, private])
 def test_what_numpy_raises_in_the_users_code_it_does_not_raise_here(mechanism, claim):
