@@ -9,6 +9,7 @@ import pickle
 import re
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -79,10 +80,9 @@ class Frames(ABC):
 
         Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
         """
+        self.require_names(data)
         found: dict[Any, list[ColumnValue]] = {}
         for name, column in self._columns(data):
-            if name in found:
-                raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
             try:
                 found[name] = self._values(column)
             except (ValueError, OverflowError) as error:
@@ -91,6 +91,12 @@ class Frames(ABC):
                     "of the years 1 to 9999"
                 ) from error
         return found
+
+    def require_names(self, data: Frame) -> None:
+        """Raise `InvalidNeighbours` for two columns of one name."""
+        for name, count in Counter(name for name, _ in self._columns(data)).items():
+            if count > 1:
+                raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
 
     def records(self, data: Frame) -> list[dict[Any, ColumnValue]]:
         """The rows of a frame, as dicts by column."""

@@ -32,6 +32,7 @@ from dpwitness.events import Event, Noun
 from dpwitness.events.event import LONGEST_TEXT, NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8, from_here
+from dpwitness.jit import with_numba
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
@@ -369,6 +370,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
         compile_seconds=max(effort.max_time / 4, FIRST_RUNS_SECONDS),  # plain Python needs the rest
     )  # fmt: skip
+    with_numba()  # not on the thread below: when its time is over, the import would go on beside the next check's
     first, mechanism = within_seconds(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), 32)),
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),

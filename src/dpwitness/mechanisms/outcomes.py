@@ -393,7 +393,7 @@ def _put_fields(value: Any, row: RowWriter, node: Node) -> None:
 def _put_converted(value: object, row: RowWriter, node: Node) -> None:
     """Put an object that converts to an array, such as a tensor of another library."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
-    if array.ndim == 0 and array.dtype.kind in "OV":
+    if array.ndim == 0 and array.dtype.kind in "OVc":  # a complex number would convert to itself
         raise TypeError(f"{type(value).__name__} has no encoding as an outcome")
     kind = symbol("array", type(value).__qualname__)
     row.traits.label(kind, type(value).__name__)

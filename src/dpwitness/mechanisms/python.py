@@ -17,6 +17,7 @@ from dpwitness.arrays import Rows
 from dpwitness.checks import brief, class_and_text, exit_error, is_failure
 from dpwitness.errors import (
     DPWitnessError,
+    InvalidNeighbours,
     InvalidOutcome,
     InvalidParameter,
     MechanismCrashed,
@@ -79,6 +80,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
+    if isinstance(value, complex):
+        return "return its real part and its imaginary part"
     if isinstance(value, Iterator | MappingView):
         return "return list(…) of it"
     return (
@@ -411,6 +414,8 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
                 "deep: return numbers, flags, texts or lists of them"
             ) from error
+        except InvalidNeighbours as error:  # a frame that no reader takes
+            raise InvalidOutcome(f"{self.name} returned a {type(output).__name__} on run {run}: {error}") from error
         except (DPWitnessError, MemoryError):
             raise
         except BaseException as error:  # raised by the object's own methods

@@ -18,7 +18,8 @@ ATTACK_PREFIX: Final = "attack: "
 class Pair:
     """Two neighbouring inputs, of any kind, and the reason for which they were proposed.
 
-    Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep.
+    Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep, and for a frame with two columns
+    of one name.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = ("input: data", "neighbour", "label")
@@ -32,6 +33,8 @@ class Pair:
     def __post_init__(self) -> None:
         for side in self.sides:
             require_shallow(side)
+            if frames := frames_of(side):
+                frames.require_names(side)
 
     @property
     def sides(self) -> tuple[Data, Data]:
