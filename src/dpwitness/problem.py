@@ -370,7 +370,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
         compile_seconds=max(effort.max_time / 4, FIRST_RUNS_SECONDS),  # plain Python needs the rest
     )  # fmt: skip
-    with_numba()  # not on the thread below: when its time is over, the import would go on beside the next check's
+    with_numba()  # not in the thread below, where an import that takes too long would go on during the next check
     first, mechanism = within_seconds(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), 32)),
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),
