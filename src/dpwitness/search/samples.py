@@ -419,7 +419,7 @@ class SeenOutcomes:
 
     @cached_property
     def sample(self) -> Sample:
-        """The sample of the outcomes so far: a `OutcomeTable` where outcomes repeat."""
+        """The sample of the outcomes so far: an `OutcomeTable` where outcomes repeat."""
         if self._outcomes is None:
             return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)
