@@ -228,13 +228,13 @@ def audited(repeats):
 
 
 def layered(s, n, key, q):
-    """A noise by the people, and one that never changes for each value in the question."""
+    """The sum of a noise of the people counted and a noise of each value in the question, which never change."""
     layers = s.law.at(s.uniform(np.arange(q.shape[1] + len(s.named)), 1))
     return s.law.at(s.uniform(key)) + q @ layers[: q.shape[1]] + s.named @ layers[q.shape[1] :]
 
 
 def exact(kind):
-    """A system of this kind without its noise."""
+    """The system of a kind, without its noise."""
     return type("Answers", (kind,), {"noise": lambda s, n, *_: np.zeros_like(n)})
 
 

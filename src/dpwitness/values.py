@@ -1,6 +1,6 @@
 """JSON of values of any kind, such as parameters and inputs of a mechanism, and back, unchanged.
 
-JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written as such; any other value is an object:
+JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written as such; any other value is an object::
 
     {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, {"float": "-0.0"}
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
@@ -13,10 +13,11 @@ JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written 
     {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy"
     {"object": "<function f>"}      a value that no file can hold; it is read back as `UnreadableValue`
 
-INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
-name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, whose values are places in the categories. Times
-and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing time is
-null. Types of Polars have the library's own names, types with settings are objects such as {"Datetime": ["us", null]}.
+INDEX is `{"range": [0, 2, 1], "name": null}` or `{"labels": ["a", "b"], "dtype": "str", "name": "id"}`. A dtype is its
+name, or `{"categories": ["a", "b"], "dtype": "str", "ordered": false}`, whose values are places in the categories.
+Times and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing
+time is null. Types of Polars have the library's own names, types with settings are objects such as
+`{"Datetime": ["us", null]}`.
 A table of Arrow, and a DataFrame with an index of several levels, are written as objects that no file can hold.
 
 The memory order and byte order of an array, the `attrs` of a DataFrame and the `freq` of its index are not written;
