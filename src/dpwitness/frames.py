@@ -57,7 +57,7 @@ class Frames(ABC):
             ) from error
 
     def holds(self, data: object) -> bool:
-        """Whether an object is a frame of this form. Imports nothing."""
+        """Whether an object is a frame of this form; no library is imported."""
         library = sys.modules.get(self.library)
         return library is not None and type(data) is getattr(library, self.kind, None)
 
@@ -116,11 +116,11 @@ class Frames(ABC):
         return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
 
     def infer(self, columns: ValuesByColumn) -> Frame:
-        """A blank with the types that the library itself chooses. Raises as `build` does, also for mixed types."""
+        """A blank with the types that the library itself chooses. Raises the errors of `build`, for mixed types too."""
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
     def held(self, blank: Frame, name: Any, values: Sequence[ColumnValue]) -> list[ColumnValue]:
-        """The values that a column of a blank returns after it is built from `values`. Raises as `build` does."""
+        """The values that a column of a blank returns after it is built from `values`. Raises the errors of `build`."""
         return self._values(self._column(values, dict(self._columns(blank))[name]))
 
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
@@ -566,10 +566,10 @@ FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
 
 
 def frames_of(data: object) -> Frames | None:
-    """The `Frames` that hold an object; None for an object that is not a frame. Imports nothing."""
+    """The `Frames` that hold an object; None for any other object. No library is imported."""
     return next((frames for frames in FRAMES if frames.holds(data)), None)
 
 
 def is_series(data: object) -> bool:
-    """Whether an object is a Series of pandas. Imports nothing."""
+    """Whether an object is a Series of pandas; no library is imported."""
     return isinstance(data, getattr(sys.modules.get("pandas"), "Series", ()))

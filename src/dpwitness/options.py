@@ -246,9 +246,9 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/effort.md). Executors other "
-            "than Dask's must not repeat a task if a process dies (Ray: `max_retries=0`): that would select among runs "
-            "that no seed repeats. The executor stays open. The same seed gives the same counts.",
+            "Executors of loky, joblib, Dask and MPI work too, and an executor for Ray (docs/effort.md). No executor "
+            "but Dask's may repeat a task if a process dies (Ray: `max_retries=0`): the repetition would select among "
+            "runs that no seed repeats. The executor stays open. The same seed gives the same counts.",
         ),
     ]
     progress: Annotated[
@@ -283,7 +283,7 @@ class CheckOptions(BoundOptions, total=False):
             "the attack whose proposals are tried first: threshold_testing, table_builder, subset_sum, or "
             "FAMILY.GENERATOR",
             "In Python also a function that proposes candidates, see `dpwitness.proposals`. If the target has no "
-            "relation, that of the family is the default of `neighbours`.",
+            "relation, the family's relation is the default of `neighbours`.",
             metavar="NAME",
         ),
     ]
@@ -444,7 +444,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "max_time": {"default": SHRINK_TIME},
         },
     ),
-    "assert_private": (AssertOptions, {"detectable_ratio": {"more": "By default that of the session's profile."}}),
+    "assert_private": (AssertOptions, {"detectable_ratio": {"more": "By default the ratio of the session's profile."}}),
 }
 
 

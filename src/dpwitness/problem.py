@@ -71,7 +71,7 @@ from dpwitness.runs import (
 from dpwitness.targets import target_of
 
 #: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
-#: rest of α needs only .001 nats more evidence.
+#: rest of α needs only 0.001 nats more evidence.
 BITS_SHARE: Final = 1e-3
 #: The module that a check of plain Python imports before its runs, for its health checks: its import is slow, and on a
 #: busy machine would take all of the runs' time.
@@ -178,7 +178,7 @@ class Statement:
     errors: str = "raise"
     reference: str | None = None
     attack: str | Attack | None = None
-    claim_needed: bool = True  # False if a parameter is measured and no claim judged
+    claim_needed: bool = True  # whether a claim is judged; False: a parameter is measured
 
     @classmethod
     def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
@@ -270,7 +270,7 @@ class Problem:
         return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
-        """The pairs of the user's attack, then the candidates of the relation. Raises as `adjacent_candidates` does."""
+        """The pairs of the user's attack, then of the relation. Raises the errors of `adjacent_candidates`."""
         if self.attack is not None:
             yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
         yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
@@ -370,7 +370,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
         compile_seconds=max(effort.max_time / 4, FIRST_RUNS_SECONDS),  # plain Python needs the rest
     )  # fmt: skip
-    with_numba()  # not on the thread below: when its time is over, the import would go on beside the next check's
+    with_numba()  # not in the thread below, where an import that takes too long would go on during the next check
     first, mechanism = within_seconds(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), 32)),
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),

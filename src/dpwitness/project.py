@@ -87,7 +87,7 @@ class Project:
 
 
 def known() -> dict[str, Option]:
-    """The options of public functions whose defaults a setting gives, by the setting's name; one option for each."""
+    """The options of public functions whose defaults a setting gives, by the setting's name; one option a setting."""
     found: dict[str, Option] = {}
     for function in FUNCTIONS:
         for option in options_of(function).values():

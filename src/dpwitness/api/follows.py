@@ -34,8 +34,8 @@ PROBABILITY_ERROR: Final = 2.0**-36
 BATCH_GROWTH: Final = 1.25
 #: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
 SIMULATED_SAMPLES: Final = 200
-#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of .95: at that power the probability of so
-#: many refuted samples is .03.
+#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of 0.95: at this power 196 or more
+#: samples are refuted with probability 0.03.
 REFUTED_SAMPLES: Final = 196
 #: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
@@ -217,7 +217,7 @@ class Hypothesis:
         return f"{self.ties:,} of {self.count:,} draws repeat an earlier value; {most}"
 
     def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
-        """The smallest size of a fault that the same number of draws refutes with probability at least .95.
+        """The smallest size of a fault that the same number of draws refutes with probability at least 0.95.
 
         Infinite if no size up to 2 is refuted. `moved(points, size)`: the points from which a fault, whose size is
         positive or negative, moves draws to the given points.

@@ -5,8 +5,8 @@ any session of the history with probability at most α/2 (for the largest α of 
 session refutes it with probability at most α/2.
 
 The seed of the runs for kept evidence follows from the check's seed and the number of sessions: no session repeats the
-draws of another, and a session with the same seed and file repeats its result. After a pass, the event of the next
-session is the kept one or the check's: the one whose counts promise the faster growth of evidence.
+draws of another, and a session with the same seed and file repeats its result. After a pass, the next session
+counts the kept event or the check's event: the event whose counts promise the faster growth of evidence.
 """
 
 import functools
@@ -39,7 +39,7 @@ from dpwitness.values import shown
 
 
 class _History:
-    """The file of kept evidence, which this session alone may write: what another session wrote meanwhile stays."""
+    """The file of kept evidence; evidence that another session wrote during this session is not overwritten."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._known = path, _text_of(path)

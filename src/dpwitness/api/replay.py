@@ -1,4 +1,4 @@
-"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that.
+"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm the result.
 
 Smaller means fewer coordinates, smaller round numbers and a simpler event. Each step is tried on search runs of its
 own, which confirm nothing: the result (`smallest`) is a candidate, which fresh runs confirm.
@@ -77,7 +77,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     decides which other code runs. The verdict shows which claim was tested.
 
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, and `InvalidParameter` for a
-    mechanism that does not take the witness's parameters. Other errors as in `check`.
+    mechanism that does not take the witness's parameters. Raises the errors of `check`, too.
     """
     case = _ReplayCase.of(witness, mechanism, options)
     witness, alpha, runs, seed = case.witness, options["alpha"], options["runs"], options["seed"]

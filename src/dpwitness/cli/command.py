@@ -1,4 +1,4 @@
-"""The classes of commands, options and arguments, made from click's, and the layout of their help."""
+"""The classes of commands, options and arguments, derived from classes of click, and the layout of their help."""
 
 import contextlib
 import os

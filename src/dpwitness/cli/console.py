@@ -106,7 +106,7 @@ class CommandRun:
 
 
 def session() -> CommandRun:
-    """The session of the command that runs in this thread."""
+    """The run of the command in this thread."""
     context = click.get_current_context(silent=True)
     return (None if context is None else context.find_object(CommandRun)) or CommandRun()
 

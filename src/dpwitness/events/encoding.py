@@ -141,7 +141,7 @@ def is_code(entry: float) -> bool:
 
 
 def is_text(entries: Any) -> Any:
-    """Whether an entry stands for a text. Broadcasts."""
+    """Whether an entry stands for a text. Arguments broadcast."""
     return (entries > _lowest(TEXT)) & (entries <= TEXT)
 
 
@@ -151,7 +151,7 @@ def is_length(entry: float) -> bool:
 
 
 def is_exception(entries: Any) -> Any:
-    """Whether an entry stands for an exception that the run raised. Broadcasts."""
+    """Whether an entry stands for an exception that the run raised. Arguments broadcast."""
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 

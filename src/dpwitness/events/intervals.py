@@ -201,7 +201,7 @@ class Outside(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the interval's."""
+        """Level 1; the size is the size of the interval."""
         return 1, self.interval.complexity[1]
 
     @override

@@ -42,7 +42,7 @@ from dpwitness.runs import Role, Runner, Threads, generator
 LEAST_FINDING_RUNS: Final = 128
 #: TIME_SHARE is the share of a check's time that one of its health checks may take.
 TIME_SHARE: Final = 1 / 20
-#: MOST_PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
+#: MOST_PROPOSED_PAIRS is the largest number of proposed pairs whose two inputs are compared.
 MOST_PROPOSED_PAIRS: Final = 64
 
 
@@ -63,7 +63,7 @@ def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Report before the runs that a check has no time to refute anything; no error, as measured times may be wrong."""
+    """Report, before the runs, too little time to refute anything. This is no error, as measured times may be wrong."""
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
 

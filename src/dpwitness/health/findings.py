@@ -114,7 +114,7 @@ def useful_runs(claim: Claim, alpha: float) -> int:
 
 
 def _usefully_caught(claim: Claim) -> float:
-    """The parameter that a pass must exclude: twice the claim's, or one more if that is larger."""
+    """The parameter that a pass must exclude: the larger of twice the claim's parameter and the parameter plus 1."""
     return max(2 * claim.parameter, claim.parameter + 1)
 
 

@@ -192,7 +192,7 @@ def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, call
 def _make_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
-    """Further calls on both inputs, or why they failed; to keep a `proved` violation, only interrupts are raised."""
+    """Further calls on both inputs, or the text of an error; with a `proved` violation, only interrupts are raised."""
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except INTERRUPTS:
@@ -214,7 +214,7 @@ def _value_or_error(call: Callable[[], T]) -> T | Exception:
 def _ask_processes(
     question: new_process.Request | Exception, further: Further, runner: Runner
 ) -> ProcessAnswers | Exception:
-    """The answers of new processes, or why no process answered: `TooLate` if the time was over."""
+    """The answers of new processes, or the reason that no process answered: `TooLate` if the time was over."""
     if isinstance(question, Exception):
         why = f"it cannot be loaded ({on_one_line(question)})"
         return CannotLoad(f"{why}; put a function that makes and runs it at the top level of a file")

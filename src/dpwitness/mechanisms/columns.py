@@ -46,7 +46,7 @@ class Entry:
     json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
 
     path: NodePath
-    part: Annotated[int, whole_below(1 << 16)]  # texts and numbers have at most three entries
+    part: Annotated[int, whole_below(1 << 16)]  # the index at the node; texts and numbers have up to three entries
     name: str = field(compare=False)
 
 

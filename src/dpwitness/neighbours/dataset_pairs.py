@@ -191,7 +191,7 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
     ) -> GroupChange:
-        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` describes the others."""
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest`: the text on `others`."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"

@@ -27,7 +27,8 @@ class Pair:
     data: Input
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
-    _digests: tuple[bytes, ...] = field(default=(), init=False, repr=False)  # empty until `digests` is asked for
+    # The value of `digests` once it is computed.
+    _digests: tuple[bytes, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         for side in self.sides:

@@ -33,7 +33,7 @@ _SIZE_CODEC: Final[Codec[Size]] = Codec(
     lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
 )
 
-#: The field that says whose a record is: its name, or its number from 0 if fields have no names.
+#: The field that names the unit of a record: its name, or its number from 0 if fields have no names.
 Unit = str | int | None
 #: The codec of `Unit`.
 _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
@@ -83,7 +83,7 @@ ADJACENCIES: Final = ("add-remove", "replace-one")
 @written_by_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records(Relation):
-    """Datasets of records of one domain; neighbours differ in one record or unit, and share the order of all others.
+    """Datasets of records of one domain; neighbours differ in one record or unit, and order all other records alike.
 
     The search starts from the records `base`, but the relation also holds for other datasets. If `size` is one number,
     one of the two datasets has this size. See `records` for all other parameters.
@@ -333,7 +333,7 @@ def records(
     unit: str | int | None = None,
     at_most: int | None = None,
 ) -> Records:
-    """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in all of one unit.
+    """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in one unit.
 
     The order of the records is part of the input: neighbours have all other records in the same order, and a dataset
     with the same records in another order is not a neighbour. Rising, falling and random orders are tried, each with

@@ -248,7 +248,7 @@ class Asserter:
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool | None]:
-        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's.
+        """The verdict of a replay or a check, a note for people, and whether the verdict is of a replay.
 
         The third value is None with kept evidence: its file has changed, so no command repeats the session.
         """

@@ -121,8 +121,8 @@ def add_attack_command(
     Parameters
     ----------
     kind, attack
-        The class of the family's options, and the attack, a function of such options and all arguments that returns
-        None where the questions wait in a file. Bad input raises.
+        The class of the family's options, and the attack, a function of these options and all arguments that returns
+        None where the questions wait in a file. It raises `BadInput`.
     simulated, own
         Names of the options of a simulated system alone, and of the user's own system alone.
     settings

@@ -25,7 +25,7 @@ R = TypeVar("R")
 MOST_WAITING_QUESTIONS: Final = 1_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
-#: The number of questions in a row without an answer after which no more are asked.
+#: The number of questions in a row without an answer after which no further question is asked.
 MOST_FAILURES: Final = 10
 
 
@@ -102,7 +102,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 class Limits:
     """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
-    No call begins after the deadline. `retries`: how often a call that raised is repeated, after 1, 2, 4, … seconds.
+    No call begins after the deadline. `retries`: the number of repeats of a call that raised, after 1, 2, 4, … seconds.
     Raises `InvalidParameter` for a budget below 1, a rate that is not positive, negative retries.
     """
 
@@ -275,7 +275,7 @@ class Asking(Generic[Q]):
     def _ask_batch(self, batch: list[tuple[Q, TranscriptRow]], system: System[Q], strict: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
 
-        Raises as `ask` does; but unless `strict`, unanswered questions raise only if there are ten in a row.
+        Raises the errors of `ask`; but unless `strict`, unanswered questions raise only if there are ten in a row.
         """
         asked, stopped = self._within_budget(batch)
         if asked:

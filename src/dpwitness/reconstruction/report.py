@@ -18,7 +18,7 @@ R = TypeVar("R")
 #: The level of each test of an attack's assumptions: one test in 1,000 rejects assumptions that hold.
 LEVEL: Final = 1e-3
 
-#: Rows of text, each a label and its text; a row without a text is left out.
+#: Labelled lines of text, each a label and its text; a label without a text is left out.
 LabelledLines: TypeAlias = Sequence[tuple[str, str | None]]
 
 
@@ -135,13 +135,13 @@ class AttackResult:
     Attributes
     ----------
     finding, truth
-        The guesses and claims, None if the attack stopped before; and what is compared with them, None if not known.
+        The guesses and claims, None if the attack stopped before; and the true values, None if they are not known.
     parts
         The parts of the secret in words, for the plot.
     values
         JSON values of the family.
     heading, rows, table
-        The text: a first line, labelled lines (a None is left out), and further lines.
+        The text: a first line, labelled lines (a line without a text is left out), and further lines.
     """
 
     ended: EndedAttack[Any]

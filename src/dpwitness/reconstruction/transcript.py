@@ -41,7 +41,7 @@ class Form(Generic[Q]):
     read
         A function from a system's or a file's value to the answer as a number; None for an invalid answer.
     of_system
-        Names of the settings that identify the system: with other values, the answers are another system's.
+        Names of the settings that identify the system: with other values, the answers belong to another system.
     """
 
     family: str
@@ -153,7 +153,7 @@ class Transcript:
     def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
         """Replace the settings by `settings`, which may change the further questions.
 
-        Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file's.
+        Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file.
         """
         asked, there = _as_read(settings), {"seed": self.seed, **self.settings}
         here = asked | {"seed": self.seed if seed is None else seed}

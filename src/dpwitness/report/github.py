@@ -33,7 +33,7 @@ def runs_here() -> bool:
 
 
 def annotation(record: VerdictRecord, root: Path) -> str:
-    """The workflow command that marks the line of a refuted claim: the assertion's line, else the mechanism's.
+    """The workflow command that marks the line of a refuted claim, the line of the assertion or else of the mechanism.
 
     The record's places are relative to `root`, the command's place to the checkout, as GitHub requires.
     """

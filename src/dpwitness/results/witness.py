@@ -51,7 +51,7 @@ def _version(package: str) -> str:
         return "not installed as a package"
 
 
-#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or none.
+#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or no randomness.
 NOT_REPRODUCIBLE: Final = "the mechanism takes no generator: a seed cannot reproduce these counts"
 #: Cause is the kind of fault: noise whose scale depends on the data; probabilities too far apart; different numbers of
 #: draws; a branch; noise too small for the difference of the outputs; one draw for several entries; an entry that no
@@ -69,7 +69,7 @@ class Explanation(JsonFields):
 
     cause: Cause
     file: str  # relative to the working folder or to the folder of installed packages; else the file's name
-    line: Annotated[int, whole_below(1 << 31, 1)]  # from 1
+    line: Annotated[int, whole_below(1 << 31, 1)]  # the number of the line, from 1
     text: str  # a sentence on the line, for people
     on_data: str  # the line's behaviour on D
     on_neighbour: str  # the line's behaviour on D′

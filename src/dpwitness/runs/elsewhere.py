@@ -216,7 +216,7 @@ def execute(mechanism: bytes, work: bytes, shard: int) -> ShardAnswer:
 
 @lru_cache(4)
 def _load_mechanism(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
-    """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, unlike a fork's."""
+    """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, not a fork's id."""
     package: SentMechanism = pickle.loads(content)
     if package.sender != process_name():  # in the sending process the global generators stay as they are
         if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:

@@ -89,7 +89,7 @@ class _EventComparison:
             self._revalue(number, tally.swapped() if entry.found.swapped else tally)
 
     def _revalue(self, number: int, tally: Tally) -> None:
-        """Value an entry by its counts in more runs, of D first."""
+        """Value an entry by its tally of more runs, whose first side is D."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
         if cuts := entry.cuts:  # earlier runs chose the entry's event, and later runs value the event
@@ -189,7 +189,7 @@ def _count(state: _EventComparison, remaining: Sequence[int], budget: int) -> No
 
 
 def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """The expected improvement of the first of two normal means over the second; each a mean and its error."""
+    """The expected improvement of the first unknown value over the second; each has an estimate and its error."""
     more, error = one[0] - other[0], math.hypot(one[1], other[1])
     if error == 0 or not math.isfinite(error):
         return max(more, 0.0)

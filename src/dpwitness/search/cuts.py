@@ -36,7 +36,7 @@ OUTCOME_GROUPS: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutCells(Partition):
-    """The cells between rising edges of a statistic, and one more for outcomes without a value; see `ranges`.
+    """The cells between rising edges of a statistic, and one cell for outcomes without a value; see `ranges`.
 
     The partition is never written to a file. `event`: one of the ranges of the statistic.
     """
@@ -118,7 +118,7 @@ class CutCells(Partition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeCells(Partition):
-    """The cells of single outcomes or groups of outcomes, and one more for all other outcomes.
+    """The cells of single outcomes or groups of outcomes, and one cell for all other outcomes.
 
     The partition is never written to a file. `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some
     of the cells.
@@ -216,7 +216,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of others."""
+    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of outcomes."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)

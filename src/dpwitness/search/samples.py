@@ -62,7 +62,7 @@ class OutcomeCounter:
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Integers | None:
-        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after."""
+        """The number of each row's outcome, shape (n,); None from the first time on that outcomes do not repeat."""
         codes, start, size = np.empty(len(rows), np.int64), 0, FIRST_BLOCK_ROWS
         while start < len(rows) and not self._full:
             block = slice(start, start + size)
@@ -419,7 +419,7 @@ class SeenOutcomes:
 
     @cached_property
     def sample(self) -> Sample:
-        """The sample of the outcomes so far: a `OutcomeTable` where outcomes repeat."""
+        """The sample of the outcomes so far: an `OutcomeTable` where outcomes repeat."""
         if self._outcomes is None:
             return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)

@@ -96,7 +96,7 @@ class Sweep(JsonFields):
     alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
     max_time: float  # the time limit of each case, in seconds
     seed: Seed
-    cases: tuple[Case, ...]  # in the order of the modules and of their names
+    cases: tuple[Case, ...]  # the cases, in the order of the modules and of their names
     # Versions of dpwitness and of the packages swept, by name. Files of earlier versions lack them and `without`.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
     # The reason why a module has no case, by module.

@@ -80,7 +80,7 @@ NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter ep
 class Listing:
     """The recipes in modules, as one interpreter imports them."""
 
-    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
+    recipes: Sequence[tuple[str, str, Recipe]]  # recipes, each with its place and the name of its describer
     without: Mapping[str, str]  # the reason why a module has no recipe, by module
     code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
 

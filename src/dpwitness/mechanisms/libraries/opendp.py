@@ -98,7 +98,7 @@ class OpenDPLibrary(Library):
         return float(delta)
 
     def require_distance(self, thing: Any, d_in: object, relation: Relation) -> None:
-        """Raise `InvalidClaim` for a distance below 2 where a record is replaced: one is removed, and one is added."""
+        """Raise `InvalidClaim` for a distance below 2 where a record is replaced, that is, removed and added."""
         metric = str(getattr(thing, "input_metric", ""))
         replaced = any(getattr(one, "adjacency", None) == "replace-one" for one in alternatives(relation))
         if replaced and metric.startswith(ADDING_METRICS) and isinstance(d_in, int | float) and d_in < 2:

@@ -82,7 +82,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 
 def run(options: attack.Options, arguments: SimpleNamespace) -> AttackResult | None:
-    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+    """The result of the attack that the options name; None if the questions wait in a file. Raises `BadInput`."""
     attributes = attributes_of(arguments)
     # --column names the secret column of the --conditions file, if no --data has it.
     column = arguments.column if arguments.data is not None or attributes is None else None

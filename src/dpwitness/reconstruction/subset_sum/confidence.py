@@ -163,7 +163,7 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
 
 def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> bool:
-    """Whether some pair of people adds another number together than the two add alone, so that answers are no sums.
+    """Whether some two people together add another number than the sum of both, so that answers are not sums.
 
     The statistic of a pair is the slope, in standard errors, of the errors of `plain` least squares on whether both
     people are in a subset. Subsets are drawn at random, so errors of any law that ignore them have slopes near 0.

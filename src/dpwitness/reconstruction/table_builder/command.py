@@ -149,7 +149,7 @@ class Options(AttackOptions):
 
 
 def run(options: Options, arguments: SimpleNamespace) -> AttackResult | None:
-    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+    """The result of the attack that the options name; None if the questions wait in a file. Raises `BadInput`."""
     reason = f"says nothing of --recover {options.recover}: leave one of them out"
     refuse(arguments, REFUSED_OPTIONS[options.recover], reason)
     if options.sums is not None:
@@ -289,7 +289,7 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[AttributeValue, ...]]:
 
 
 def _find_value(known: Sequence[AttributeValue], text: str, option: str) -> AttributeValue:
-    """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
+    """The attribute's value that an option names. Raises `InvalidParameter` if the attribute lacks the value."""
     for value in known:
         if text == str(value) or number_in(text) == value:
             return value

@@ -21,13 +21,13 @@ from dpwitness.reconstruction.table_builder.averaging import PartitionAnswers, o
 #: Number of standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3
 #: million lies there.
 CONTRADICTION_STANDARD_ERRORS: Final = 5.0
-#: Largest standard error, in people, of estimates that must lie near whole numbers: larger ones fit any number.
+#: Largest standard error, in people, of estimates that must lie near whole numbers: larger errors fit any number.
 MAX_WHOLE_ERROR: Final = 0.2
 #: Smallest standard error, in people: few answers that agree by chance would have a standard error of 0.
 MIN_STANDARD_ERROR: Final = 1e-3
 #: Number of questions that are turned into floats at once.
 CHUNK_ROWS: Final = 1 << 15
-#: Shares of the answers, in the order of asking, whose counts are compared with those of the later answers.
+#: Shares of the answers, in the order of asking, whose counts are compared with the counts of the later answers.
 MOMENTS: Final = (0.5, 0.125, 0.25, 0.75, 0.875)
 #: Text of the contradiction that parts of the answers disagree.
 PARTS_DISAGREE: Final = (
@@ -125,8 +125,9 @@ def _chunks(design: Booleans) -> Iterator[slice]:
 def estimate_counts(first: PartitionAnswers, counted: Sequence[PartitionAnswers], width: int) -> Estimates:
     """Estimate the counts of an attribute with `width` values, and check the assumptions.
 
-    An answer is its values' counts + the noise's mean + a noise. Least squares of the answers about base values (those
-    of `first`) give their counts; any other value gets the mean of the answers that hold it, less the base values'.
+    An answer is its values' counts + the noise's mean + a noise. Least squares of the answers about the values of
+    `first`, the base values, give their counts; any other value gets the mean of the answers that hold it, less the
+    counts of base values.
     Standard errors are the larger of two estimates, with a common variance of all noises and without (White 1980), and
     are multiplied by the root of χ²/df of disjoint halves. Fewer than two answers for each unknown say nothing.
     """
@@ -189,7 +190,7 @@ def _count_outside(
 
 
 def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float, float]:
-    """The χ² of values of mean 0, by degree of freedom, and its p-value; 0 and 1 without a value."""
+    """The χ² per degree of freedom of values of mean 0, and its p-value; 0 and 1 without a value."""
     from scipy.stats import f  # half a second
 
     if not len(values):
@@ -201,7 +202,7 @@ def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float,
 def _compare_parts(
     design: Booleans, fit: _LeastSquares, variance: float, freedom: int, first: Booleans
 ) -> tuple[float, float]:
-    """The χ² by degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
+    """The χ² per degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
 
     The p-value is of χ² or of the largest difference of one count, which one person who leaves makes. A part with fewer
     answers than unknowns has χ² 0 and p-value 1.
@@ -221,9 +222,9 @@ def _compare_parts(
 def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...]:
     """The contradiction of parts of the people that do not add up, in words; () if they do, or are too few to tell.
 
-    `sets`: flags of the values in each question, shape (questions, values). `answers`: those about either part of the
-    people and about both, shape (3, questions). Both answers less the third have no people left, but three noises, and
-    one time more whatever the system adds to a value in each question. An F test compares this with 0.
+    `sets`: flags of the values in each question, shape (questions, values). `answers`: the answers about either part of
+    the people and about both, shape (3, questions). The first two answers less the third have no people left, but three
+    noises, and once the number that the system adds to a value in each question. An F test compares this with 0.
     """
     kept = np.asarray(usable(answers).all(axis=0))
     rest = np.asarray(np.array([1, 1, -1]) @ answers, np.float64)

@@ -1,4 +1,4 @@
-"""The differencing attack on a system that suppresses small counts and publishes all others exactly.
+"""The differencing attack on a system that suppresses small counts and publishes all other counts exactly.
 
 Asghar & Kaafar (2020), section 2.2: the answer for all people less the answer for all people without a value is the
 value's count, however small.
@@ -68,7 +68,7 @@ def recover_suppressed(
         Positions of the values to count; None: all values.
     sets
         The largest number of checks by random sets of values: the answer for the people without the set's values must
-        be that for all people less the counts of the set.
+        be the answer for all people less the counts of the set.
     questions
         The largest number of questions in all, which limits `sets`; None: no limit.
 

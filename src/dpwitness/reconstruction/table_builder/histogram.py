@@ -59,7 +59,7 @@ class RecoveredHistogram:
 
     @property
     def finding(self) -> Finding:
-        """The counts and their claims; nothing is claimed where all sums agree or none can be compared."""
+        """The counts and their claims; nothing is claimed where all sums agree or no sums can be compared."""
         claims = np.array(self.confidence) * bool(self.variance)
         return Finding(guess=np.array(self.counts), probability=claims, contradicted=self.failed_checks)
 

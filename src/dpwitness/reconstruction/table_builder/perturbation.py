@@ -136,7 +136,7 @@ def parameter_right(sums: Sequence[int], guess: int) -> float | None:
     seen = np.array(sums)
     if not 1 <= guess <= LARGEST_BOUND or np.any(outliers(seen)):
         return None
-    # Few sums show no standard deviation: that of uniform noise is used if it is larger.
+    # Few sums show no standard deviation: the deviation of uniform noise is used if it is larger.
     expected = math.sqrt(guess * (guess + 1))
     spread = max(float(seen.std()), 0.5 if len(seen) >= MIN_INFORMATIVE_SUMS else expected)
     products = [seen, *(seen[lag:] * seen[:-lag] / spread for lag in (1, 2, 3) if lag < len(seen))]

@@ -109,7 +109,7 @@ class Supply:
     noisy
         The published answers, shape (values,).
     questions
-        The largest number of questions in all, those for `noisy` included; None: no limit.
+        The largest number of questions in all, the questions for `noisy` included; None: no limit.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Supply:
     workarounds
         Notes on steps other than partitioning the attribute's values.
     divided
-        Answers about sets of values, shape (3, sets): those in each part of the people, and those in both parts.
+        Answers about sets of values in each part of the people, and in both parts together; shape (3, sets).
     divided_sets
         Flags of the values in these sets, shape (sets, values).
     """
@@ -218,7 +218,7 @@ class Supply:
         return [PartitionAnswers.of(one, given) for one, given in zip(drawn, answers, strict=False)]
 
     def _divide(self, answers: PartitionAnswers) -> list[Block]:
-        """Questions about two parts of the people and about both, by a second attribute; none without one.
+        """Questions about two parts of the people and about both, by a second attribute; no questions without it.
 
         Both parts name the same values together as the last question, so that the values need not be complete.
         """
@@ -234,7 +234,7 @@ class Supply:
         ]
 
     def _partition(self, values: Integers, k: int) -> Partitions:
-        """Draw partitions of a set's values (section 4.2.2); none where fewer than two values have people."""
+        """Draw partitions of a set's values (section 4.2.2); no partition where fewer than two values have people."""
         shown = values[self._noisy[values] > 0]
         extra = values[self.not_empty[values]]
         if number_of_partitions(len(shown)) >= k:

@@ -84,7 +84,7 @@ class Table:
         return list(self.values).index(attribute)
 
     def positions(self, attribute: str, chosen: Collection[AttributeValue]) -> Integers:
-        """The positions of values among the attribute's; raises `InvalidParameter` for an unknown value."""
+        """The positions of values among the attribute's values; raises `InvalidParameter` for an unknown value."""
         require_attribute(self.values, attribute)
         place = {value: i for i, value in enumerate(self.values[attribute])}
         for value in chosen:

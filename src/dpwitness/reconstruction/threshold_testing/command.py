@@ -127,7 +127,7 @@ class Options(AttackOptions):
 def run(options: Options, arguments: SimpleNamespace) -> AttackResult | None:
     """The result of an attack on the user's own system or a simulated system; None if the questions wait in a file.
 
-    Bad input raises.
+    Raises `BadInput`.
     """
     options.check(arguments)
     truth, noise = _truth(options), options.noise
@@ -142,7 +142,7 @@ def run(options: Options, arguments: SimpleNamespace) -> AttackResult | None:
         except AttackStopped:
             return None
 
-    shares: list[float] = []  # of counts that are guessed right, in each attack on a simulated system
+    shares: list[float] = []  # the share of right counts in each attack on a simulated system
 
     def simulate(seed: int, _: object) -> Finding:
         """The finding of the first of `repeat` attacks, or of fewer if the time is over."""

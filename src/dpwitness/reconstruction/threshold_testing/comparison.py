@@ -218,7 +218,7 @@ class ReferenceSums:
 
 @cache
 def _signed_sums(values: tuple[int, ...]) -> tuple[CellIntegers, Signs]:
-    """All signed sums of the values, in ascending order, and the signs of each."""
+    """All signed sums of the values, in ascending order, and the signs of each sum."""
     signs = signings(len(values))
     sums, first = np.unique(signs.astype(np.int64) @ np.array(values, np.int64), return_index=True)
     return sums, signs[first]

@@ -30,7 +30,7 @@ OPEN_LIMIT: Final = 1 << 62
 BASE_SUMS: Final = 3
 #: The number of choices of reference cells that are tried for each base sum.
 REFERENCE_CHOICES: Final = 8
-#: The number of cells, besides the reference cells, that are bisected and tested before all others.
+#: The number of cells, besides the reference cells, that are bisected and tested before all other cells.
 PILOT_CELLS: Final = 96
 #: The least share of the pilot cells whose counts a right unit determines: a unit that is too fine leaves many
 #: counts unknown.
@@ -116,9 +116,9 @@ class Bisection:
 
 
 def has_exceptions(counts: CellIntegers) -> bool:
-    """Whether all positive counts but a few are multiples of a number above 1: up to 11, and up to a quarter.
+    """Whether all positive counts but a few, at most 11 and at most a quarter, are multiples of a number above 1.
 
-    So few cells can lie between two multiples although no answer shows where.
+    A few cells can lie between two multiples although no answer shows where.
     """
     units = np.unique(np.gcd(counts[1:2_000], counts[: len(counts[1:2_000])]))
     exceptions = min(11, len(counts) // 4)

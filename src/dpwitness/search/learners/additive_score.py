@@ -24,7 +24,7 @@ MOST_BINS: Final = 32
 WEAK_BINS: Final = 2
 #: The largest number of training runs of each input from which weak entries are learned.
 WEAK_RUNS: Final = 1 << 15
-#: The number of values on D that a weak entry must exceed.
+#: The number of present values on D that a weak entry must exceed.
 LEAST_VALUES: Final = 64
 #: The least separation of the sides by a score of weak entries, in standard errors, in runs that did not choose it.
 LEAST_SCORE_SEPARATION: Final = 2.0

@@ -184,7 +184,7 @@ COUNTED_SHARE: Final = 1 / 64
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 #: The number of order statistics between the extremes.
 ORDER_STATISTICS: Final = 4
-#: Moduli of residues: people round to their multiples.
+#: Moduli of residues: people round numbers to multiples of them.
 MODULI: Final = (1.0, 10.0, 100.0)
 #: Moduli of residues of whole numbers.
 WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
@@ -314,7 +314,7 @@ def _spacing(steps: Floats, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many, pairs that correlate most, or whose order or equality best tells D from D′."""
+    """All pairs of few columns; else the pairs that correlate most, or whose order or equality best tells D from D′."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:

@@ -76,9 +76,9 @@ ROLE_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: PATTERNS matches names of parameters, and texts of annotations, by their role.
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
-    # What may restrict the data of a claim, or spends a budget of its own.
+    # Parameters that may restrict the data of a claim, or that spend a budget of their own.
     "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
-    # What may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
+    # Parameters that may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
     "maximum": r"(?:^|_)max(?:imum)?(?:_|$)|clip",
     # Parameters of noise, and of claims other than (ε, δ): no value fits the claimed ε.
     "noise": r"(?:^|_)(?:mu|sigma|rho|lam|lambd|lambda|scale|std|stdev|stddev|variance|noise)[\d_]*$"
@@ -88,7 +88,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for 
         r"(?:^|_)(?:value|data|input|bit|item|index|answer|vote|category|observation|record|element|symbol|location"
         r"|true|raw|private|secret|count|sum|total|mean|result|string|word|label|choice|number|score|age|salary"
         r"|income)(?:_|$)",
-    # What never takes raw data; reports have been randomised before.
+    # Parameters that never take raw data; reports have been randomised before.
     "setting":
         r"^(?:n|num|dim|no)(?:_|$)"
         r"|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
@@ -181,7 +181,7 @@ class Signatures:
             yield from Taking(thing, ends, self.values(thing, ends)).attempts()
 
     def values(self, thing: Any, ends: tuple[float, float]) -> Mapping[str, Any]:
-        """Values of parameters by name that come before all others, for libraries with a describer of their own."""
+        """Values of parameters by name, which precede all other values, for libraries with a describer of their own."""
         return {}
 
 
@@ -393,7 +393,7 @@ class Taking:
     def lengths_of(self, least: int) -> list[tuple[str, list[tuple[str, Any]]]]:
         """The adjacencies with the numbers of records of their inputs, and their text.
 
-        A public number of records is that of the inputs, or one less than it, if the mechanism accepts both.
+        A public number of records is the inputs' number of records, or one less, if the mechanism accepts both.
         """
         both, known = " and ".join(ADJACENCIES), ("replace-one", LENGTH)
         if not self.lengths:
