@@ -21,7 +21,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import least_squares_ad
 from dpwitness.reconstruction.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
-from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.supply import CountingPlan
 from dpwitness.reconstruction.table_builder.systems import KeyedNoisyCounts
 from dpwitness.reconstruction.table_builder.tables import read_table
 from dpwitness.reconstruction.table_builder.theory import expected_right
@@ -97,7 +97,9 @@ def averaged(file, noise, suppression, partitions, base, base_partitions, seed):
     (attribute,) = table.values
     oracle = KeyedNoisyCounts(table, noise=noise, suppression=suppression, rng=rng)
     positions = choose_base(oracle, attribute, 10) if base is None else table.positions(attribute, base)
-    plan = Plan(base=tuple(positions.tolist()), partitions=partitions, base_partitions=base_partitions, fitted=False)
+    plan = CountingPlan(
+        base=tuple(positions.tolist()), partitions=partitions, base_partitions=base_partitions, fitted=False
+    )
     return int(np.sum(recover_histogram(oracle, rng, attribute, plan).counts == table.histogram(attribute)))
 
 

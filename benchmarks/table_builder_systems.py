@@ -29,14 +29,14 @@ from dpwitness.reconstruction.table_builder.averaging import choose_base, neares
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.perturbation import largest_sum, pairs_within
-from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, Plan
+from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, CountingPlan
 from dpwitness.reconstruction.table_builder.systems import (
     MISSING_ANSWER,
     BoundedNoisyCounts,
     ExactCounts,
     FreshNoisyCounts,
     KeyedNoisyCounts,
-    System,
+    QuerySystem,
 )
 from dpwitness.reconstruction.table_builder.tables import Table
 from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
@@ -80,7 +80,7 @@ class WithoutTotals(BoundedNoisyCounts):
         return np.asarray(selections, np.int64) @ each
 
 
-class Answers(System):
+class Answers(QuerySystem):
     """A system with methods to replace: `people` counts, `noise` draws noise, `shown` answers.
 
     `named`: flags of the values of all other attributes that a question names.
@@ -228,13 +228,13 @@ def audited(repeats):
 
 
 def layered(s, n, key, q):
-    """A noise by the people, and one that never changes for each value in the question."""
+    """The sum of a noise of the people counted and a noise of each value in the question, which never change."""
     layers = s.law.at(s.uniform(np.arange(q.shape[1] + len(s.named)), 1))
     return s.law.at(s.uniform(key)) + q @ layers[: q.shape[1]] + s.named @ layers[q.shape[1] :]
 
 
 def exact(kind):
-    """A system of this kind without its noise."""
+    """The system of a kind, without its noise."""
     return type("Answers", (kind,), {"noise": lambda s, n, *_: np.zeros_like(n)})
 
 
@@ -368,7 +368,7 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
         except InvalidParameter:  # no answer for all people: nothing is claimed
             return np.zeros(len(true)), np.zeros(len(true), bool)
         return found.finding.probability, found.counts == true
-    plan = Plan(partitions=(None, None, None, 60)[rng.integers(4)])
+    plan = CountingPlan(partitions=(None, None, None, 60)[rng.integers(4)])
     if one_value:
         plan = replace(plan, targets=(int(rng.integers(len(true))),))
         true = true[list(plan.targets)]
@@ -411,7 +411,7 @@ def honest(right, claims, level):
     return not claims or right == claims or beta.ppf(0.999, right + 1, claims - right) >= level
 
 
-class PrivateTable(System):
+class PrivateTable(QuerySystem):
     """Geometric noise for each count, drawn once: ε-DP for one person more or fewer (Ghosh et al. 2009).
 
     A question about several values is answered by the sum of their noisy counts.
@@ -470,7 +470,7 @@ def by_two_partitions(plan):
 
 def by_cells(system, rng, targets, law):
     """Two-partitions of a private table, whose noise never changes: the count of a value is its noisy count."""
-    counts, _ = by_two_partitions(Plan(partitions=200))(system, rng, targets, None)
+    counts, _ = by_two_partitions(CountingPlan(partitions=200))(system, rng, targets, None)
     return counts, len(targets) * float(law.probabilities[law.bound])
 
 
@@ -483,13 +483,18 @@ def geometric(epsilon):
 
 def averaged(kind, law, section, plan=None):
     """A system of independent noises of one law, which two-partitions average away."""
-    return simulated(kind, lambda r: law), f"two-partitions (section {section})", by_two_partitions(plan or Plan()), law
+    return (
+        simulated(kind, lambda r: law),
+        f"two-partitions (section {section})",
+        by_two_partitions(plan or CountingPlan()),
+        law,
+    )
 
 
 def unanswered(system, section):
     """A system whose noise 200 two-partitions for each value do not average away."""
     attack = f"none known here: two-partitions fail (section {section})"
-    return system, attack, by_two_partitions(Plan(partitions=200)), None
+    return system, attack, by_two_partitions(CountingPlan(partitions=200)), None
 
 
 UNIFORM, NORMAL = noise_laws.uniform, noise_laws.truncated_normal(2, 1.0)
@@ -506,8 +511,8 @@ DEFENCES = {
     "another admissible law: normal within ±2": averaged(BoundedNoisyCounts, NORMAL, "6"),
     "more noise, ±5": averaged(BoundedNoisyCounts, UNIFORM(5), "6"),
     "more noise, ±10": averaged(BoundedNoisyCounts, UNIFORM(10), "6"),
-    "a cap of 500 questions, ±2": averaged(BoundedNoisyCounts, UNIFORM(2), "7", Plan(questions=500)),
-    "a cap of 2,000 questions, ±2": averaged(BoundedNoisyCounts, UNIFORM(2), "7", Plan(questions=2000)),
+    "a cap of 500 questions, ±2": averaged(BoundedNoisyCounts, UNIFORM(2), "7", CountingPlan(questions=500)),
+    "a cap of 2,000 questions, ±2": averaged(BoundedNoisyCounts, UNIFORM(2), "7", CountingPlan(questions=2000)),
     "totals are sums of published answers, ±2": unanswered(simulated(WithoutTotals), "7"),
     "the t-th noise within ±2·√t": unanswered(simulated(GrowingNoisyCounts), "6"),
     "one more noise for each value named (layers), ±2": unanswered(BROKEN["a layer a value"], "9"),

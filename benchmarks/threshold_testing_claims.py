@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, right_claims
-from dpwitness.reconstruction.threshold_testing.oracle import Queries
+from dpwitness.reconstruction.threshold_testing.oracle import QueryAccess
 from results import Table, finish, parser_of
 
 #: A function from questions, shape (questions, cells), to flags, whether each sum reaches the threshold.
@@ -119,7 +119,7 @@ def claims(system: System, runs: int) -> dict[str, float]:
     for h, counts in enumerate(small_histograms()):
         for k in range(runs):
             answer = system(counts, np.random.default_rng([4, h, k]))
-            asked = Queries(
+            asked = QueryAccess(
                 lambda questions, answer=answer: answer(np.array(list(questions), np.float64)),
                 len(counts),
             )

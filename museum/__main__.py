@@ -28,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(set(asked.names) - set(known))
     if unknown:
         parser.error(f"no exhibit is called {', '.join(unknown)}: see --list")
+    if min(asked.seeds, asked.jobs) < 1:
+        parser.error("--seeds and --jobs must be at least 1")
     chosen = {name: known[name] for name in asked.names or known}
     if asked.list:
         for name, exhibit in chosen.items():
@@ -59,9 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="exhibits (default: all)")
     parser.add_argument("--list", action="store_true", help="list the exhibits without running them")
     for name, meaning in (("--seeds", "checks of each release"), ("--jobs", "exhibits that run at the same time")):
-        parser.add_argument(
-            name, type=_positive, default=1, metavar="N", help=f"number of {meaning} (default: %(default)s)"
-        )
+        parser.add_argument(name, type=int, default=1, metavar="N", help=f"number of {meaning} (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the rows to a file, after each exhibit")
     parser.add_argument("--markdown", metavar="FILE", help="write the table to a file, after each exhibit")
     parser.add_argument("--witnesses", metavar="DIR", help="save the witnesses in this folder")
@@ -69,13 +69,6 @@ def _parser() -> argparse.ArgumentParser:
         "--environments", metavar="DIR", default=usual_folder(), help="the environments' folder (default: %(default)s)"
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
 
 
 def _write(asked: argparse.Namespace, rows: Sequence[Row]) -> None:

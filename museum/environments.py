@@ -14,10 +14,6 @@ from platformdirs import user_cache_path
 SCIENTIFIC: Final = ("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3", "scikit-learn==1.7.2")
 #: Pins of scientific packages, with NumPy 1.
 OLD_NUMPY: Final = ("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3")
-#: The pin of NumPy 2 alone.
-NUMPY: Final = ("numpy==2.2.6",)
-#: The pins of multi-freq-ldpy: NumPy, Numba and xxhash.
-MULTI_FREQ_LDPY: Final = ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0")
 #: Pins of all releases of pure-ldp.
 PURE_LDP: Final = (
     *("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3", "statsmodels==0.14.4", "scikit-learn==1.5.2"),
@@ -30,7 +26,7 @@ OPENDP: Final = ("deprecated==1.2.18",)
 #: dependencies: some dependencies take gigabytes, and the mechanisms never use them.
 PINS: Final[dict[str, tuple[str, ...]]] = {
     "DataSynthesizer==0.1.13": (*OLD_NUMPY, "scikit-learn==1.5.2", "python-dateutil==2.9.0.post0"),
-    "DiffPriv==1.0.3": NUMPY,
+    "DiffPriv==1.0.3": ("numpy==2.2.6",),
     "cloakdb==1.0.0": (
         *("pydantic==2.11.7", "pyyaml==6.0.2", "faker==37.4.0", "rich==14.0.0", "cryptography==45.0.5"),
         "sqlalchemy==2.0.41",
@@ -45,7 +41,7 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
     "hll-py==0.1.13": (),
     "inf-tda==0.1": ("opendp==0.12.0", "pandas==2.3.3", "numpy==2.2.6"),
     "ldp-toolbox==0.1.3": (*SCIENTIFIC, "numba==0.61.2", "xxhash==3.5.0", "tqdm==4.67.1"),
-    "multi-freq-ldpy==0.2.5": MULTI_FREQ_LDPY,
+    "multi-freq-ldpy==0.2.5": ("numpy==2.2.6", "numba==0.61.2", "xxhash==3.5.0"),
     "numpy==2.2.6": (),
     "opendp==0.14.1": OPENDP,
     "opendp==0.14.2": OPENDP,

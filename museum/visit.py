@@ -17,6 +17,8 @@ REFUTED: Final = "refuted"
 PASSED: Final = "not refuted"
 #: The number of processes of one check.
 WORKERS: Final = 1
+#: The names of the facts of an exhibit that its row repeats.
+FACTS: Final = ("name", "release", "kind", "fault", "promised", "source", "fixed")
 #: The names of the options of a check that define an outcome, and that its replay therefore gets too.
 REPLAYED: Final = ("errors", "outcome")
 
@@ -77,19 +79,9 @@ class Visit:
 
     def row(self, exhibit: Exhibit) -> Row:
         """Check an exhibit, and its fixed release, once for each seed."""
-        return Row(
-            name=exhibit.name,
-            release=exhibit.release,
-            kind=exhibit.kind,
-            claim=str(exhibit.claim),
-            fault=exhibit.fault,
-            promised=exhibit.promised,
-            source=exhibit.source,
-            fixed=exhibit.fixed,
-            checks=tuple(
-                self._check(exhibit, release, seed) for release in exhibit.releases for seed in range(self.seeds)
-            ),
-        )
+        facts = {name: getattr(exhibit, name) for name in FACTS}
+        checks = (self._check(exhibit, release, seed) for release in exhibit.releases for seed in range(self.seeds))
+        return Row(**facts, claim=str(exhibit.claim), checks=tuple(checks))
 
     def _check(self, exhibit: Exhibit, release: str, seed: int) -> Check:
         expected = PASSED if exhibit.kind == "control" or release != exhibit.release else REFUTED

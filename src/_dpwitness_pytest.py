@@ -208,8 +208,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     """`assert_private(mechanism, epsilon=…, delta=…, neighbours=…, …)`: fail with a witness where the claim is refuted.
 
-    Returns the verdict of a pass; it is no proof of privacy. Settings: those of the marker `dp`, overridden by those
-    of the call; see `dpwitness.check` for their meaning, and `suppress` for health checks to leave out.
+    Returns the verdict of a pass; it is no proof of privacy. Settings of the call override settings of the marker `dp`;
+    see `dpwitness.check` for their meaning, and `suppress` for health checks to leave out.
     """
     session = request.config.stash[SESSION_KEY]
     if session.refused:

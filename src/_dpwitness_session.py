@@ -39,6 +39,6 @@ class Session:
     pending: list[dict[str, Any]] = field(default_factory=list)  # records of the running test, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)  # reasons why files could not be written
-    terminated: float | None = None  # the time of SIGTERM
+    terminated: float | None = None  # the time of SIGTERM by `time.monotonic`, in seconds
     ran: bool = False  # whether any test ran
     interrupted: bool = False  # whether tests were left out

@@ -126,27 +126,27 @@ def exact_count(rng, data, epsilon):
 
 
 def helper(rng, scale):
-    """Draws for others."""
+    """Gaussian noise, drawn for callers."""
     return rng.normal(0, scale)  # the defect
 
 
 def scale_from_data_in_a_helper(rng, data, epsilon):
-    """The innermost line of the user's that draws is the helper's."""
+    """The line in which noise is drawn is in a helper."""
     return float(np.median(data)) + helper(rng, float(np.std(data)) + 0.1)
 
 
 class Holder:
-    """An object that holds its generator."""
+    """A mechanism that holds its generator."""
 
     def __init__(self):
         self.rng = np.random.default_rng(3)
 
     def __call__(self, data, epsilon):
-        """A scale that follows from the data."""
+        """The scale of the noise is the largest record."""
         return sum(data) + self.rng.laplace(0, max(data))  # the defect
 
 
-#: The function, D, D′: eighteen of the field, then more.
+#: The functions with a fault, each with D and D′.
 BROKEN = [
     (scale_from_data, [1.0, 1.0], [1.0, 2.0]),
     (sensitivity_forgotten, [1.0, 2.0], [1.0, 9.0]),

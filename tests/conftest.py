@@ -1,4 +1,4 @@
-"""Shared fixtures, and how many tests run at a time."""
+"""Fixtures of all tests, the number of tests at a time, and the settings of hypothesis."""
 
 import gc
 import os
@@ -14,26 +14,28 @@ import scipy.stats  # noqa: F401  # it loads parts of NumPy late, as numba does:
 from hypothesis import HealthCheck, settings
 
 import dpwitness as dpw
-from dpwitness.health import dependence, new_process
+from dpwitness.health import before_search, dependence, new_process
+from running import scaled
 
-# pytester drops what an inner run imports. What numba imports when it first compiles can be loaded only once a process.
+# pytester drops modules that an inner run imports. Modules that numba imports when it first compiles can be loaded
+# only once a process.
 numba.njit("float64(float64)")(lambda x: x)
 pytest_plugins = ["pytester"]
 
-# Whoever starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
+# A shell that starts the tests in the background ignores Ctrl-C, and child processes would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One worker more than cores: many tests wait for a process, a deadline or a hang."""
+    """The number of workers, one more than cores: many tests wait for a process, a deadline or a hang."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + 1
 
 
 def pytest_collection_finish() -> None:
-    """Leave what lives to the end out of the collections of garbage: numba's compiler makes so much that is soon gone.
+    """Freeze the objects of the collection, which live to the end, so that collections of garbage leave them out.
 
-    A fifteenth of the suite's time, measured.
+    numba's compiler makes much garbage; the collections took a fifteenth of the suite's time.
     """
     gc.collect()
     gc.freeze()
@@ -47,22 +49,22 @@ def data_folder() -> Path:
 
 
 def noisy(rng, queries, epsilon):
-    """Noise that is compiled, and a check of it that takes all roads."""
+    """The first number of a list with Gaussian noise, a mechanism that numba compiles."""
     return queries[0] + rng.standard_normal() / epsilon
 
 
 @pytest.fixture(scope="session")
 def loaded() -> None:
-    """All that a check imports on its way, for tests that run pytest within pytest.
+    """Import all modules that a check imports on its way, for tests that run pytest within pytest.
 
-    An inner run drops what it has imported, and numba's late modules can be loaded only once a process.
+    An inner run drops modules that it has imported, and numba's late modules can be loaded only once a process.
     """
     dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
 
-def told_here(question: new_process.Request | new_process.Place, further: new_process.Further) -> list[object]:
-    """What this process answers for a new one and for all further ones."""
-    if isinstance(question, new_process.Place):
+def told_here(question: new_process.Request | new_process.FunctionPlace, further: new_process.Further) -> list[object]:
+    """The answers of a new process and of all further processes, given by this process."""
+    if isinstance(question, new_process.FunctionPlace):
         return [new_process.answer(question)]
     numbers = range(1, 1 + further.processes)
     return [new_process.answer(question), *(new_process.answer(replace(question, number=k), further) for k in numbers)]
@@ -70,34 +72,37 @@ def told_here(question: new_process.Request | new_process.Place, further: new_pr
 
 @contextmanager
 def without_processes() -> Iterator[None]:
-    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms."""
+    """A health check that starts no processes, with an eighth of the further runs and a fifth of the time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(new_process, "_ask_processes", told_here)
+        for check in (before_search, new_process):
+            patched.setattr(check, "CHECK_SECONDS", 0.2)
         patched.setattr(dependence, "MOST_SERIES_RUNS", dependence.MOST_SERIES_RUNS // 8)
         yield
 
 
 @pytest.fixture
 def asked_here() -> Iterator[None]:
-    """The health check of `without_processes`, since a refutation takes a second or more with another one.
+    """The health check of `without_processes`, since a refutation takes a second or more with new processes.
 
-    Only tests that ask for it by name have it: those that refute many times, or are about what comes after the health
-    check. All others run what users run. Fixtures of whole files that make results use `without_processes`.
+    Tests that refute many times, or that are about steps after the health check, ask for this fixture by name. All
+    other tests run the health check of users. Fixtures of whole files that make results use `without_processes`.
     """
     with without_processes():
         yield
 
 
-settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
-#: New examples in every run, and more of them; one that fails is printed as what finds it again.
+settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests repeat their examples
+#: The profile of a campaign: more examples (fewer with $DPWITNESS_SEEDS), new in every run; a failing example is
+#: printed with a blob to repeat it.
 settings.register_profile(
-    "campaign", deadline=None, max_examples=100, print_blob=True, database=None,
-    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no fault of the law
+    "campaign", deadline=None, max_examples=max(scaled(100), 40), print_blob=True, database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a busy machine breaks no law
 )  # fmt: skip
 settings.load_profile("dpwitness")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw new examples in a campaign, as `pytest -m hypothesis --hypothesis-profile=campaign` does for all others."""
+    """Draw new examples in a campaign; for other tests `--hypothesis-profile=campaign` does the same."""
     if config.option.markexpr == "campaign" and not config.getoption("hypothesis_profile", None):
         settings.load_profile("campaign")

@@ -89,7 +89,7 @@ fields = st.sampled_from([integers(0, 120), flags(), numbers(0.0, 1.0, missing=T
 
 @st.composite
 def unit_relations(draw):
-    """Datasets of units in any form that such records may have; the field of the unit stands anywhere."""
+    """Datasets of units in any form that such records may have; the field of the unit has any place."""
     others = list(draw(st.dictionaries(st.sampled_from(["age", "member", "x"]), fields, max_size=2)).items())
     place = draw(st.integers(0, len(others)))
     domain = dict([*others[:place], ("person", draw(units)), *others[place:]])
@@ -110,12 +110,12 @@ RELATIONS = {"numbers": number_relations, "records": record_relations(), "units"
 
 
 def small(pairs, most=20):
-    """The first few that are cheap to look at."""
+    """The first `most` pairs."""
     return list(islice(pairs, most))
 
 
 def through_a_file(data):
-    """An input as it comes back from a file."""
+    """An input, written to JSON and read again."""
     return input_from_json(json.loads(json.dumps(input_to_json(data), allow_nan=False)))
 
 
@@ -124,7 +124,7 @@ def pair_through_a_file(pair):
 
 
 def rows_of(entries):
-    """Outcomes as rows of such entries."""
+    """A strategy of outcomes as rows of the given entries."""
     return hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=st.sampled_from(entries))
 
 

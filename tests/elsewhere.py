@@ -1,4 +1,4 @@
-"""Work that is done as if in other processes: written, read and done there, one shard at a time, in this one."""
+"""A pool in this process that works as other processes do: shards are written, read and made one at a time."""
 
 import random
 import secrets
@@ -22,7 +22,7 @@ def finished(result=None, error=None):
 
 
 class Elsewhere(Pool):
-    """A pool that makes each shard when it is sent; `dies` says at which shards a worker ends."""
+    """A pool that makes each shard when it is sent; `dies`: the numbers of the shards at which a worker ends."""
 
     def __init__(self, workers=2, dies=()):
         self.workers = workers
@@ -51,14 +51,14 @@ def away(mechanism, place=None, *, seed=1, deadline=None):
     )  # fmt: skip
 
 
-# What processes are sent, at the top level of a file.
+# Mechanisms that are sent to processes, at the top level of a file.
 
 COUNT = {"runs": 0}
 STREAM = np.random.default_rng(7)
 
 
 def tokens(rng, data):
-    """Keys that change from run to run."""
+    """A dict whose keys change from run to run."""
     keys = rng.integers(0, 40 + int(data[0]), 3)
     return {f"word {key}": {"count": rng.random(), "list": [1.0] * int(key % 3)} for key in keys.tolist()}
 
@@ -89,7 +89,7 @@ def global_random(data):
 
 
 def largest(data):
-    """Without noise."""
+    """The largest number, without noise."""
     return max(data)
 
 

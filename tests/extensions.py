@@ -1,4 +1,4 @@
-"""A claim, an event and a relation as other packages bring them."""
+"""A claim, an event and a relation, as other packages define them."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

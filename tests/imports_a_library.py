@@ -6,7 +6,7 @@ import numpy as np
 
 INHERITED = "scipy.stats" in sys.modules
 
-import scipy.stats  # noqa: E402  # the import that is looked at
+import scipy.stats  # noqa: E402  # the import that tests are about
 
 NOISE_OF_SCIPY, NOISE_OF_NUMPY = scipy.stats.norm.rvs(), np.random.laplace()  # noqa: NPY002  # what this is about
 

@@ -4,9 +4,9 @@ import sys
 
 import dpwitness as dpw
 
-#: Without the site: it starts in a third of the time.
+#: The command of Python without its site, which starts in a third of the time.
 PYTHON = [sys.executable, "-S", "-E"]
-#: Reads requests; BODY runs for each of their runs, and may use what stands before.
+#: A program that reads requests and executes `body` for each run; `body` may use the variables above it.
 SERVER = """
 import json, os, random, signal, sys, time
 calls = 0
@@ -21,5 +21,5 @@ for line in sys.stdin:
 
 
 def served(body, **more):
-    """A program that does this for each run."""
+    """A mechanism from a program that executes `body` for each run."""
     return dpw.command([*PYTHON, "-c", SERVER.format(body=body)], **more)

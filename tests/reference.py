@@ -1,4 +1,4 @@
-"""Slow and obvious re-implementations, to compare the fast ones with."""
+"""Slow and obvious re-implementations, with which tests compare the fast ones."""
 
 import math
 
@@ -13,19 +13,19 @@ def packed(matrix):
 
 
 def log_wealth(xs, lam):
-    """log ∏(1 + λX) run by run."""
+    """The logarithm of ∏(1 + λX), run by run."""
     return sum(math.log(1 + lam * x) for x in xs)
 
 
 def payoffs(counts, claim):
-    """X of every run, one by one."""
+    """The payoff X of every run."""
     ratio = math.exp(claim.epsilon)
     one = [(1, 0)] * counts.n10 + [(1, 1)] * counts.n11 + [(0, 1)] * counts.n01 + [(0, 0)] * counts.n00
     return [a - ratio * b - claim.delta for a, b in one]
 
 
 def in_set(row, members):
-    """Membership by comparing entry by entry."""
+    """Whether a row equals one of the members, entry by entry."""
 
     def trimmed(values):
         values = list(values)
@@ -41,7 +41,7 @@ def in_set(row, members):
 
 
 def best_growth(p, q, epsilon, delta=0.0):
-    """The largest growth rate over a fine grid of bets, independent sides."""
+    """The largest growth rate (nats a run) over a fine grid of bets, for independent sides."""
     ratio = math.exp(epsilon)
     bets = np.linspace(0, 0.999 / (ratio + delta), 20_001)
     cells = (p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q))

@@ -1,4 +1,4 @@
-"""Slow, obvious versions of the attacks on private threshold testing: what the fast ones must agree with."""
+"""Slow, obvious versions of the attacks on private threshold testing, with which the fast versions must agree."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 
 def paper_oracle(counts, rng, *, epsilon, share=0.5, threshold=None):
-    """What Algorithm 4 attacks: a share of ε for the threshold, the rest for totals; θ as in Lemma 5.10 by default."""
+    """The system of Algorithm 4: a share of ε for the threshold, the rest for totals; θ as in Lemma 5.10 by default."""
     theta = attack_threshold(share * epsilon, 0.05) if threshold is None else threshold
     return ThresholdOracle(
         counts, rng, epsilon1=share * epsilon, threshold=theta, epsilon_totals=(1 - share) * epsilon
@@ -20,7 +20,7 @@ def partition_by_comparing(counts, noisy_threshold):
     larger = [frozenset(u for u in cells if counts[u] - counts[v] >= noisy_threshold) for v in cells]
     different = sorted(set(larger), key=len, reverse=True)
     for before, after in pairwise(different):
-        assert after < before  # each a proper subset of the one before
+        assert after < before  # each set is a proper subset of the set before
     return [different.index(larger[v]) for v in cells]
 
 

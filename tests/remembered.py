@@ -19,7 +19,7 @@ def seeded_alike(data, size):
 
 
 def seeded_anew(data, size):
-    """The same with a generator of the system's randomness."""
+    """Randomised response, 1-DP, whose generator is seeded by the system in each call."""
     return np.where((data[0] > 0) ^ (np.random.default_rng().random(size) < 1 / (1 + np.e)), 1.0, 0.0)
 
 
@@ -29,7 +29,7 @@ def noiseless(data):
 
 
 def kept(rng, data):
-    """Noise drawn once for every input."""
+    """The first number with noise that is drawn once for every input."""
     return data[0] + KEPT.setdefault(float(data[0]), rng.laplace())
 
 
@@ -47,12 +47,12 @@ def cached(data):
 
 
 def offset(rng, data, size):
-    """Part of the noise is drawn when the file is imported."""
+    """The first number with noise, a part of which is drawn when the file is imported."""
     return np.round(data[0] + OFFSET) + rng.integers(0, 2, size)
 
 
 def compiled_offset(rng, data):
-    """The same for code that numba compiles: the offset becomes a constant of it."""
+    """The mechanism `offset` for a compiler: the offset becomes a constant of the machine code."""
     return np.round(data[0] + OFFSET) + rng.integers(0, 2)
 
 
@@ -61,7 +61,7 @@ FLIP = float(COIN)
 
 
 def varied(data):
-    """A coin that is drawn when the file is imported, and rarely turned round."""
+    """A coin that is drawn when the file is imported, and turned in 5 % of the runs."""
     return (bool(data[0]) ^ COIN) ^ (random.random() < 0.05)
 
 
@@ -101,13 +101,13 @@ def scaled(rng, data):
 
 
 def listed(rng, data, memory=[0.0]):  # noqa: B006  # what this is about
-    """Noise that is kept in a parameter."""
+    """The first number with noise that is kept in a parameter."""
     memory[0] = memory[0] or rng.laplace()
     return data[0] + memory[0]
 
 
 def leaks_zero(data):
-    """Tells 0 without noise."""
+    """The first number, with noise unless it is 0."""
     if data[0] == 0:
         return 0.0
     return data[0] + np.random.laplace()  # noqa: NPY002  # what this is about
@@ -118,22 +118,22 @@ def often_released(rng, data, size):
 
 
 def fraction_released(rng, data, size):
-    """Whole noise leaves the fraction as it is."""
+    """The data with whole noise, which leaves the fraction as it is."""
     return data + rng.geometric(0.5, size) - rng.geometric(0.5, size)
 
 
 def seeded(data):
-    """Draws the same noise in every run of every process."""
+    """The first number with noise that is the same in every run of every process."""
     return data[0] + np.random.default_rng(0).laplace()
 
 
 def noisy(rng, data, size):
-    """Laplace noise of scale 1/5: as it should be, but for the scale."""
+    """The first number with fresh Laplace noise of scale 1/5, too small for ε = 1."""
     return data[0] + rng.laplace(0, 0.2, size)
 
 
 def talkative(data):
-    """Writes to stdout, where the answer of a new process goes."""
+    """The first number; each run prints to stdout, where the answer of a new process goes."""
     print("one run")
     return float(data[0])
 
@@ -149,7 +149,7 @@ POOL = np.random.default_rng().laplace(size=100)
 
 
 def pooled(data):
-    """Noise that was drawn once, in a random order."""
+    """The first number with noise from a pool that was drawn once, in a random order."""
     return float(data[0]) + POOL[np.random.default_rng().integers(len(POOL))]
 
 

@@ -1,5 +1,6 @@
 """Runners for tests: one call instead of a problem and an effort."""
 
+import math
 import os
 
 import numpy as np
@@ -15,39 +16,58 @@ from dpwitness.search import pairs
 
 
 def scaled(number):
-    """So many systems of a campaign of 200 seeds; of $DPWITNESS_SEEDS as many fewer, at least 2."""
+    """The share of `number` that $DPWITNESS_SEEDS is of 200 seeds, at least 2."""
     return max(number * int(os.environ.get("DPWITNESS_SEEDS", "200")) // 200, 2)
 
 
 def sampled(cases, number=6):
-    """The cases of a campaign test; where $DPWITNESS_SEEDS is less than 200, so many of them, evenly spread."""
+    """The cases of a campaign test; if $DPWITNESS_SEEDS is less than 200, at most `number` cases, evenly spread."""
     cases = list(cases)
     return cases if scaled(200) >= 200 else cases[:: -(-len(cases) // number)]
 
 
-#: Of tests of a minute each, whose law a part of their seeds could not show.
+def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
+    """Whether alarms come no more often than at a level, rather than so many times as often: Wald's test (1945).
+
+    Each round is a list of alarms, one of each case; it ends after a round, and not before so many of them. Of cases
+    whose mean is at most `level` it says no with probability at most `false`, of those whose mean is `times` as large
+    it says yes with probability at most .01: the likelihood ratio has a mean of at most 1 in each round, however the
+    cases of a round differ.
+    """
+    alarm, none = math.log(times), math.log((1 - times * level) / (1 - level))
+    log_ratio = 0.0
+    for number, alarms in enumerate(rounds, 1):
+        log_ratio += sum(alarm if one else none for one in alarms)
+        if log_ratio >= -math.log(false):
+            return False
+        if number >= fewest and log_ratio <= math.log(0.01):
+            return True
+    raise AssertionError("the rounds are over before they tell")
+
+
+#: The mark of tests that take a minute each, and that need all their seeds to show a law.
 with_all_seeds = pytest.mark.skipif(scaled(200) < 200, reason="only with all seeds, that is without $DPWITNESS_SEEDS")
 
 
-def soon(cases, number):
-    """The first of the cases of a test for every run, the others for the campaign."""
-    first, others = list(cases)[:number], sampled(list(cases)[number:])
+def soon(cases, number, most=6):
+    """The cases of a test: the first `number` for every run; for the campaign the others, at most `most` in a part."""
+    first, others = list(cases)[:number], sampled(list(cases)[number:], most)
     several = (case if isinstance(case, tuple) else (case,) for case in others)
     return [*first, *(pytest.param(*case, marks=pytest.mark.campaign) for case in several)]
 
 
 def stream(seed=1):
-    """A generator of the kind that runs draw from."""
+    """A generator of the kind that runs get."""
     return np.random.Generator(np.random.SFC64(seed))
 
 
 def same(output):
-    """What keeps numba from being asked, as `outcome=`."""
+    """The output itself: as `outcome=` it keeps a function from being compiled."""
     return output
 
 
 def interpreted(function, pair, shard=None, **settings):
-    """The mechanism of a function that the interpreter runs, in shards of so many runs."""
+    """The mechanism of a function that the interpreter runs, in shards of `shard` runs."""
     requirements = Requirements(interpreted=True)
     found = as_mechanism(function, pair.data, neighbour=pair.neighbour, requirements=requirements, **settings)
     found.shard = shard or found.shard
@@ -90,7 +110,7 @@ def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):
-    """A problem and its runner; a claim of ε = 1 where nothing says another."""
+    """A problem and its runner; the claim is ε = 1 unless the arguments state a claim."""
     if epsilon is None and said.get("claim") is None:
         said["claim"] = 1.0
     statement = Statement(mechanism=function, epsilon=epsilon, **said)

@@ -82,5 +82,5 @@ SAMPLERS = [
     thousands_on_one_input,
     sparse,
 ]
-#: numba has no Generator.choice: this one runs as plain Python.
+#: The samplers that run as plain Python, since numba has no Generator.choice.
 PLAIN = [chosen]

@@ -15,15 +15,15 @@ POOL = list(np.random.default_rng(1).laplace(0, 1, 5))
 
 
 def kept(data):
-    """What is kept is the input: whether it is noise is told apart by new processes alone."""
+    """The input, kept from the first run on: only new processes show that it is not noise."""
     return KEPT.setdefault(float(data[0]), float(data[0]))
 
 
 def noisy(rng, data, size):
-    """Laplace noise of a fifth of the scale that it should have."""
+    """The first number with Laplace noise of a fifth of the scale that ε = 1 needs."""
     return np.asarray(data)[0] + rng.laplace(0, 0.2, size)
 
 
 def pooled(rng, data):
-    """Laplace noise of the right scale, drawn once: an event that a value of the pool shows is no violation."""
+    """The first number with Laplace noise of the right scale from a pool: repeated values are not a violation."""
     return np.asarray(data)[0] + POOL[rng.integers(len(POOL))]

@@ -1,9 +1,7 @@
 """Exhibits of cloakdb."""
 
-from typing import Any
 
-
-def cloakdb_missing(value: Any) -> Any:
+def cloakdb_missing(value):
     """One person's number from 0 to 1, or None, as the masked table gets it."""
     from cloakdb.core.context import TransformationContext
     from cloakdb.strategies.differential_privacy import DifferentialPrivacyStrategy
@@ -14,8 +12,7 @@ def cloakdb_missing(value: Any) -> Any:
     )
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=cloakdb_missing,
         release="cloakdb==1.0.0",

@@ -1,9 +1,7 @@
 """Exhibits of DataSynthesizer."""
 
-from typing import Any
 
-
-def datasynthesizer_independent(people: Any) -> list[list[float]]:
+def datasynthesizer_independent(people):
     """The ranges and the noisy distributions of all columns."""
     import io
     import os
@@ -20,8 +18,7 @@ def datasynthesizer_independent(people: Any) -> list[list[float]]:
     return [[column["min"], column["max"], *column["distribution_probabilities"]] for column in columns]
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=datasynthesizer_independent,
         release="DataSynthesizer==0.1.13",

@@ -1,13 +1,10 @@
 """Exhibits of diff-priv-laplace-python."""
 
-from collections.abc import Callable
-from typing import Any
 
-
-def statistic(name: str) -> Callable[[Any], float]:
+def statistic(name):
     """The function of an exhibit: a statistic of ages, for which no bounds are given."""
 
-    def released(ages: Any) -> float:
+    def released(ages):
         from diffpriv_laplace import DiffPrivStatistics
 
         return float(getattr(DiffPrivStatistics, name)(ages, epsilon=1.0))
@@ -24,8 +21,7 @@ diff_priv_laplace_sum = statistic("sum")
 diff_priv_laplace_variance = statistic("variance")
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     fixed = "The sensitivity is 1 for all data."
     from_data = "The sensitivity is computed from the least and the greatest value in the data."
     for function, fault in (

@@ -1,32 +1,30 @@
 """Exhibits of diffpriv-pure."""
 
 from functools import partial
-from typing import Any
 
 
-def diffpriv_pure_count(people: Any) -> int:
+def diffpriv_pure_count(people):
     """The number of people, with noise."""
     from diffpriv_pure import private_count
 
     return private_count(len(people), epsilon=1.0)
 
 
-def diffpriv_pure_gaussian_mean(values: Any) -> float:
+def diffpriv_pure_gaussian_mean(values):
     """The mean of ten numbers between 0 and 1."""
     from diffpriv_pure import private_mean
 
     return private_mean(values, (0.0, 1.0), epsilon=7.0, delta=0.2)
 
 
-def diffpriv_pure_sum(values: Any) -> float:
+def diffpriv_pure_sum(values):
     """The sum of numbers between 10 and 20."""
     from diffpriv_pure import private_sum
 
     return private_sum(values, (10.0, 20.0), epsilon=1.0)
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="diffpriv-pure==0.1.0")
     yield exhibit(
         function=diffpriv_pure_count,

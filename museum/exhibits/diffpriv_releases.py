@@ -1,11 +1,10 @@
 """Exhibits of DiffPriv."""
 
 from functools import cache, partial
-from typing import Any
 
 
 @cache
-def package() -> Any:
+def package():
     """The package, without its check for a newer version on the network."""
     import io
     import urllib.request
@@ -16,7 +15,7 @@ def package() -> Any:
     return DiffPriv
 
 
-def diffpriv_lapmech(ages: Any) -> list[float]:
+def diffpriv_lapmech(ages):
     """The numbers in the file that is written for a file of ages."""
     import io
     import statistics
@@ -28,15 +27,14 @@ def diffpriv_lapmech(ages: Any) -> list[float]:
         return [float(line.split(",")[0]) for line in file]
 
 
-def diffpriv_randresponse(flags: Any) -> list[int]:
+def diffpriv_randresponse(flags):
     """The answers of five people, 0 or 1, by randomised response."""
     answers = list(flags)
     package().diff.randresponse(answers)
     return answers
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="DiffPriv==1.0.3")
     yield exhibit(
         function=diffpriv_lapmech,

@@ -1,12 +1,10 @@
 """Exhibits of diffprivlib."""
 
-from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 
 @cache
-def models() -> Any:
+def models():
     """The package's models, without their warnings.
 
     diffprivlib 0.3.0 imports two names that its LogisticRegression alone uses and that scikit-learn has no longer.
@@ -25,44 +23,44 @@ def models() -> Any:
     return models
 
 
-def diffprivlib_kmeans(points: Any) -> list[float]:
+def diffprivlib_kmeans(points):
     """The centres of four clusters, from left to right."""
     model = models().KMeans(n_clusters=4, epsilon=1.0, bounds=(0.0, 1.0)).fit(points)
     return sorted(float(centre) for centre in model.cluster_centers_.ravel())
 
 
-def slope(data: Any, bounds: tuple[float, float]) -> float:
+def slope(data, bounds):
     """The noisy slope of diffprivlib's linear regression through the origin, at ε = 1 nat."""
     kind = models().LinearRegression
     model = kind(epsilon=1.0, bounds_X=bounds, bounds_y=(0.0, 1.0), fit_intercept=False)
     return float(model.fit(*data).coef_[0])
 
 
-def diffprivlib_linear_regression_0_5(data: Any) -> float:
+def diffprivlib_linear_regression_0_5(data):
     """The slope for features from 0 to 5."""
     return slope(data, (0.0, 5.0))
 
 
-def diffprivlib_linear_regression_mixed_bounds(data: Any) -> float:
+def diffprivlib_linear_regression_mixed_bounds(data):
     """The slope for features from -0.1 to 1."""
     return slope(data, (-0.1, 1.0))
 
 
-def diffprivlib_naive_bayes_classes(data: Any) -> list[float]:
+def diffprivlib_naive_bayes_classes(data):
     """The classes of a fitted model."""
     return [float(label) for label in models().GaussianNB(epsilon=1.0, bounds=(0.0, 1.0)).fit(*data).classes_]
 
 
-def diffprivlib_pca(points: Any) -> list[float]:
+def diffprivlib_pca(points):
     """The singular value of the one component of numbers from -1 to 1."""
     model = models().PCA(n_components=1, epsilon=1.0, bounds=(-1.0, 1.0), data_norm=1.0).fit(points)
     return [float(value) for value in model.singular_values_]
 
 
-def statistic(name: str) -> Callable[[Any], float]:
+def statistic(name):
     """The function of an exhibit: a statistic of numbers from 0 to 1, of which some are missing."""
 
-    def released(values: Any) -> float:
+    def released(values):
         from diffprivlib import tools
 
         return float(getattr(tools, name)(values, epsilon=1.0, bounds=(0.0, 1.0)))
@@ -76,14 +74,14 @@ diffprivlib_nanstd = statistic("nanstd")
 diffprivlib_nanvar = statistic("nanvar")
 
 
-def diffprivlib_quantile_nan(values: Any) -> float:
+def diffprivlib_quantile_nan(values):
     """The median of numbers from 0 to 1, of which some are missing."""
     from diffprivlib.tools import quantile
 
     return float(quantile(values, 0.5, epsilon=1.0, bounds=(0.0, 1.0)))
 
 
-def diffprivlib_wishart(values: Any) -> float:
+def diffprivlib_wishart(values):
     """The noisy sum of the squares of numbers from -1 to 1."""
     import numpy as np
 
@@ -95,8 +93,7 @@ def diffprivlib_wishart(values: Any) -> float:
     return float(mechanism.randomise(column.T @ column)[0, 0])
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="diffprivlib==0.6.6")
     some_missing = dpw.records(dpw.numbers(0, 1, missing=True), adjacency="replace-one", size=(1, 20))
     yield exhibit(

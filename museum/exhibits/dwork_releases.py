@@ -1,10 +1,9 @@
 """Exhibits of dwork."""
 
 from functools import partial
-from typing import Any
 
 
-def dwork_group_by(people: Any) -> list[str]:
+def dwork_group_by(people):
     """The cities of the dataset that have enough people."""
     from dwork.dataschema import DataSchema
     from dwork.dataset.pandas import PandasDataset
@@ -12,13 +11,13 @@ def dwork_group_by(people: Any) -> list[str]:
     return sorted(PandasDataset(DataSchema, people).group_by(by="city").groups)
 
 
-def dwork_product_of_columns(people: Any) -> float:
+def dwork_product_of_columns(people):
     """The sum of the product of two columns."""
     from dwork.dataschema import DataSchema
     from dwork.dataset.pandas import PandasDataset
     from dwork.language.types import Float
 
-    class People(DataSchema):  # type: ignore[misc]
+    class People(DataSchema):
         hours = Float(min=10.0, max=11.0)
         wage = Float(min=10.0, max=11.0)
 
@@ -26,13 +25,13 @@ def dwork_product_of_columns(people: Any) -> float:
     return float((data["hours"] * data["wage"]).sum().dp(1.0))
 
 
-def dwork_sum_of_columns(people: Any) -> float:
+def dwork_sum_of_columns(people):
     """The sum of two columns."""
     from dwork.dataschema import DataSchema
     from dwork.dataset.pandas import PandasDataset
     from dwork.language.types import Float
 
-    class People(DataSchema):  # type: ignore[misc]
+    class People(DataSchema):
         rent = Float(min=0.0, max=1.0)
         food = Float(min=0.0, max=1.0)
 
@@ -40,8 +39,7 @@ def dwork_sum_of_columns(people: Any) -> float:
     return float((data["rent"] + data["food"]).sum().dp(1.0))
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(
         Exhibit,
         release="dwork==0.0.13",

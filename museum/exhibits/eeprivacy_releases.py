@@ -1,31 +1,30 @@
 """Exhibits of eeprivacy."""
 
 from functools import partial
-from typing import Any
 
 
-def eeprivacy_clamped_mean(values: Any) -> float:
+def eeprivacy_clamped_mean(values):
     """The mean of numbers, clamped to 0 and 1."""
     from eeprivacy.operations import PrivateClampedMean
 
     return float(PrivateClampedMean(lower_bound=0.0, upper_bound=1.0).execute(values=values, epsilon=1.0))
 
 
-def eeprivacy_histogram(values: Any) -> list[float]:
+def eeprivacy_histogram(values):
     """The noisy counts of the numbers below 5 and of the numbers from 5 on."""
     from eeprivacy.operations import PrivateHistogram
 
     return PrivateHistogram(bins=[0.0, 5.0, 10.0]).execute(values=values, epsilon=1.0).tolist()
 
 
-def eeprivacy_quantile(values: Any) -> int:
+def eeprivacy_quantile(values):
     """The median of numbers between 0 and 10, out of two options."""
     from eeprivacy.operations import PrivateQuantile
 
     return PrivateQuantile(options=[3, 7]).execute(values=values, epsilon=1.0, quantile=0.5)
 
 
-def eeprivacy_vector_mean(vectors: Any) -> list[float]:
+def eeprivacy_vector_mean(vectors):
     """The mean of ten vectors of three numbers between 0 and 1."""
     from eeprivacy.operations import PrivateVectorClampedMeanLaplace
 
@@ -33,8 +32,7 @@ def eeprivacy_vector_mean(vectors: Any) -> list[float]:
     return operation.execute(vectors=vectors, epsilon=1.0, delta=0.0).tolist()
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="eeprivacy==0.0.5")
     yield exhibit(
         function=eeprivacy_clamped_mean,

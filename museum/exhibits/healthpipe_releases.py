@@ -1,10 +1,9 @@
 """Exhibits of healthpipe."""
 
 from functools import partial
-from typing import Any
 
 
-def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
+def answer(records, query, key):
     """The private answer to one query about records, from the results under a key."""
     import threading
 
@@ -19,7 +18,7 @@ def answer(records: list[dict[str, Any]], query: Any, key: str) -> Any:
     return private_stats(DeidentifiedDataset(dataset=data), epsilon=1.0, budget=budget, queries=[query]).results[key]
 
 
-def healthpipe_count(people: Any) -> int:
+def healthpipe_count(people):
     """The number of observations, with noise."""
     from healthpipe.privacy.differential import Count  # the first import: the modules import each other
 
@@ -27,14 +26,14 @@ def healthpipe_count(people: Any) -> int:
     return answer(records, Count(field="observation"), "count:observation")
 
 
-def healthpipe_gaussian(values: Any) -> float:
+def healthpipe_gaussian(values):
     """The sum of numbers between 0 and 1."""
     from healthpipe.privacy.differential import GaussianMechanism
 
     return GaussianMechanism(sensitivity=1.0, epsilon=7.0, delta=0.2).release(sum(values))
 
 
-def healthpipe_histogram(people: Any) -> dict[str, int]:
+def healthpipe_histogram(people):
     """The number of people with each colour, with noise."""
     from healthpipe.privacy.differential import Histogram
 
@@ -42,7 +41,7 @@ def healthpipe_histogram(people: Any) -> dict[str, int]:
     return answer(records, Histogram(field="colour"), "histogram:colour")
 
 
-def healthpipe_mean(people: Any) -> float:
+def healthpipe_mean(people):
     """The mean of a field between 0 and 100 that not every record has."""
     from healthpipe.privacy.differential import Mean
 
@@ -50,8 +49,7 @@ def healthpipe_mean(people: Any) -> float:
     return answer(records, Mean(field="value", clamp_range=(0.0, 100.0)), "mean:value")
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(
         Exhibit,
         release="healthpipe==0.1.0",

@@ -1,9 +1,7 @@
 """Exhibits of hll-py."""
 
-from typing import Any
 
-
-def hll_py_segments(words: Any) -> float:
+def hll_py_segments(words):
     """The estimate of a word's count after the segments of one person's word."""
     from hll_py import HyperLogLogLDP, SketchConfig
 
@@ -12,8 +10,7 @@ def hll_py_segments(words: Any) -> float:
     return sketches.estimate_word("apple")
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=hll_py_segments,
         release="hll-py==0.1.13",

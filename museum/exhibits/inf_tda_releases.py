@@ -1,9 +1,7 @@
 """Exhibits of inf-tda."""
 
-from typing import Any
 
-
-def inf_tda_contribution(people: Any) -> list[int]:
+def inf_tda_contribution(people):
     """The noisy counts of two cells, to which each person contributes a hundred times."""
     import pandas as pd
     from InfTDA import inf_tda
@@ -15,8 +13,7 @@ def inf_tda_contribution(people: Any) -> list[int]:
     return table.reindex(cells, fill_value=0).tolist()
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=inf_tda_contribution,
         release="inf-tda==0.1",

@@ -1,17 +1,14 @@
 """Exhibits of ldp-toolbox."""
 
-from typing import Any
 
-
-def ldp_toolbox_grr(value: Any) -> int:
+def ldp_toolbox_grr(value):
     """The value out of four that a person reports."""
     from ldp_toolbox.protocols.frequency.grr import GeneralizedRandomizedResponse
 
     return int(GeneralizedRandomizedResponse(4, 1.0).obfuscate(value))
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=ldp_toolbox_grr,
         release="ldp-toolbox==0.1.3",

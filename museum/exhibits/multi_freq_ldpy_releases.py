@@ -1,39 +1,37 @@
 """Exhibits of multi-freq-ldpy."""
 
 from functools import partial
-from typing import Any
 
 
-def multi_freq_grr(value: Any) -> int:
+def multi_freq_grr(value):
     """The value out of four that a person reports."""
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 
     return int(GRR_Client(value, 4, 1.0))
 
 
-def multi_freq_rs_fd_grr(person: Any) -> list[int]:
+def multi_freq_rs_fd_grr(person):
     """The report of a person with two attributes, by generalised randomised response."""
     from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_GRR_Client
 
     return RSpFD_GRR_Client(person, [2, 2], 2, 1.0)
 
 
-def multi_freq_rs_fd_ue_zero(person: Any) -> list[list[float]]:
+def multi_freq_rs_fd_ue_zero(person):
     """The report of a person with two attributes, by unary encoding with zero vectors as fake data."""
     from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_UE_zero_Client
 
     return [vector.tolist() for vector in RSpFD_UE_zero_Client(person, [2, 2], 2, 1.0)]
 
 
-def multi_freq_subset(value: Any) -> list[int]:
+def multi_freq_subset(value):
     """The set of values that a person reports, in the order in which it is sent."""
     from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
 
     return SS_Client(value, 10, 1.0).tolist()
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     two_bits = dpw.records((dpw.integers(0, 1), dpw.integers(0, 1)), adjacency="replace-one", size=1, form="record")
     sampled = "One attribute, drawn at random, gets ε′ = ln(d(e^ε − 1) + 1); this holds for people who differ in that attribute alone, not in all."
     exhibit = partial(Exhibit, release="multi-freq-ldpy==0.2.5")

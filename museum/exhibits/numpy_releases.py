@@ -1,17 +1,14 @@
 """Exhibits of numpy."""
 
-from typing import Any
 
-
-def numpy_laplace(values: Any) -> float:
+def numpy_laplace(values):
     """The sum of numbers between 0 and 1."""
     import numpy as np
 
     return float(values.sum() + np.random.default_rng().laplace(0.0, 1.0))
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=numpy_laplace,
         release="numpy==2.2.6",

@@ -1,10 +1,9 @@
 """Exhibits of opendp."""
 
 from functools import cache, partial
-from typing import Any
 
 
-def prelude() -> Any:
+def prelude():
     """The names of a release from 0.7 on, with the measurements that nobody has checked."""
     import opendp.prelude as dp
 
@@ -13,13 +12,13 @@ def prelude() -> Any:
 
 
 @cache
-def bit_vector_measurement() -> Any:
+def bit_vector_measurement():
     """Randomised response for eight bits with f = 0.95; its `map(1)` is 1.6013."""
     dp = prelude()
     return dp.m.make_randomized_response_bitvec(dp.bitvector_domain(max_weight=8), dp.discrete_distance(), f=0.95)
 
 
-def opendp_bit_vector(bits: Any) -> list[int]:
+def opendp_bit_vector(bits):
     """The answer to eight bits."""
     return [
         byte >> k & 1
@@ -29,58 +28,58 @@ def opendp_bit_vector(bits: Any) -> list[int]:
 
 
 @cache
-def canonical_noise_measurement() -> Any:
+def canonical_noise_measurement():
     """Canonical noise for a number that changes by at most 1; its `map(1.0)` is (1.0, 1e-6)."""
     dp = prelude()
     number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     return dp.m.make_canonical_noise(*number, d_in=1.0, d_out=(1.0, 1e-6))
 
 
-def opendp_canonical_noise(values: Any) -> float:
+def opendp_canonical_noise(values):
     """One number with noise."""
     return float(canonical_noise_measurement()(float(values[0])))
 
 
 @cache
-def integer_laplace_5_measurement() -> Any:
+def integer_laplace_5_measurement():
     """Noise of scale 5 for an integer; its `map(1)` is 0.2."""
     dp = prelude()
     return dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=5.0)
 
 
-def opendp_integer_laplace_5(value: Any) -> int:
+def opendp_integer_laplace_5(value):
     """A number with noise."""
     return int(integer_laplace_5_measurement()(value))
 
 
 @cache
-def laplace_threshold_measurement() -> Any:
+def laplace_threshold_measurement():
     """Noisy counts by text, released from a threshold on; its `map(1)` is (1.0, 0.0134)."""
     dp = prelude()
     texts = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
     return texts >> dp.t.then_count_by() >> dp.m.then_laplace_threshold(scale=1.0, threshold=4)
 
 
-def opendp_laplace_threshold(texts: Any) -> dict[str, int]:
+def opendp_laplace_threshold(texts):
     """The noisy counts of the frequent texts."""
     return laplace_threshold_measurement()(list(texts))
 
 
 @cache
-def noisy_max_measurement() -> Any:
+def noisy_max_measurement():
     """The place of the largest noisy score; its `map(1)` is 0.5."""
     dp = prelude()
     scores = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
     return dp.m.make_noisy_max(*scores, dp.zero_concentrated_divergence(), scale=1.0)
 
 
-def opendp_noisy_max(values: Any) -> int:
+def opendp_noisy_max(values):
     """The place of the largest of three scores, each of which moves by at most one."""
     return noisy_max_measurement()([int(value) for value in values])
 
 
 @cache
-def polars_cast_measurement() -> Any:
+def polars_cast_measurement():
     """The number of whole numbers among ten texts; its `map` for one replaced text is 0.0."""
     import polars as pl
 
@@ -93,13 +92,13 @@ def polars_cast_measurement() -> Any:
     return dp.m.make_private_lazyframe(ten, *distances, plan, global_scale=1.0)
 
 
-def opendp_polars_cast(frame: Any) -> int:
+def opendp_polars_cast(frame):
     """The number of texts that are whole numbers; `polars_cast_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
     return int(polars_cast_measurement()(frame).collect().item())
 
 
 @cache
-def polars_codes_measurement() -> Any:
+def polars_codes_measurement():
     """The sum of the codes 0 to 2 of up to 20 ages, with the noise that `map` says is enough for ε = 1."""
     import polars as pl
 
@@ -111,13 +110,13 @@ def polars_codes_measurement() -> Any:
     return dp.m.make_private_lazyframe(twenty, dp.symmetric_distance(), dp.max_divergence(), plan)
 
 
-def opendp_polars_codes(frame: Any) -> int:
+def opendp_polars_codes(frame):
     """The noisy sum of the intervals' codes; `polars_codes_measurement().map(1)` is 1.0."""
     return int(polars_codes_measurement()(frame).collect().item())
 
 
 @cache
-def polars_cut_measurement() -> Any:
+def polars_cut_measurement():
     """The number of values in an interval among ten; its `map` for one replaced value is 0.0."""
     import polars as pl
 
@@ -130,13 +129,13 @@ def polars_cut_measurement() -> Any:
     return dp.m.make_private_lazyframe(ten, *distances, plan, global_scale=1.0)
 
 
-def opendp_polars_cut(frame: Any) -> int:
+def opendp_polars_cut(frame):
     """The number of values in an interval; `polars_cut_measurement().map([dp.polars.Bound(per_group=2)])` is 0.0."""
     return int(polars_cut_measurement()(frame).collect().item())
 
 
 @cache
-def randomized_response_measurement() -> Any:
+def randomized_response_measurement():
     """Randomised response for one flag; its `check(1, 1.0987)` is true, and ln(0.75/0.25) is 1.0986."""
     from opendp.meas import make_randomized_response_bool
     from opendp.mod import enable_features
@@ -145,13 +144,13 @@ def randomized_response_measurement() -> Any:
     return make_randomized_response_bool(prob=0.75)
 
 
-def opendp_randomized_response(flag: Any) -> bool:
+def opendp_randomized_response(flag):
     """The answer to a flag."""
     return bool(randomized_response_measurement()(bool(flag)))
 
 
 @cache
-def stability_measurement() -> Any:
+def stability_measurement():
     """The measurement that releases each text's noisy count among ten records if the count is at least 4."""
     from opendp.meas import make_base_stability
     from opendp.mod import enable_features
@@ -163,13 +162,12 @@ def stability_measurement() -> Any:
     return count >> make_base_stability(size=10, scale=1.0, threshold=4.0, MI=L1Distance[float], TIK=str)
 
 
-def opendp_stability(texts: Any) -> dict[str, float]:
+def opendp_stability(texts):
     """The noisy counts of the frequent texts; `stability_measurement().check(2, (2.0, 0.001))` is true."""
     return stability_measurement()(list(texts))
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     import polars as pl
 
     exhibit = partial(Exhibit, release="opendp==0.16.0", source="the privacy map of the measurement")

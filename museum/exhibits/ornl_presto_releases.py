@@ -1,11 +1,10 @@
 """Exhibits of ornl-presto."""
 
 from functools import cache, partial
-from typing import Any
 
 
 @cache
-def mechanisms() -> Any:
+def mechanisms():
     """The module of the mechanisms, with an empty PyTorch, which these functions do not use."""
     import importlib
     import sys
@@ -13,25 +12,24 @@ def mechanisms() -> Any:
     from importlib.util import find_spec
 
     torch = types.ModuleType("torch")
-    torch.Tensor = type("Tensor", (), {})  # type: ignore[attr-defined]
+    torch.Tensor = type("Tensor", (), {})
     package = types.ModuleType("ornl_presto")
-    package.__path__ = list(find_spec("ornl_presto").submodule_search_locations)  # type: ignore[union-attr,arg-type]
+    package.__path__ = list(find_spec("ornl_presto").submodule_search_locations)
     sys.modules |= {"torch": torch, "ornl_presto": package}
     return importlib.import_module("ornl_presto.privacy_mechanisms")
 
 
-def ornl_presto_gaussian(values: Any) -> list[float]:
+def ornl_presto_gaussian(values):
     """Numbers from 0 to 10 with Gaussian noise."""
     return mechanisms().applyDPGaussian(values.tolist(), sensitivity=10.0, delta=1e-5, epsilon=1.0)
 
 
-def ornl_presto_sparse_vector(values: Any) -> list[float]:
+def ornl_presto_sparse_vector(values):
     """The integers from 0 to 10 that the sparse vector technique returns, at ε = 1 nat."""
     return mechanisms().applySVTAboveThreshold_full(values.tolist(), epsilon=1.0)
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="ornl-presto==0.1.29")
     yield exhibit(
         function=ornl_presto_gaussian,

@@ -1,10 +1,9 @@
 """Exhibits of pipeline-dp."""
 
 from functools import partial
-from typing import Any
 
 
-def pipeline_dp_count(people: Any) -> int:
+def pipeline_dp_count(people):
     """The number of people plus one, with noise."""
     import pipeline_dp as pdp
 
@@ -27,7 +26,7 @@ def pipeline_dp_count(people: Any) -> int:
     return int(next(iter(results))[1].count)
 
 
-def pipeline_dp_vector_sum(vectors: Any) -> list[float]:
+def pipeline_dp_vector_sum(vectors):
     """The sum of vectors, one a person, with ε = 1/2 for each of two coordinates."""
     import numpy as np
     import pipeline_dp as pdp
@@ -45,8 +44,7 @@ def pipeline_dp_vector_sum(vectors: Any) -> list[float]:
     return [float(value) for value in add_noise_vector(np.sum(vectors, axis=0), params)]
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(Exhibit, release="pipeline-dp==0.2.1")
     yield exhibit(
         function=pipeline_dp_count,

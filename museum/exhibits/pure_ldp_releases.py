@@ -1,11 +1,10 @@
 """Exhibits of pure-ldp."""
 
 from functools import cache
-from typing import Any
 
 
 @cache
-def client() -> Any:
+def client():
     """A client, whose hash functions are public."""
     import random
 
@@ -17,21 +16,20 @@ def client() -> Any:
     return RAPPORClient(f=0.5, m=16, hash_funcs=server.get_hash_funcs(), num_of_cohorts=1, index_mapper=int)
 
 
-def pure_ldp_rappor(value: Any) -> list[int]:
+def pure_ldp_rappor(value):
     """The Bloom filter and the cohort that a person reports, at ε = convert_f_to_eps(0.5, 2) = 4.394 nats."""
     bits, cohort = client().privatise(value)
     return [*bits, cohort]
 
 
-def pure_ldp_unary_encoding(value: Any) -> list[int]:
+def pure_ldp_unary_encoding(value):
     """The two bits that a person reports."""
     from pure_ldp.frequency_oracles import UEClient
 
     return UEClient(epsilon=1.0, d=2, index_mapper=int).privatise(value).tolist()
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     yield Exhibit(
         function=pure_ldp_rappor,
         release="pure-ldp==1.2.0",

@@ -1,14 +1,12 @@
 """Exhibits of python-dp."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 
-def statistic(name: str, algorithm: str) -> Callable[[Any], float]:
+def statistic(name, algorithm):
     """The function of an exhibit: a statistic of numbers between 0 and 10."""
 
-    def released(values: Any) -> float:
+    def released(values):
         from pydp.algorithms import laplacian
 
         kind = getattr(laplacian, algorithm)
@@ -23,8 +21,7 @@ python_dp_median = statistic("median", "Median")
 python_dp_sum = statistic("sum", "BoundedSum")
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(
         Exhibit,
         release="python-dp==1.1.5",

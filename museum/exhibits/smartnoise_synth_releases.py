@@ -1,11 +1,10 @@
 """Exhibits of smartnoise-synth."""
 
 from functools import cache, partial
-from typing import Any
 
 
 @cache
-def covariance() -> Any:
+def covariance():
     """The class DPcovariance, from its own file: the package imports PyTorch, which the class does not use."""
     import runpy
     from importlib.util import find_spec
@@ -17,7 +16,7 @@ def covariance() -> Any:
     return runpy.run_path(str(Path(package.origin).with_name("models") / "dp_covariance.py"))["DPcovariance"]
 
 
-def released(people: Any, highest: list[float]) -> list[float]:
+def released(people, highest):
     """The covariances of columns with values from 0 to their highest ones."""
     import pandas as pd
 
@@ -25,23 +24,22 @@ def released(people: Any, highest: list[float]) -> list[float]:
     return [float(value) for value in covariance()(10, list(people), ranges, 1.0).release(people)]
 
 
-def smartnoise_covariance(people: Any) -> list[float]:
+def smartnoise_covariance(people):
     """The covariances of two columns with numbers between 0 and 1."""
     return released(people, [1.0, 1.0])
 
 
-def smartnoise_covariance_order(people: Any) -> list[float]:
+def smartnoise_covariance_order(people):
     """The covariances of three columns, of which the second goes from 0 to 100."""
     return released(people, [1.0, 100.0, 1.0])
 
 
-def smartnoise_covariance_two_columns(people: Any) -> list[float]:
+def smartnoise_covariance_two_columns(people):
     """The covariances of two columns with numbers between 0 and 1."""
     return released(people, [1.0, 1.0])
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(
         Exhibit,
         release="smartnoise-synth==1.0.8",

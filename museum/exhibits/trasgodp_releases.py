@@ -1,25 +1,23 @@
 """Exhibits of trasgodp."""
 
 from functools import partial
-from typing import Any
 
 
-def trasgodp_exponential(colours: Any) -> list[str]:
+def trasgodp_exponential(colours):
     """The answers of some people, by the exponential mechanism."""
     from trasgodp.categorical import dp_exponential_array
 
     return dp_exponential_array(list(colours), epsilon=1.0).tolist()
 
 
-def trasgodp_kary(colours: Any) -> list[str]:
+def trasgodp_kary(colours):
     """The answers of some people, by k-ary randomised response."""
     from trasgodp.categorical import dp_randomized_response_kary_array
 
     return dp_randomized_response_kary_array(list(colours), epsilon=1.0).tolist()
 
 
-def exhibits(dpw: Any, Exhibit: Any) -> Any:
-    """The exhibits."""
+def exhibits(dpw, Exhibit):
     exhibit = partial(
         Exhibit,
         release="trasgodp==2.1.0",

@@ -1,4 +1,4 @@
-"""dpwitness: finds and proves violations of differential privacy. Public names, loaded when first used.
+"""dpwitness finds and proves violations of differential privacy. Public names are loaded when first used.
 
 The names stand in `__init__.pyi`, for type checkers and for this module alike.
 """

@@ -1,4 +1,4 @@
-"""Candidates of a search: a directed pair, an event, and estimates of the event's probabilities. Never evidence."""
+"""Candidates of a search, never evidence: a directed pair, an event, and estimates of the event's probabilities."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from dpwitness.neighbours import Pair
 MOST_NATS: Final = 700.0
 #: The largest order of a divergence: for a larger order a file would ask for powers that no double holds.
 MOST_ORDER: Final = 1e6
-#: The least and the largest share of the wealth on an event beside cells: at others a bet's level could be 0.
+#: The least and the largest share of the wealth on an event beside cells: at other shares a bet's level could be 0.
 EVENT_SHARES: Final = (1e-3, 0.999)
 
 

@@ -41,7 +41,7 @@ from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")
 #: A type as an annotation writes it.
-Kind: TypeAlias = Any
+TypeHint: TypeAlias = Any
 #: A JSON Schema.
 Schema = dict[str, Any]
 #: The JSON Schemas to which another schema refers, by name.
@@ -49,8 +49,6 @@ Definitions = dict[str, Schema]
 
 #: The value of a property whose key is not written.
 OMITTED_VALUE: Final[Any] = object()
-#: The default of a key that every file must have.
-_NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
-def or_infinite(infinity: float, other: Kind = float) -> Codec[float]:
+def or_infinite(infinity: float, other: TypeHint = float) -> Codec[float]:
     """The codec that writes `infinity`, which JSON lacks, as null, and other numbers by the codec of `other`."""
     codec = codec_of(other)
     return Codec(
@@ -128,13 +126,13 @@ _known: dict[object, AnyCodec] = {
 }
 
 
-def register(kind: Kind, codec: AnyCodec) -> None:
+def register(kind: TypeHint, codec: AnyCodec) -> None:
     """Let a codec write and read the values of a protocol, or of a class that is not a dataclass."""
     _known[kind] = codec
 
 
 @cache
-def codec_of(kind: Kind) -> AnyCodec:
+def codec_of(kind: TypeHint) -> AnyCodec:
     """The codec of a type."""
     if kind in _known:
         return _known[kind]
@@ -208,7 +206,7 @@ def _object_of(codec: AnyCodec) -> AnyCodec:
     )
 
 
-def _any_of(classes: list[Kind]) -> AnyCodec:
+def _any_of(classes: list[TypeHint]) -> AnyCodec:
     """The codec of a union of classes, whose objects differ in their first key, a constant."""
 
     def read(name: str, value: object) -> Any:
@@ -239,12 +237,12 @@ class Key:
     codec: AnyCodec
     argument: str | None = None  # the parameter of `from_keys` or the constructor; None: the key is not read back
     constant: str | None = None
-    default: Any = _NO_DEFAULT  # the value for a file without the key
+    default: Any = inspect.Parameter.empty  # the value for a file without the key
     mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
 
 
 @cache
-def keys_of(kind: Kind) -> tuple[Key, ...]:
+def keys_of(kind: TypeHint) -> tuple[Key, ...]:
     """The keys of a class's objects in JSON, in order."""
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
@@ -262,7 +260,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
         elif hint is None or get_origin(hint) is ClassVar:
             keys.append(key(codec=_literal((value,)), constant=value))
             continue
-        default, mode = _default(own[attribute]) if attribute in own else (_NO_DEFAULT, None)
+        default, mode = _default(own[attribute]) if attribute in own else (inspect.Parameter.empty, None)
         if name in asked and asked[name].default is not inspect.Parameter.empty:
             default = asked[name].default
         derived = isinstance(value, property) and name not in asked
@@ -275,14 +273,14 @@ def _default(one: "Field[Any]") -> tuple[object, str | None]:
     """The default of a field whose key a file lacks, and the JSON mode in the field's metadata."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):
-        return _NO_DEFAULT, mode
+        return inspect.Parameter.empty, mode
     return (one.default if one.default_factory is MISSING else one.default_factory()), mode
 
 
 def write_fields(value: object) -> dict[str, object]:
     """A dataclass as JSON values, by its fields."""
     written: dict[str, object] = {}
-    kind: Kind = type(value)
+    kind: TypeHint = type(value)
     for key in keys_of(kind):
         part = key.get(value)
         if key.mode == "flat":
@@ -292,7 +290,7 @@ def write_fields(value: object) -> dict[str, object]:
     return written
 
 
-def read_fields(kind: Kind, name: str, value: object) -> Any:
+def read_fields(kind: TypeHint, name: str, value: object) -> Any:
     """The object that `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
     arguments = {}
@@ -303,7 +301,7 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
             part = key.codec.read(name, given)
         elif key.name in given:
             part = key.codec.read(key.name, given[key.name])
-        elif key.default is _NO_DEFAULT:
+        elif key.default is inspect.Parameter.empty:
             raise KeyError(key.name)
         else:
             part = key.default
@@ -345,10 +343,10 @@ class Family:
 
     __slots__ = ("kinds",)
 
-    def __init__(self, *kinds: Kind) -> None:
-        self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
+    def __init__(self, *kinds: TypeHint) -> None:
+        self.kinds: dict[str, TypeHint] = {kind.kind: kind for kind in kinds}
 
-    def register(self, kind: Kind) -> None:
+    def register(self, kind: TypeHint) -> None:
         """Add a class; a dataclass without `to_json` and `from_json` gets the JSON of its fields.
 
         Raises `ValueError` for an object that is not a class with a text `kind`, and for a `kind` that is taken.
@@ -373,7 +371,7 @@ class Family:
         return {"anyOf": [*(codec_of(kind).schema(definitions) for kind in own.values()), other]}
 
 
-def _schema(kind: Kind, definitions: Definitions) -> Schema:
+def _schema(kind: TypeHint, definitions: Definitions) -> Schema:
     """A reference to the schema of a class; the schema itself is added to `definitions`."""
     name = kind.__name__
     if name not in definitions:
@@ -387,13 +385,13 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
             "description": about,
             "type": "object",
             "properties": {key.name: key.codec.schema(definitions) for key in keys},
-            "required": [key.name for key in read if key.default is _NO_DEFAULT],
+            "required": [key.name for key in read if key.default is inspect.Parameter.empty],
             **({"allOf": flat} if flat else {}),
         }
     return {"$ref": f"#/$defs/{name}"}
 
 
-def schema_of(kind: Kind, title: str) -> Schema:
+def schema_of(kind: TypeHint, title: str) -> Schema:
     """The JSON Schema of a type, with the schemas to which it refers."""
     definitions: Definitions = {}
     own = codec_of(kind).schema(definitions)

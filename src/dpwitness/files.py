@@ -29,7 +29,7 @@ TEMPORARY_PREFIX: Final = ".dpwitness-"
 MOST_FILE_BYTES = 1 << 28
 #: The path that stands for standard input.
 STDIN: Final = "-"
-#: The texts of integers in `typed_column`, of at most 640 digits: a user may set Python's limit so low.
+#: The texts of integers in `typed_column`, of at most 640 digits, the least limit that a user may set in Python.
 INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
 #: The pattern of the texts of real numbers in `typed_column`.
 REAL_TEXT: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")

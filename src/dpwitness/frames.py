@@ -9,6 +9,7 @@ import pickle
 import re
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -21,11 +22,11 @@ from dpwitness.errors import InvalidNeighbours
 #: A frame of a library.
 Frame = Any
 #: A column as an object of its library: a Series of pandas or Polars, an array of Arrow.
-Column = Any
+FrameColumn = Any
 #: A value of a column.
-Value = Any
+ColumnValue = Any
 #: The values of columns, by name.
-Columns = Mapping[Any, Sequence[Value]]
+ValuesByColumn = Mapping[Any, Sequence[ColumnValue]]
 #: A function that writes a cell as JSON values, or that reads a cell from JSON values.
 Cell = Callable[[Any], Any]
 
@@ -56,7 +57,7 @@ class Frames(ABC):
             ) from error
 
     def holds(self, data: object) -> bool:
-        """Whether an object is a frame of this form. Imports nothing."""
+        """Whether an object is a frame of this form; no library is imported."""
         library = sys.modules.get(self.library)
         return library is not None and type(data) is getattr(library, self.kind, None)
 
@@ -74,15 +75,14 @@ class Frames(ABC):
         types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
         return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
 
-    def columns(self, data: Frame) -> dict[Any, list[Value]]:
+    def columns(self, data: Frame) -> dict[Any, list[ColumnValue]]:
         """The values of each column, by name. Missing values are None, but missing values of pandas stay as they are.
 
         Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
         """
-        found: dict[Any, list[Value]] = {}
+        self.require_names(data)
+        found: dict[Any, list[ColumnValue]] = {}
         for name, column in self._columns(data):
-            if name in found:
-                raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
             try:
                 found[name] = self._values(column)
             except (ValueError, OverflowError) as error:
@@ -92,7 +92,13 @@ class Frames(ABC):
                 ) from error
         return found
 
-    def records(self, data: Frame) -> list[dict[Any, Value]]:
+    def require_names(self, data: Frame) -> None:
+        """Raise `InvalidNeighbours` for two columns of one name."""
+        for name, count in Counter(name for name, _ in self._columns(data)).items():
+            if count > 1:
+                raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
+
+    def records(self, data: Frame) -> list[dict[Any, ColumnValue]]:
         """The rows of a frame, as dicts by column."""
         columns = self.columns(data)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -101,7 +107,7 @@ class Frames(ABC):
         """The index of a frame whose rows have labels of their own; None for any other frame."""
         return None
 
-    def build(self, blank: Frame, columns: Columns) -> Frame:
+    def build(self, blank: Frame, columns: ValuesByColumn) -> Frame:
         """A frame of the given columns that has the schema of a blank.
 
         Raises `ValueError`, `TypeError` or `OverflowError` for values that a type cannot hold.
@@ -109,12 +115,12 @@ class Frames(ABC):
         given = zip(self._columns(blank), columns.values(), strict=True)
         return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
 
-    def infer(self, columns: Columns) -> Frame:
-        """A blank with the types that the library itself chooses. Raises as `build` does, also for mixed types."""
+    def infer(self, columns: ValuesByColumn) -> Frame:
+        """A blank with the types that the library itself chooses. Raises the errors of `build`, for mixed types too."""
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
-    def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:
-        """The values that a column of a blank returns after it is built from `values`. Raises as `build` does."""
+    def held(self, blank: Frame, name: Any, values: Sequence[ColumnValue]) -> list[ColumnValue]:
+        """The values that a column of a blank returns after it is built from `values`. Raises the errors of `build`."""
         return self._values(self._column(values, dict(self._columns(blank))[name]))
 
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
@@ -127,7 +133,7 @@ class Frames(ABC):
         types = {name: _FLOAT_DTYPES.get(self._type(column)) for name, column in self._columns(blank)}
         return {name: kind for name, kind in types.items() if kind is not None}
 
-    def categories(self, data: Frame) -> dict[Any, list[Value]]:
+    def categories(self, data: Frame) -> dict[Any, list[ColumnValue]]:
         """The categories of each categorical column, by the column's name."""
         return {name: found for name, column in self._columns(data) if (found := self._categories(column))}
 
@@ -159,22 +165,22 @@ class Frames(ABC):
         except Exception as error:  # a library may raise anything for unknown types, values and time zones
             raise ValueError(f"a {self.noun} cannot be made of these columns: {one_line(error):.200}") from error
 
-    def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
+    def _column_to_json(self, column: FrameColumn, write: Cell) -> list[Any] | None:
         """The type and the values of a column, times as integers in their unit; None without a form in JSON."""
         kind = self._type_to_json(column, write)
         values = [write(value) for value in self._physical(column)]
         lost = kind is None or any(isinstance(value, dict) and "object" in value for value in values)
         return None if lost else [kind, values]
 
-    def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> Column:
+    def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> FrameColumn:
         return self._column([read(item) for item in items], self._type_from_json(kind, read))
 
     @abstractmethod
-    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+    def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         """The names of the columns, each with its column."""
 
     @abstractmethod
-    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+    def _frame(self, columns: Mapping[Any, FrameColumn], blank: Frame = None) -> Frame:
         """A frame of the given columns, with the other properties of a blank."""
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
@@ -182,27 +188,27 @@ class Frames(ABC):
         return {}
 
     @abstractmethod
-    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+    def _column(self, values: Sequence[ColumnValue], like: FrameColumn = None) -> FrameColumn:
         """A column of values, with the type of the column `like`, by default with the type that the library chooses."""
 
     @abstractmethod
-    def _type(self, column: Column) -> str: ...
+    def _type(self, column: FrameColumn) -> str: ...
 
     @abstractmethod
-    def _values(self, column: Column) -> list[Value]: ...
+    def _values(self, column: FrameColumn) -> list[ColumnValue]: ...
 
     @abstractmethod
-    def _categories(self, column: Column) -> list[Value] | None: ...
+    def _categories(self, column: FrameColumn) -> list[ColumnValue] | None: ...
 
-    def _physical(self, column: Column) -> list[Value]:
+    def _physical(self, column: FrameColumn) -> list[ColumnValue]:
         """The values of a column, times as integers in their unit."""
         raise NotImplementedError
 
-    def _type_to_json(self, column: Column, write: Cell) -> Any:
+    def _type_to_json(self, column: FrameColumn, write: Cell) -> Any:
         """The type of a column as JSON values; None without a form in JSON."""
         raise NotImplementedError
 
-    def _type_from_json(self, kind: Any, read: Cell) -> Column:
+    def _type_from_json(self, kind: Any, read: Cell) -> FrameColumn:
         """An empty column of a type. Raises any error for a JSON value that is not a type."""
         raise NotImplementedError
 
@@ -242,10 +248,10 @@ class PandasFrames(Frames):
         computed = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
         return pickle.dumps((data, computed, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
 
-    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+    def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
 
-    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+    def _frame(self, columns: Mapping[Any, FrameColumn], blank: Frame = None) -> Frame:
         pd = self.module()
         frame = pd.DataFrame(dict(enumerate(columns.values())))
         frame.columns = pd.Index(list(columns)) if blank is None else blank.columns
@@ -265,21 +271,21 @@ class PandasFrames(Frames):
             "their attrs": f"{data.attrs!r}",
         }
 
-    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+    def _column(self, values: Sequence[ColumnValue], like: FrameColumn = None) -> FrameColumn:
         pd, dtype = self.module(), None if like is None else like.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             codes = {category: code for code, category in enumerate(dtype.categories.tolist())}
             return pd.Series(pd.Categorical.from_codes([codes.get(value, -1) for value in values], dtype=dtype))
         return pd.Series(list(values), dtype=dtype)  # without dtype, texts in an object column would change it
 
-    def _type(self, column: Column) -> str:
+    def _type(self, column: FrameColumn) -> str:
         return dtype_text(column.dtype)
 
-    def _values(self, column: Column) -> list[Value]:
-        values: list[Value] = column.tolist()
+    def _values(self, column: FrameColumn) -> list[ColumnValue]:
+        values: list[ColumnValue] = column.tolist()
         return values
 
-    def _categories(self, column: Column) -> list[Value] | None:
+    def _categories(self, column: FrameColumn) -> list[ColumnValue] | None:
         categories = getattr(column.dtype, "categories", None)
         return None if categories is None else categories.tolist()
 
@@ -317,7 +323,7 @@ class PandasFrames(Frames):
             raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
         return frame
 
-    def _physical(self, column: Column) -> list[Value]:
+    def _physical(self, column: FrameColumn) -> list[ColumnValue]:
         dtype = column.dtype
         if getattr(dtype, "categories", None) is not None:
             return list(column.cat.codes.tolist())
@@ -327,7 +333,7 @@ class PandasFrames(Frames):
         absent = None if dtype == "object" else self.module().NA  # only an object column holds NA as a value
         return [None if value is absent else value for value in column.tolist()]
 
-    def _type_to_json(self, column: Column, write: Cell) -> Any:
+    def _type_to_json(self, column: FrameColumn, write: Cell) -> Any:
         pd, dtype = self.module(), column.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             known = self._column_to_json(pd.Series(dtype.categories, dtype=dtype.categories.dtype), write)
@@ -335,7 +341,7 @@ class PandasFrames(Frames):
         name = dtype_text(dtype)
         return name if _DTYPE_TEXTS.fullmatch(name) and pd.api.types.pandas_dtype(name) == dtype else None
 
-    def _column_from_json(self, kind: Any, items: Any, read: Cell) -> Column:
+    def _column_from_json(self, kind: Any, items: Any, read: Cell) -> FrameColumn:
         pd = self.module()
         if isinstance(kind, Mapping) and set(kind) == {"categories", "dtype", "ordered"}:
             known = self._column_from_json(kind["dtype"], kind["categories"], read)
@@ -414,30 +420,30 @@ class PolarsFrames(Frames):
             )
         return data.clone()  # a mechanism can change only the clone's list of columns
 
-    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+    def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         try:
             frame = data.collect() if hasattr(data, "collect") else data
             return [(column.name, column) for column in frame.get_columns()]
         except Exception as error:  # the plan of a LazyFrame may raise anything
             raise InvalidNeighbours(f"a LazyFrame cannot be collected: {' '.join(str(error).split()):.200}") from error
 
-    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+    def _frame(self, columns: Mapping[Any, FrameColumn], blank: Frame = None) -> Frame:
         return self.module().DataFrame(dict(columns))  # from a list Polars would rename a column with an empty name
 
-    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+    def _column(self, values: Sequence[ColumnValue], like: FrameColumn = None) -> FrameColumn:
         pl = self.module()
         try:
             return pl.Series(values, dtype=None if like is None else like.dtype, strict=True)
         except pl.exceptions.PolarsError as error:
             raise ValueError(str(error)) from error
 
-    def _type(self, column: Column) -> str:
+    def _type(self, column: FrameColumn) -> str:
         return str(column.dtype)
 
-    def _categories(self, column: Column) -> list[Value] | None:
+    def _categories(self, column: FrameColumn) -> list[ColumnValue] | None:
         return column.dtype.categories.to_list() if column.dtype == self.module().Enum else None
 
-    def _values(self, column: Column) -> list[Value]:
+    def _values(self, column: FrameColumn) -> list[ColumnValue]:
         kind, values = column.dtype, column.to_list()
         if (getattr(kind, "time_unit", "") == "ns" or kind == self.module().Time) and any(
             time % 1_000 for time in self._physical(column) if time is not None
@@ -445,11 +451,11 @@ class PolarsFrames(Frames):
             raise ValueError("times of nanoseconds")
         return values  # type: ignore[no-any-return]
 
-    def _physical(self, column: Column) -> list[Value]:
-        values: list[Value] = (column.to_physical() if column.dtype.is_temporal() else column).to_list()
+    def _physical(self, column: FrameColumn) -> list[ColumnValue]:
+        values: list[ColumnValue] = (column.to_physical() if column.dtype.is_temporal() else column).to_list()
         return values
 
-    def _type_to_json(self, column: Column, write: Cell) -> Any:
+    def _type_to_json(self, column: FrameColumn, write: Cell) -> Any:
         kind, name = column.dtype, column.dtype.base_type().__name__
         if name not in _POLARS_SETTINGS:
             return None
@@ -458,7 +464,7 @@ class PolarsFrames(Frames):
         # Named categories would be read back without their name.
         return written if self._type_from_json(written, write).dtype == kind else None
 
-    def _type_from_json(self, kind: Any, read: Cell) -> Column:
+    def _type_from_json(self, kind: Any, read: Cell) -> FrameColumn:
         ((name, given),) = kind.items() if isinstance(kind, Mapping) else ((kind, []),)
         if len(given) != len(_POLARS_SETTINGS[name]):
             raise ValueError(f"{name} has {len(_POLARS_SETTINGS[name])} settings")
@@ -476,7 +482,7 @@ class LazyPolarsFrames(PolarsFrames):
     def collected(self, data: Frame) -> Frame:
         return self._frame(dict(self._columns(data)))
 
-    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+    def _frame(self, columns: Mapping[Any, FrameColumn], blank: Frame = None) -> Frame:
         return super()._frame(columns).lazy()
 
 
@@ -496,10 +502,10 @@ class ArrowFrames(Frames):
     def blank(self, data: Frame) -> Frame:
         return data[:0].replace_schema_metadata(None)  # pandas writes the number of rows into the metadata
 
-    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+    def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         return list(zip(data.column_names, data.columns, strict=True))
 
-    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+    def _frame(self, columns: Mapping[Any, FrameColumn], blank: Frame = None) -> Frame:
         return self.module().table([*columns.values()], names=[*columns])
 
     def _other_properties(self, data: Frame) -> dict[str, str]:
@@ -513,7 +519,7 @@ class ArrowFrames(Frames):
         chunks = array.unify_dictionaries().chunks if hasattr(array, "chunks") else [array]
         return chunks[0].dictionary if chunks else pa.array([], array.type.value_type)
 
-    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+    def _column(self, values: Sequence[ColumnValue], like: FrameColumn = None) -> FrameColumn:
         pa = self.module()
         kind: Any = None if like is None else like.type
         known = None if like is None else self._dictionary(like)
@@ -526,20 +532,20 @@ class ArrowFrames(Frames):
         codes = pa.array([places[value] for value in values], kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
 
-    def _type(self, column: Column) -> str:
+    def _type(self, column: FrameColumn) -> str:
         known = self._categories(column)
         return str(column.type) if known is None else f"{column.type} of {known}"
 
-    def _categories(self, column: Column) -> list[Value] | None:
+    def _categories(self, column: FrameColumn) -> list[ColumnValue] | None:
         known = self._dictionary(column)
         return None if known is None else known.to_pylist()
 
-    def _values(self, column: Column) -> list[Value]:
+    def _values(self, column: FrameColumn) -> list[ColumnValue]:
         pa, kind = self.module(), column.type
         if getattr(kind, "unit", "") == "ns":  # to_pylist would give objects of pandas
             time = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
             kind = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else time
-        values: list[Value] = column.cast(kind).to_pylist()
+        values: list[ColumnValue] = column.cast(kind).to_pylist()
         return values
 
     @override
@@ -560,10 +566,10 @@ FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
 
 
 def frames_of(data: object) -> Frames | None:
-    """The `Frames` that hold an object; None for an object that is not a frame. Imports nothing."""
+    """The `Frames` that hold an object; None for any other object. No library is imported."""
     return next((frames for frames in FRAMES if frames.holds(data)), None)
 
 
 def is_series(data: object) -> bool:
-    """Whether an object is a Series of pandas. Imports nothing."""
+    """Whether an object is a Series of pandas; no library is imported."""
     return isinstance(data, getattr(sys.modules.get("pandas"), "Series", ()))

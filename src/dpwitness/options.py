@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpwitness.claims import Claim
     from dpwitness.mechanisms.claims import Accountant
     from dpwitness.mechanisms.mechanism import Mechanism
-    from dpwitness.mechanisms.python import Outcome
+    from dpwitness.mechanisms.python import OutcomeSummary
     from dpwitness.neighbours import Relation
     from dpwitness.proposals import Attack
     from dpwitness.runs import Progress
@@ -86,9 +86,9 @@ class Option:
 #: The treatment of an exception of the mechanism: it ends the check, or its class is an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
-Bits: TypeAlias = bool | Literal["strict"]
+LastBits: TypeAlias = bool | Literal["strict"]
 #: The evidence of an assertion: of its session alone, or also of earlier sessions.
-Evidence: TypeAlias = Literal["fresh", "kept"]
+EvidenceSource: TypeAlias = Literal["fresh", "kept"]
 #: The kind of a curve's p-values.
 Method: TypeAlias = Literal["exact", "score"]
 #: The mechanism, an argument that public functions take without a name.
@@ -118,7 +118,7 @@ SearchRuns: TypeAlias = Annotated[
     Option("number of paired search runs", "They find the event and are not evidence."),
 ]
 BitsOption: TypeAlias = Annotated[
-    Bits,
+    LastBits,
     Option(
         "strict: a leak in the last bits of floating-point outcomes is a violation too",
         "By default a pass reports it separately, as `floating_point`, since almost every mechanism that adds "
@@ -154,7 +154,7 @@ class MechanismOptions(TypedDict, total=False):
     ]
     data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
     outcome: Annotated[
-        "Outcome | None",
+        "OutcomeSummary | None",
         Option(
             "the released part of an output: attributes such as coef_,intercept_, or a function FILE.py:FUNCTION",
             "In Python the function itself, which maps an output to its released part.",
@@ -246,9 +246,9 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/effort.md). Executors other "
-            "than Dask's must not repeat a task if a process dies (Ray: `max_retries=0`): that would select among runs "
-            "that no seed repeats. The executor stays open. The same seed gives the same counts.",
+            "Executors of loky, joblib, Dask and MPI work too, and an executor for Ray (docs/effort.md). No executor "
+            "but Dask's may repeat a task if a process dies (Ray: `max_retries=0`): the repetition would select among "
+            "runs that no seed repeats. The executor stays open. The same seed gives the same counts.",
         ),
     ]
     progress: Annotated[
@@ -283,7 +283,7 @@ class CheckOptions(BoundOptions, total=False):
             "the attack whose proposals are tried first: threshold_testing, table_builder, subset_sum, or "
             "FAMILY.GENERATOR",
             "In Python also a function that proposes candidates, see `dpwitness.proposals`. If the target has no "
-            "relation, that of the family is the default of `neighbours`.",
+            "relation, the family's relation is the default of `neighbours`.",
             metavar="NAME",
         ),
     ]
@@ -363,12 +363,12 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     bits: BitsOption
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
     evidence: Annotated[
-        Evidence,
+        EvidenceSource,
         Option(
             "kept: the evidence of a passed assertion goes on in the next session",
             "The evidence is in a file of the database, beside the witness; see `keep` of `check`.",
             default="fresh",
-            choices=get_args(Evidence),
+            choices=get_args(EvidenceSource),
         ),
     ]
 
@@ -444,7 +444,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "max_time": {"default": SHRINK_TIME},
         },
     ),
-    "assert_private": (AssertOptions, {"detectable_ratio": {"more": "By default that of the session's profile."}}),
+    "assert_private": (AssertOptions, {"detectable_ratio": {"more": "By default the ratio of the session's profile."}}),
 }
 
 

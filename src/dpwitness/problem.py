@@ -32,13 +32,14 @@ from dpwitness.events import Event, Noun
 from dpwitness.events.event import LONGEST_TEXT, NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8, from_here
+from dpwitness.jit import with_numba
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import Outcome, summary
+from dpwitness.mechanisms.python import OutcomeSummary, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, require_no_other, takes
 from dpwitness.neighbours import (
@@ -53,7 +54,7 @@ from dpwitness.neighbours import (
     proposed_pairs,
     taken,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Errors, LastBits
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
     OVERRUN_SECONDS,
@@ -70,7 +71,7 @@ from dpwitness.runs import (
 from dpwitness.targets import target_of
 
 #: The share of α for a leak in the last bits of floating-point outcomes: few runs show a leak, and a verdict at the
-#: rest of α needs only .001 nats more evidence.
+#: rest of α needs only 0.001 nats more evidence.
 BITS_SHARE: Final = 1e-3
 #: The module that a check of plain Python imports before its runs, for its health checks: its import is slow, and on a
 #: busy machine would take all of the runs' time.
@@ -94,7 +95,7 @@ class Effort:
     cluster: Any = None
     executor: Executor | None = None
     progress: Progress | None = None
-    bits: Bits = True
+    bits: LastBits = True
     given: frozenset[str] = frozenset()  # the names of the options that the caller gave, if known
 
     @classmethod
@@ -173,11 +174,11 @@ class Statement:
     neighbours: Relation | Sequence[Any] | None = None
     data: Any = None
     parameters: Mapping[str, Any] | None = None
-    outcome: Outcome | None = None
+    outcome: OutcomeSummary | None = None
     errors: str = "raise"
     reference: str | None = None
     attack: str | Attack | None = None
-    claim_needed: bool = True  # False if a parameter is measured and no claim judged
+    claim_needed: bool = True  # whether a claim is judged; False: a parameter is measured
 
     @classmethod
     def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
@@ -269,7 +270,7 @@ class Problem:
         return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
-        """The pairs of the user's attack, then the candidates of the relation. Raises as `adjacent_candidates` does."""
+        """The pairs of the user's attack, then of the relation. Raises the errors of `adjacent_candidates`."""
         if self.attack is not None:
             yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
         yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
@@ -369,6 +370,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
         compile_seconds=max(effort.max_time / 4, FIRST_RUNS_SECONDS),  # plain Python needs the rest
     )  # fmt: skip
+    with_numba()  # not in the thread below, where an import that takes too long would go on during the next check
     first, mechanism = within_seconds(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), 32)),
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),

@@ -53,7 +53,7 @@ def _health_checks(name: str, value: object) -> tuple[str, ...]:
 
 
 #: The readers of settings, which check their values, by the settings' names.
-READERS: Final[dict[str, Callable[[str, object], Any]]] = {
+SETTING_READERS: Final[dict[str, Callable[[str, object], Any]]] = {
     "alpha": between(0, 1, open_=True),
     "confidence": between(0, 1, open_=True),
     "runs": lambda name, value: whole(name, value, 1),
@@ -87,7 +87,7 @@ class Project:
 
 
 def known() -> dict[str, Option]:
-    """The options of public functions whose defaults a setting gives, by the setting's name; one option for each."""
+    """The options of public functions whose defaults a setting gives, by the setting's name; one option a setting."""
     found: dict[str, Option] = {}
     for function in FUNCTIONS:
         for option in options_of(function).values():
@@ -133,6 +133,6 @@ def _setting(where: str, key: str, value: object) -> tuple[str, object]:
         meant = near(key, shown) or f"; it takes {', '.join(shown)}"
         raise InvalidParameter(f"{where} has no setting {key!r}{meant}")
     try:
-        return name, READERS[name](key, value)
+        return name, SETTING_READERS[name](key, value)
     except InvalidParameter as error:
         raise InvalidParameter(f"{where} {error}") from error

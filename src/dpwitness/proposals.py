@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ATTACK_GROUP: Final = "dpwitness.attacks"
 
 #: A generator of candidates from the mechanism's parameters, the user's D or None, the claim, and the planned number of
-#: paired runs. It draws nothing at random and runs nothing; its candidates are tried beside those of the search.
+#: paired runs. It draws nothing at random and runs nothing; its candidates are tried beside the search.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
 #: The group of commands `dpwitness attack`, to which families add their commands.
 Commands: TypeAlias = "click.Group"

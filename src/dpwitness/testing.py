@@ -24,7 +24,7 @@ from dpwitness.codec import write_object
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import Counted, Event, event_from_json, is_partition, widen
 from dpwitness.events.encoding import FALSE, NONE, NOT_A_NUMBER, TRUE, text_code
-from dpwitness.events.event import MOST_COLUMNS
+from dpwitness.events.event import MOST_EVENT_COLUMNS
 from dpwitness.neighbours import Pair, Relation, alternatives, as_relation, relation_from_json
 from dpwitness.proposals import Attack, AttackFamily, Candidate
 from dpwitness.search.learners import Learner, Proposal
@@ -165,7 +165,7 @@ def check_event(event: Event, rows: Rows | None = None) -> None:
     lacking = [name for name in names if name not in dir(event)]
     assert not lacking, f"it lacks {', '.join(lacking)}: let its class inherit dpwitness.events.Event"
     width: int = _ask("width", lambda: index(event.width))
-    assert 0 <= width <= MOST_COLUMNS, f"width={width} must be a whole number from 0 to {MOST_COLUMNS}"
+    assert 0 <= width <= MOST_EVENT_COLUMNS, f"width={width} must be a whole number from 0 to {MOST_EVENT_COLUMNS}"
     if rows is None:
         rng, codes = np.random.default_rng(0), [TRUE, FALSE, NONE, NOT_A_NUMBER, text_code("a"), math.inf, math.nan]
         rows = rng.choice([*rng.laplace(scale=3.0, size=40), *range(-4, 5), *codes], (256, width + 1))

@@ -1,6 +1,6 @@
 """JSON of values of any kind, such as parameters and inputs of a mechanism, and back, unchanged.
 
-JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written as such; any other value is an object:
+JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written as such; any other value is an object::
 
     {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, {"float": "-0.0"}
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
@@ -11,12 +11,13 @@ JSON lacks infinities, NaN, tuples and arrays. Values that JSON has are written 
     {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
     {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy"
-    {"object": "<function f>"}      a value that no file can hold; it is read back as `Unreadable`
+    {"object": "<function f>"}      a value that no file can hold; it is read back as `UnreadableValue`
 
-INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
-name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, whose values are places in the categories. Times
-and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing time is
-null. Types of Polars have the library's own names, types with settings are objects such as {"Datetime": ["us", null]}.
+INDEX is `{"range": [0, 2, 1], "name": null}` or `{"labels": ["a", "b"], "dtype": "str", "name": "id"}`. A dtype is its
+name, or `{"categories": ["a", "b"], "dtype": "str", "ordered": false}`, whose values are places in the categories.
+Times and differences of times are integers in the unit of the dtype's name, in UTC if there is a time zone; a missing
+time is null. Types of Polars have the library's own names, types with settings are objects such as
+`{"Datetime": ["us", null]}`.
 A table of Arrow, and a DataFrame with an index of several levels, are written as objects that no file can hold.
 
 The memory order and byte order of an array, the `attrs` of a DataFrame and the `freq` of its index are not written;
@@ -47,7 +48,7 @@ _CONTAINERS_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableValue:
     """The mark of a value that its file could not hold; `text`: the text of the value."""
 
     text: str
@@ -67,7 +68,7 @@ def value_to_json(value: object, depth: int = 0) -> Any:
     written = _container_to_json(value, depth + 1) if depth < 20 else None  # a deeper list may hold itself
     if written is not None:
         return written
-    text = value.text if isinstance(value, Unreadable) else as_text(value)
+    text = value.text if isinstance(value, UnreadableValue) else as_text(value)
     return {"object": text.encode("ascii", "backslashreplace").decode()[:200]}
 
 
@@ -130,7 +131,7 @@ def _value(value: object) -> Any:
         case {"scalar": item, "dtype": str(name), **rest} if not rest and name in _ARRAY_DTYPES:
             return _scalar(_value(item), name)
         case {"object": str(text), **rest} if not rest:
-            return Unreadable(text)
+            return UnreadableValue(text)
         case {"bytes": str(letters), **rest} if not rest:
             return base64.b64decode(letters, validate=True)
         case {"items": list(items), **rest} if not rest:
@@ -197,8 +198,8 @@ def _dict(items: list[Any]) -> dict[object, object]:
 
 
 def unreadable_in(value: object) -> bool:
-    """Whether a value that was read from a file holds an `Unreadable`."""
-    if isinstance(value, Unreadable):
+    """Whether a value that was read from a file holds an `UnreadableValue`."""
+    if isinstance(value, UnreadableValue):
         return True
     if isinstance(value, Mapping):
         return any(unreadable_in(part) for item in value.items() for part in item)

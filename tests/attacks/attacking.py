@@ -1,4 +1,4 @@
-"""What tests of attacks share: the command's result, its file, and a limit for how often an attack is right."""
+"""The common parts of tests of attacks: the command's result, its file, and limits for numbers of right guesses."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from dpwitness.cli import main
 
 
 def attack(folder, *words):
-    """The exit code of `dpwitness attack`, and its result; None where it has none."""
+    """The exit code of `dpwitness attack`, and its result; None if it saved no result."""
     saved = folder / "result.json"
     saved.unlink(missing_ok=True)
     code = main(["attack", *map(str, words), "--save", str(saved), "--quiet"])
@@ -36,5 +36,5 @@ def fill(path, answer):
 
 
 def agrees(hits, runs, p):
-    """Whether so many hits are in accord with a probability, but for chance of 1e-9."""
+    """Whether a number of hits agrees with a probability, by a test of level 1e-9."""
     return binom.ppf(0.5e-9, runs, p) <= hits <= binom.isf(0.5e-9, runs, p)

@@ -176,7 +176,7 @@ class TestAttackContract:
         again = attacked(folder, name, "--seed", 1)  # without a file thresholds are asked in smaller rounds
         assert (again["recovered"], again["claimed"]) == (asked["recovered"], asked["claimed"])
 
-    @pytest.mark.parametrize("share", soon([0.5, 0.99, 0.01, 0.1, 0.25, 0.75], 2))
+    @pytest.mark.parametrize("share", soon([0.5, 0.99, 0.01, 0.1, 0.25, 0.75], 2, most=1))
     def test_it_goes_on_where_it_was_cut(self, folder, whole, capfd, name, share):
         """What the answers until then tell is a result, or too little for one; and nothing is asked again."""
         family, number = FAMILIES[name], int(share * whole(name)["questions"])
@@ -277,24 +277,17 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
     ("line", "named"),
     [
         ("subset_sum --size 25 --adversary exponential", "size=25 must be a whole number from 1 to 24"),
-        ("subset_sum --size 0", "size=0"),
         ("subset_sum --size 5000", "size=5000 must be a whole number from 1 to 4096"),
         ("subset_sum --error -1", "error=-1.0"),
         ("subset_sum --law binomial --error 1e200", "error=1e+200"),
-        ("subset_sum --queries 0", "queries=0"),
-        ("subset_sum --law gauss", "'gauss'"),
-        ("subset_sum --seed -1", "seed=-1"),
-        ("subset_sum --plot missing/x.svg", "no folder missing"),
         ("subset_sum --size 8 --adversary exponential --law binomial", "a bound of the errors"),
         ("subset_sum --budget 9", "--budget is of an attack on your own system"),
         ("subset_sum --column x", "--data FILE.csv"),
         ("subset_sum --data true.csv --column count", "bits, 0 or 1, and not 60"),
         ("subset_sum --oracle mine.py:bits", "--size is needed"),
         ("subset_sum --oracle mine.py:silent --size 8", "None for question 1, ["),
-        ("subset_sum --oracle mine.py:gone --size 8", "'gone'"),
         ("subset_sum --oracle mine.py:bits --size 40 --queries 20", "30 questions are too few"),
         ("subset_sum --oracle mine.py:bits --size 8 --error 3", "--error is of a simulated system"),
-        ("subset_sum --oracle mine.py:bits --size 8 --rate 0", "--rate 0"),
         ("subset_sum --oracle mine.py:bits --size 8 --adversary exponential", "--error"),
         ("subset_sum --oracle mine.py:bits --size 10 --adversary exponential --error 0 --budget 9", "1024 questions"),
         ("subset_sum --conditions people.csv", "give --oracle, or --ask FILE, too"),
@@ -302,9 +295,7 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
         ("subset_sum --allow range --ask q.csv --size 8", "give --conditions FILE.csv too"),
         ("table_builder --data true.csv --perturbation 0", "r=0"),
         ("table_builder --data true.csv --perturbation 5 --suppression 4", "suppression s=4"),
-        ("table_builder --data true.csv --column height", "'height'"),
         ("table_builder --data true.csv --where age", "NAME=VALUE"),
-        ("table_builder --data true.csv --partitions 0", "at least 1"),
         ("table_builder --data true.csv --noise maximum-entropy --scale 1e308", "variance=inf"),
         ("table_builder --data true.csv --sums 5", "--sums"),
         ("table_builder --data true.csv --max-time 0.001ms", "--max-time 1e-06 is over"),
@@ -322,8 +313,6 @@ def test_a_simulated_system_is_attacked_alike_by_the_same_seed(folder, line):
         ("table_builder --oracle mine.py:averaging --values age=91,92 --data true.csv", "91, 92; it has 0, 1, 2"),
         ("threshold_testing", "--epsilon is needed"),
         ("threshold_testing --epsilon 0", "--epsilon 0"),
-        ("threshold_testing --epsilon 1 --epsilon2 0", "--epsilon2 0"),
-        ("threshold_testing --epsilon 1 --delta 1", "delta=1"),
         ("threshold_testing --epsilon 1 --cells 4", "--cells is of an attack on your own system"),
         ("threshold_testing --epsilon 1 --support 4", "support=4"),
         ("threshold_testing --epsilon 1 --adaptive --copies 3", "--copies"),

@@ -8,7 +8,7 @@ import pytest
 from attacking import fill, rows_of
 
 from dpwitness.cli import options
-from dpwitness.cli.command import Command, arguments_of
+from dpwitness.cli.command import Subcommand, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData
 from dpwitness.reconstruction.command import AttackOptions, oracle_options, run_attack, settings_of
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
@@ -26,7 +26,7 @@ def adaptive(ask, seed):
 
 def parsed(*words):
     taken = [*oracle_options("a number", "its double"), *options.common(max_time=60.0)]
-    command = Command("toy", summary="toy", run=len, parameters=taken, examples=())
+    command = Subcommand("toy", summary="toy", run=len, parameters=taken, examples=())
     return arguments_of(command.make_context("toy", ["--quiet", *map(str, words)]))
 
 
@@ -119,15 +119,6 @@ def test_the_answers_so_far_are_written_every_few_seconds():
     for question in range(8):
         asking.ask([question])
     assert saved == [3, 6]  # before a kill, not only at the end
-
-
-def test_a_budget_holds_for_files_too(tmp_path):
-    file = tmp_path / "q.csv"
-    run("--ask", file, "--seed", 5)
-    double(file)
-    with pytest.raises(AttackStopped, match="--budget 4 is used up, and the attack asks more"):
-        run("--ask", file, "--budget", 4)
-    assert run("--ask", file, "--budget", 5) is None
 
 
 def test_that_questions_wait_is_said_once_they_are_in_the_file(tmp_path, capsys, monkeypatch):

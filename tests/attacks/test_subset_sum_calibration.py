@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 import subset_sum_calibration as calibration
 from dpwitness.reconstruction.questions import Asking, system_of
+from dpwitness.reconstruction.report import LEVEL
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import (
     DOUBTFUL_P_VALUE,
-    LEVEL,
     claims_of_fit,
     equal_ones_p_value,
     held_out_scale,

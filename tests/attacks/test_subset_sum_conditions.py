@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
-from dpwitness.reconstruction.subset_sum.conditions import FORM, KINDS, MIN_SHARE_OF_PEOPLE, Attributes
+from dpwitness.reconstruction.subset_sum.conditions import CONDITION_KINDS, FORM, MIN_SHARE_OF_PEOPLE, Attributes
 
 PEOPLE = 48
 
@@ -45,7 +45,7 @@ def satisfying(condition, columns):
     return np.array(flags)
 
 
-@pytest.mark.parametrize("kinds", [KINDS, *[[kind] for kind in KINDS]])
+@pytest.mark.parametrize("kinds", [CONDITION_KINDS, *[[kind] for kind in CONDITION_KINDS]])
 def test_a_condition_holds_for_its_subset(kinds):
     columns = table()
     conditions, subsets = Attributes(columns, kinds).drawn(np.random.default_rng(1), 40)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import table_builder_systems
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import histogram, perturbation
-from dpwitness.reconstruction.table_builder.averaging import Answers, Partitions, nearest, two_partitions
+from dpwitness.reconstruction.table_builder.averaging import PartitionAnswers, Partitions, nearest, two_partitions
 from dpwitness.reconstruction.table_builder.confidence import probability_right
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy, truncated_normal, uniform
-from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.supply import CountingPlan
 from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, ExactCounts, KeyedNoisyCounts
 from dpwitness.reconstruction.table_builder.tables import Table, read_table
 from dpwitness.reconstruction.table_builder.theory import (
@@ -53,17 +53,17 @@ def test_without_noise_everything_is_exact(counts, seed):
     table = Table.from_counts([20, 30, 25, *counts])
     oracle = made(ExactCounts, table)
     rng = np.random.default_rng(seed)
-    found = recover_histogram(oracle, rng, "value", Plan(base=(0, 1, 2), partitions=3))
+    found = recover_histogram(oracle, rng, "value", CountingPlan(base=(0, 1, 2), partitions=3))
     assert found.counts == (20, 30, 25, *counts)
     assert found.queries == oracle.asked
-    two = recover_histogram(oracle, rng, "value", Plan(targets=(4, 1), base=(0, 1, 2), partitions=3))
+    two = recover_histogram(oracle, rng, "value", CountingPlan(targets=(4, 1), base=(0, 1, 2), partitions=3))
     assert two.counts == (counts[1], 30)
 
 
 def remove_noise(oracle, rng, base, k, beside):
     """Algorithm 4 for one set of values."""
     partitions = Partitions(base=base, beside=beside, sides=two_partitions(rng, len(base), k))
-    return Answers.of(partitions, oracle.ask("value", partitions.selections(len(oracle.values("value")))))
+    return PartitionAnswers.of(partitions, oracle.ask("value", partitions.selections(len(oracle.values("value")))))
 
 
 @pytest.mark.parametrize("system", [BoundedNoisyCounts, KeyedNoisyCounts])
@@ -88,7 +88,7 @@ def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
 def test_histogram_gets_each_value_right_as_often_as_expected():
     # The base set is counted so well (wrong once in 10⁶ runs) that the noise it shares with the values cannot matter.
     counts = [200 + i for i in range(8)] + [1, 4, 60, 0]
-    plan = Plan(base=tuple(range(8)), partitions=10, base_partitions=127, fitted=False)
+    plan = CountingPlan(base=tuple(range(8)), partitions=10, base_partitions=127, fitted=False)
     table, runs, right = Table.from_counts(counts), 250, np.zeros(12, int)
     for seed in range(runs):
         rng = np.random.default_rng(seed)
@@ -106,7 +106,7 @@ def test_table_3_of_the_paper_in_small(data_folder):
     rng = np.random.default_rng(1)
     oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
     base = tuple(table.positions("age", range(17, 28)).tolist())
-    found = recover_histogram(oracle, rng, "age", Plan(base=base, partitions=250, base_partitions=1000))
+    found = recover_histogram(oracle, rng, "age", CountingPlan(base=base, partitions=250, base_partitions=1000))
     # Expected 110.99 of 111 (exact law): two or more wrong has probability below 1e-3.
     assert np.sum(np.array(found.counts) == true) >= 110
     assert found.queries == 111 + 2 * 1000 + 111 * 500
@@ -135,7 +135,7 @@ def attack(table, r=2, seed=0, plan=None, system=BoundedNoisyCounts, attribute=N
 def test_a_cap_on_questions_is_kept():
     table, sure = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3]), []
     for cap in (60, 80, 150, 200, 300, 1000, 1200):
-        found, _ = attack(table, plan=Plan(questions=cap))
+        found, _ = attack(table, plan=CountingPlan(questions=cap))
         assert 0.6 * cap < found.queries <= cap
         sure.append(sum(found.confidence) / len(found.counts))
     assert sure[-1] > max(0.7, sure[2])

@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 import table_builder_systems as calibration
 from dpwitness.reconstruction.table_builder import averaging, confidence, histogram
-from dpwitness.reconstruction.table_builder.averaging import Answers, Partitions
+from dpwitness.reconstruction.table_builder.averaging import PartitionAnswers, Partitions
 from dpwitness.reconstruction.table_builder.perturbation import parameter_right
-from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, BoundedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.supply import CountingPlan
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, BoundedNoisyCounts, QuerySystem
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
 
@@ -23,7 +23,7 @@ def claims(names, seeds, **more):
     return calibration.summary("", [calibration.one_run(name, seed, **more) for name in names for seed in seeds])
 
 
-class Changing(System):
+class Changing(QuerySystem):
     """A system that answers from a second table after so many questions."""
 
     def __init__(self, inner, number, after):
@@ -72,7 +72,7 @@ def test_noise_that_hangs_on_something_shows(on):
             "size": np.array([3, -3, 1, -2, 3, -1, -3, 2, 3, -3, 2])[selections.sum(axis=1)],
         }[on]
     )
-    found = confidence.estimate_counts(Answers.of(partitions, selections @ true + 50 + noise), (), 10)
+    found = confidence.estimate_counts(PartitionAnswers.of(partitions, selections @ true + 50 + noise), (), 10)
     assert any("on average" in text for text in found.failed)  # by 50
     assert (len(found.failed) > 1) == (on != "nothing")
     if on == "nothing":
@@ -134,7 +134,7 @@ def without_one(table, seed):
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
 def test_a_person_who_leaves_during_the_questions_is_noticed(share):
     """By most of the persons, as the first counts are still vague."""
-    table, plan = Table.from_counts([60 + 7 * i for i in range(25)]), Plan(partitions=60)
+    table, plan = Table.from_counts([60 + 7 * i for i in range(25)]), CountingPlan(partitions=60)
     noticed = 0
     for seed in range(4):
         stays = recovered(bounded(table, seed=seed), plan, seed)
@@ -152,7 +152,7 @@ def test_parts_of_the_people_add_up_unless_values_add_something(added):
         {"a": range(12), "b": range(9)}, np.indices((12, 9)).reshape(2, -1).T, np.arange(108) % 17 + np.arange(108) // 9
     )
 
-    class System(BoundedNoisyCounts):
+    class QuerySystem(BoundedNoisyCounts):
         def values(self, attribute):
             return super().values(attribute)[: 5 if attribute == "b" else None]
 
@@ -160,8 +160,8 @@ def test_parts_of_the_people_add_up_unless_values_add_something(added):
             return super().ask(attribute, selections, where) + added * selections[:, 3:8].sum(axis=1)
 
     for seed in range(3):
-        system = System(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        found = recovered(system, Plan(partitions=100), seed)
+        system = QuerySystem(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
+        found = recovered(system, CountingPlan(partitions=100), seed)
         right = np.array(found.counts) == table.histogram("a")
         assert found.failed_checks == ((confidence.PARTS_DO_NOT_ADD_UP,) if added else ())
         assert right.mean() > 0.9 or added
@@ -176,7 +176,7 @@ def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
         base=np.arange(6), beside=np.arange(0), sides=averaging.two_partitions(np.random.default_rng(seed), 6, 30)
     )
     rest = answers[:, np.all(holes != MISSING_ANSWER, axis=0)]
-    assert Answers.of(partitions, holes.ravel()).answers.tolist() == rest.tolist()
+    assert PartitionAnswers.of(partitions, holes.ravel()).answers.tolist() == rest.tolist()
 
 
 def right_share(plan, seeds, table=ONE, r=3):
@@ -187,13 +187,13 @@ def right_share(plan, seeds, table=ONE, r=3):
 def test_more_questions_find_no_less():
     # Of the first a third is wrong by Algorithm 4, of the second next to nothing.
     for fitted in (True, False):
-        shares = [right_share(Plan(partitions=k, fitted=fitted), range(4)) for k in (10, 100)]
+        shares = [right_share(CountingPlan(partitions=k, fitted=fitted), range(4)) for k in (10, 100)]
         assert shares[0] <= shares[1]
         assert shares[1] > 0.9
 
 
 def test_least_squares_finds_more_than_algorithm_4():
-    plans = [Plan(partitions=20, fitted=fitted) for fitted in (True, False)]
+    plans = [CountingPlan(partitions=20, fitted=fitted) for fitted in (True, False)]
     by_fit, by_sums = (right_share(plan, range(8)) for plan in plans)
     assert by_fit > by_sums + 0.1
 

@@ -1,4 +1,4 @@
-"""The commands of the program, and command lines as they are parsed."""
+"""The commands of the program, and functions that parse and run command lines."""
 
 from dpwitness.cli import main
 from dpwitness.cli.command import arguments_of
@@ -6,7 +6,7 @@ from dpwitness.cli.commands import program
 
 
 def commands(above=None, words=()):
-    """All commands, as the words that call them and themselves."""
+    """All commands, each with the words that call it."""
     above = program() if above is None else above
     for name in above.list_commands(None):
         inner = above.get_command(None, name)
@@ -30,7 +30,7 @@ def run(capsys, *arguments):
 
 
 def refusal(capsys, *arguments, code=2):
-    """What a command says that refuses its arguments: one line behind "dpwitness: error: ", and no output."""
+    """The message of a command that refuses its arguments: one line after "dpwitness: error: ", and no output."""
     found, out, err = run(capsys, *arguments)
     (line,) = [line for line in err.splitlines() if "warning: " not in line]
     assert (found, out) == (code, "")

@@ -1,4 +1,4 @@
-"""Results for the tests of pages: real ones, made once, and hostile ones made of them."""
+"""Results for the tests of pages: real results, made once, and hostile results made from them."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +9,7 @@ import dpwitness as dpw
 from conftest import without_processes
 
 PAIR = dpw.pairs(([1, 1], [2, 1]))
-#: What must not become part of a page, be it markup, a control character or a mark of direction.
+#: A text that must not become part of a page: markup, a control character, a mark of direction.
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&\0\u202e\ud800שלום"
 EFFORT = {"runs": 50_000, "seed": 1, "neighbours": PAIR}
 

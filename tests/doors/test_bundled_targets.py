@@ -9,7 +9,7 @@ from running import sampled
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", sampled(sorted(registered()), 10))
+@pytest.mark.parametrize("name", sampled(sorted(registered()), 6))
 def test_no_bundled_target_is_refused(name, capsys, recwarn):
     code = main(["check", name, "--epsilon", "1", "--max-time", "30s", "--seed", "1"])
     printed = capsys.readouterr()

@@ -63,15 +63,6 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
     assert json.loads(saved.read_text())["verdict"] == "violated"
 
 
-@pytest.mark.campaign
-def test_the_printed_command_reproduces_the_counts(capsys):
-    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1.5")
-    command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
-    _, second, _ = run(capsys, *command)
-    pattern = r"on D′? +(.*)"
-    assert re.findall(pattern, first) == re.findall(pattern, second)
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -207,7 +198,7 @@ def violation_of_mine():
 @pytest.fixture
 def own_kinds(violation_of_mine, mine, monkeypatch):
     """A result of `mine.py:noisy_sum` whose relation `kinds.py` registers; `both.py` has all of it."""
-    monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
+    monkeypatch.setattr(relation, "_RELATION_READERS", dict(relation._RELATION_READERS))
     (mine / "kinds.py").write_text(KINDS)
     (mine / "both.py").write_text(MINE + KINDS)
     value = {"witness": violation_of_mine["witness"] | {"relation": {"kind": "near by mine"}}}

@@ -283,7 +283,7 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
     ended, now = [], [100.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(console.os, "_exit", ended.append)
-    session = console.Session()
+    session = console.CommandRun()
     with session.signals():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)

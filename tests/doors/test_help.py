@@ -11,7 +11,7 @@ import pytest
 from command_lines import commands, parsed, refusal
 
 import dpwitness as dpw
-from dpwitness.cli import console, main
+from dpwitness.cli import main
 from dpwitness.cli.console import EXIT_CODES
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
@@ -56,11 +56,6 @@ def test_a_slip_is_one_line_that_names_it_and_the_help(capsys, line, said):
     told = refusal(capsys, *line)
     assert said in told
     assert "--help`" in told
-
-
-def test_what_is_quoted_is_no_control(capsys):
-    console.show("VIOLATED: f(epsilon=1) is not 1-DP\nevent \x1b[2J")
-    assert capsys.readouterr().out == "VIOLATED: f(epsilon=1) is not 1-DP\nevent \\u001b[2J\n"
 
 
 def test_what_is_printed_is_the_text_of_the_verdict(capsys, monkeypatch):

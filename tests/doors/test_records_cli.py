@@ -37,6 +37,7 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is the pair
 def test_the_pair_is_found_from_a_file(capsys, place):
     """Leaving out the oldest moves the greatest age by 11 or more, and the noise has scale 1."""
     options = ("--records", "people.csv", "--adjacency", "either", "--domain", "age=0:120")

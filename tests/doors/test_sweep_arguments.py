@@ -1,6 +1,5 @@
-"""Arguments that a sweep finds in the source, in docstrings and in the classes of a package; noise without data."""
+"""Texts that a sweep finds in the source of a function; noise without data; public records."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Literal
 
@@ -66,82 +65,6 @@ def test_a_text_that_may_mean_no_noise_is_not_taken():
     assert signatures.value_of("law", Law) is Law.LAPLACE
     assert signatures.text_compared(with_or_without, "noise_law", str) == "laplace"
     assert refusal_of(without) == "no value is known for its parameter 'mode'"
-
-
-def of_codes(df, epsilon, domain: Mapping[str, int]):
-    assert set(df.columns) == set(domain)
-    return np.bincount(df["x"], minlength=domain["x"]) + RNG.laplace(scale=1 / epsilon, size=domain["x"])
-
-
-def of_whole_numbers(df, epsilon):
-    assert all(kind.kind == "i" for kind in df.dtypes)
-    return np.bincount(df.to_numpy().astype(int)[:, 0], minlength=10) + RNG.laplace(scale=1 / epsilon, size=10)
-
-
-@pytest.mark.parametrize("thing", [of_codes, of_whole_numbers])
-def test_columns_may_have_codes(thing):
-    assert "categories(0, 1, 2, 3)" in str(first_running(thing).relations[0])
-
-
-class Budget:
-    """A budget that can be spent once."""
-
-    def __init__(self, total_epsilon: float, delta: float = 1e-5):
-        self.left = total_epsilon
-
-    def spend(self):
-        self.left -= 1.0
-        assert self.left >= 0
-
-
-def with_budget(data, epsilon, budget: Budget):
-    budget.spend()
-    return len(data) + RNG.laplace(scale=1 / epsilon)
-
-
-def with_number(data, epsilon, count: "Unknown"):  # noqa: F821
-    return len(data) * count
-
-
-def test_an_object_of_a_class_is_made_anew_in_each_run_and_its_delta_is_claimed():
-    attempt = first_running(with_budget)
-    assert attempt.claim == dpw.ApproxDP(1.0, 1e-5)
-    assert [attempt.mechanism([0.5]) for _ in range(3)]
-    assert "'count'" in refusal_of(with_number)
-
-
-def documented(thing, records, epsilon, parts):
-    """A sum.
-
-    Parameters
-    ----------
-    thing : int
-        A public number.
-    records : array-like of shape (n,)
-        The data.
-    parts : int or None
-        Unknown.
-    """
-    return float(np.sum(records)) + thing + RNG.laplace(scale=1 / epsilon)
-
-
-def by_lines(amounts, epsilon, times):
-    """A sum.
-
-    :param amounts: an array of numbers
-    :type times: int
-    :param epsilon: number of nats
-    """
-    return times * (len(amounts) + RNG.laplace(scale=1 / epsilon))
-
-
-def test_a_type_is_read_from_the_docstring():
-    types = {name: one.annotation for name, one in signatures.parameters_of(documented).items()}
-    assert types["thing"] is int
-    assert types["records"] == "ndarray"
-    assert types["parts"] is signatures.NO_DEFAULT
-    assert refusal_of(documented) == "no value is known for its parameter 'parts'"
-    assert first_running(by_lines)
 
 
 def laplace_noise(epsilon, sensitivity):

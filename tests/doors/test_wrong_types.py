@@ -22,8 +22,9 @@ from scipy import stats
 import dpwitness as dpw
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Cells, Feature, FeatureEvent, Outside
+from running import scaled
 
-CASES = int(os.environ.get("DPWITNESS_FUZZ", "3000"))
+CASES = int(os.environ.get("DPWITNESS_FUZZ", max(scaled(3000), 500)))
 FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))
 ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
 

@@ -39,7 +39,7 @@ def test_a_request_that_nobody_reads_ends_in_time():
 
 FORKS = """
 import os
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Child, UnreadableAnswer
 child = Child(["cat"])
 if os.fork() == 0:
     child.end()

@@ -35,7 +35,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner, generator, order
-from running import sample, stream
+from running import sample, sampled, stream
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
@@ -55,7 +55,7 @@ def value_of(mechanism, data=1):
 
 #: Each takes seconds to compile: in the suite two, of which one was wrong once: half words.
 SOON = [geometric_or_coins, coin_or_number]
-LATE = [sampler for sampler in SAMPLERS if sampler not in SOON]
+LATE = sampled([sampler for sampler in SAMPLERS if sampler not in SOON], 4)
 
 
 @pytest.mark.parametrize("sampler", [*SOON, *(pytest.param(sampler, marks=pytest.mark.campaign) for sampler in LATE)])

@@ -17,11 +17,11 @@ import dpwitness as dpw
 import elsewhere
 from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
-from dpwitness.events.encoding import TEXTS, is_code
+from dpwitness.events.encoding import CODE_TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.mechanisms.columns import MOST_COLUMNS, Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import FlatRow, Row
+from dpwitness.mechanisms.outcomes import FlatRow, RowWriter
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
@@ -79,7 +79,7 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
 
 def laid(mechanism, outcomes):
     """Rows of outcomes by the columns of a mechanism, which stay what they are."""
-    row = FlatRow(mechanism.traits) if mechanism.by_position else Row(mechanism.columns, OutputTraits())
+    row = FlatRow(mechanism.traits) if mechanism.by_position else RowWriter(mechanism.columns, OutputTraits())
     rows = [row.write(outcome) for outcome in outcomes]
     width = max(map(len, rows))
     return np.array([[*values, *[np.nan] * (width - len(values))] for values in rows])
@@ -88,7 +88,7 @@ def laid(mechanism, outcomes):
 def seen(mechanism, outcomes):
     """Give the entries of outcomes columns."""
     for outcome in outcomes:
-        row = Row(mechanism.columns, mechanism.traits)
+        row = RowWriter(mechanism.columns, mechanism.traits)
         row.write(outcome)
         mechanism.begin(row.columns, by_position=False)
         mechanism.grow()
@@ -150,7 +150,7 @@ def holds(said, outcome):
 
 def floats(bound):
     """Numbers but for -0.0, and for the few whose rows are those of True, False and -0.0 (`events.encoding`)."""
-    return st.floats(-bound, bound).map(lambda x: x + 0.0).filter(lambda x: x not in TEXTS)
+    return st.floats(-bound, bound).map(lambda x: x + 0.0).filter(lambda x: x not in CODE_TEXTS)
 
 
 scalars = st.one_of(floats(4), st.integers(-3, 3), st.sampled_from([None, math.nan, 0.1, 1e-9, math.inf]))

@@ -22,7 +22,7 @@ from dpwitness.neighbours import Pair, copier, input_to_json, relation_from_json
 from dpwitness.neighbours.pair import unlike
 from dpwitness.values import value_to_json
 from drawn import pair_through_a_file, through_a_file
-from running import sampled, soon
+from running import sampled, scaled, soon
 
 DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 5)]
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -360,7 +360,7 @@ def examples_of(part):
     ("part", "every"),
     [
         ("arrays", 1), ("polars", 4), ("arrow", 4),
-        *(pytest.param(part, 1, marks=pytest.mark.campaign)
+        *(pytest.param(part, 1 if scaled(200) >= 200 else 4, marks=pytest.mark.campaign)
           for part in sampled(["domains", "arrays", "polars", "arrow", *INDEXES], 4)),
     ],
 )  # fmt: skip

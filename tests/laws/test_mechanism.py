@@ -73,11 +73,6 @@ def test_parameters_are_recognised_by_name(function, given, value):
     assert rows_of(function, **given)[1][0, 0] == pytest.approx(value)
 
 
-class Counter:
-    def release(self, rng, data):
-        return data[0]
-
-
 @pytest.mark.parametrize(
     ("function", "given", "told"),
     [

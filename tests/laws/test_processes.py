@@ -345,13 +345,13 @@ def killing(place):
 def test_a_killed_process_costs_no_counts(place):
     mechanism = python(elsewhere.slow)
     there, here = away(mechanism, place), runner(mechanism)
-    looks = there.confirm(PAIR, EVENTS, 2_000)
+    looks = there.confirm(PAIR, EVENTS, 1_000)
     first = next(looks)
     killed = killing(place)
-    assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 2_000))
+    assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 1_000))
     assert killed not in place._loky._processes
     killed = killing(place)
-    for a, b in zip(there.sample(PAIR, 2_000, Role.SEARCH), here.sample(PAIR, 2_000, Role.SEARCH), strict=True):
+    for a, b in zip(there.sample(PAIR, 1_000, Role.SEARCH), here.sample(PAIR, 1_000, Role.SEARCH), strict=True):
         assert np.array_equal(a, b)
     assert killed not in place._loky._processes
     assert there.notes == ()

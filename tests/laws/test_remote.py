@@ -30,7 +30,7 @@ from dpwitness.mechanisms import server
 from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import Row
+from dpwitness.mechanisms.outcomes import RowWriter
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -176,7 +176,7 @@ def test_a_seed_repeats_what_children_of_the_generator_and_global_generators_dra
 
 
 def row(value):
-    return Row(None, OutputTraits()).write(value)
+    return RowWriter(None, OutputTraits()).write(value)
 
 
 @pytest.mark.parametrize(

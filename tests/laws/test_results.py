@@ -33,7 +33,7 @@ from dpwitness.neighbours import Pair, as_finite_numbers, queries
 from dpwitness.results import text
 from dpwitness.results.curve import CurveTest, PValueCurve
 from dpwitness.results.profile import BandEvent
-from dpwitness.results.saved import READERS as READERS_BY_KEY
+from dpwitness.results.saved import RESULT_READERS as READERS_BY_KEY
 from dpwitness.results.schema import SAVED_KINDS, schemas
 from dpwitness.results.verdict import replay_text, verdict_from_json
 

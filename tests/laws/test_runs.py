@@ -281,7 +281,7 @@ LAST = 60.0  # seconds: nothing here waits so long
 @pytest.mark.parametrize(("function", "calls"), [(one_by_one, 399), (many_a_call, 1)])
 def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, function, calls):
     """Threads cannot share the mechanism: both would draw from the global generators that each run seeds."""
-    monkeypatch.setattr("dpwitness.runs.executors.GRACE_SECONDS", LAST)
+    monkeypatch.setattr("dpwitness.runs.executors.TASK_GRACE_SECONDS", LAST)
     mechanism = as_mechanism(function, 1.0)
     mechanism.shard = 200
     THREADS.clear()

@@ -10,7 +10,7 @@ from dpwitness.events import LARGEST_FLOAT, Box, Interval, OutcomeSet, ScoreThre
 from dpwitness.events.encoding import LEAST_NUMBER, NONE, NOT_A_NUMBER
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.ranges import SHARES, SINGLE_VALUES, scan_of
+from dpwitness.search.ranges import FINE_SHARES, SINGLE_VALUES, scan_of
 from dpwitness.search.samples import OutcomeCounter, RowSample, SeenOutcomes, counted, sample_of
 
 
@@ -46,11 +46,11 @@ POOLS = {
 @pytest.mark.parametrize("runs", [1, 2, 40, 300])
 def test_a_scan_counts_what_its_ranges_hold_and_its_best_is_that_of_all_ranges(pool, runs):
     x, y = np.random.default_rng(runs).choice(POOLS[pool], (2, runs))
-    found = ranges_of(x, y, SHARES)
+    found = ranges_of(x, y, FINE_SHARES)
     events = [Interval(coordinate=0, low=low, high=high) for low, high in zip(found.lows, found.highs, strict=True)]
     a, b = (np.array([event.contains(side[:, None]) for event in events]).reshape(-1, runs) for side in (x, y))
     assert np.allclose([found.p, found.q, found.both], [a.mean(1), b.mean(1), (a & b).mean(1)], rtol=0, atol=1e-12)
-    alone = ranges_of(x, y, SHARES, paired=False)
+    alone = ranges_of(x, y, FINE_SHARES, paired=False)
     assert alone.both is None
     assert [alone.p.tolist(), alone.q.tolist()] == [found.p.tolist(), found.q.tolist()]
     objective = GrowthAt(claim=ApproxDP(0.5))

@@ -104,6 +104,13 @@ def test_a_category_more_is_another_type():
     )
 
 
+def test_two_columns_of_one_name_are_refused_before_any_run():
+    """A whole check was made before, and its report raised the error."""
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(InvalidNeighbours, match="several columns are called 'a'"):
+        dpw.pairs((twice, twice.iloc[:0]))
+
+
 @pytest.mark.parametrize("table", [pl.DataFrame(), pl.LazyFrame()])
 def test_a_table_without_columns_comes_back(table):
     again = input_from_json(json.loads(json.dumps(input_to_json(table))))

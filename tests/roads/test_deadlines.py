@@ -33,7 +33,7 @@ import random, sys, time
 
 class Slowly:
     def find_spec(self, name, path=None, target=None):
-        if name == "scipy.stats":
+        if name in ("numba", "scipy.stats"):
             time.sleep(6)
 
 sys.meta_path.insert(0, Slowly())
@@ -135,7 +135,7 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(free, monkeypa
 
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(free, monkeypatch):
-    monkeypatch.setattr("dpwitness.runs.executors.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("dpwitness.runs.executors.TASK_GRACE_SECONDS", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""

@@ -41,6 +41,7 @@ def of_exec(text, **space):
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what NumPy raises in this process
 @pytest.mark.parametrize("claim", [1.0, "zcdp:0.5"])
 @pytest.mark.parametrize("mechanism", [leaks, private])
 def test_what_numpy_raises_in_the_users_code_it_does_not_raise_here(mechanism, claim):
@@ -97,7 +98,7 @@ def test_a_parameter_without_a_text_loses_nothing():
 
 def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
     monkeypatch.setattr(refutation, "further_calls", lambda *_: None)
-    answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
+    answers = tuple(new_process.InputAnswer(runs=1_000, hits=(0,), always=None) for _ in range(2))
     monkeypatch.setattr(new_process, "ask", lambda question, further: [answers])
     with pytest.raises(DependentRuns, match="in a new process"):
         dpw.check(leaks, claim=1.0, runs=20_000, **FEW)

@@ -36,7 +36,7 @@ def in_40_digits(answers, queries, threshold, b, c):
         return mpmath.quad(density, sorted(set(points)))
 
 
-@pytest.mark.parametrize("seed", soon(range(12), 1))
+@pytest.mark.parametrize("seed", soon(range(12), 1, most=3))
 def test_relative_error_is_below_1e_8(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 8))

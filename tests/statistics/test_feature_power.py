@@ -108,7 +108,7 @@ NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "place of largest"
 @pytest.mark.parametrize("name", CASES)
 def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_refuted(name, monkeypatch):
     outcome = CASES[name]
-    for seed in range(max(scaled(20), 3)):
+    for seed in range(scaled(20)):
         assert isinstance(verdict := found(outcome, LEAK, seed), dpw.Violation), seed
         assert isinstance(found(outcome, PRIVATE, seed), dpw.NotRefuted), seed
         assert seed != 1 or name not in NEED_FEATURES or isinstance(verdict.witness.event, FeatureEvent)

@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, count
 from math import comb
 from types import ModuleType, SimpleNamespace
 
@@ -36,7 +36,7 @@ from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.results.text import at_most
-from running import confirm, prepare, soon
+from running import confirm, keeps_level, prepare, soon
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 GIVEN = PAIR.given[0]
@@ -177,9 +177,9 @@ def slow_coin(rng, data):
 @pytest.mark.parametrize("function", [coin, slow_coin])
 def test_the_level_of_the_early_check(function, monkeypatch):
     monkeypatch.setattr(dependence, "DEPENDENCE_LEVEL", 0.05)
-    ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
-    alarms = sum(before_search.stuck_generator("it", before_search.first_runs(*one)) is not None for one in ready)
-    assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
+    ready = (job(function, seed, outcome=float if function is slow_coin else None) for seed in count())
+    found = ([before_search.stuck_generator("it", before_search.first_runs(*one)) is not None] for one in ready)
+    assert keeps_level(found, 0.05, times=4)
 
 
 def further_calls(rows, hits, outcomes=((0.0,),)):
@@ -327,7 +327,7 @@ def judged(monkeypatch):
 
 
 def answered(runs, hits, always=None, outcomes=()):
-    return new_process.Answer(runs=runs, hits=(hits,), always=always, outcomes=outcomes)
+    return new_process.InputAnswer(runs=runs, hits=(hits,), always=always, outcomes=outcomes)
 
 
 def always(value, runs):
@@ -468,7 +468,7 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing_and_is_left_in_time
 def test_only_functions_that_a_name_leads_to_are_loaded_anew():
     exec("def of_no_module(data): return data", space := {})
     decorated = functools.wraps(remembered.noisy)(lambda rng, data, size: data)
-    others = (remembered.hidden[0], decorated, np.random.default_rng(0).laplace, new_process.Place)
+    others = (remembered.hidden[0], decorated, np.random.default_rng(0).laplace, new_process.FunctionPlace)
     for function in (*others, lambda data: data, space["of_no_module"]):
         with pytest.raises(new_process.CannotLoad):
             new_process.place_of(function)

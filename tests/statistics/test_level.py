@@ -1,12 +1,11 @@
 """How often a claim that holds is refuted, and that one run of these tests tells α from three times α.
 
-Each kind of bet is one test: `REPETITIONS` independent repetitions at the boundary of a claim, with seeds of their own,
-whose alarms are pooled over all cases of the kind and compared with `LIMIT`, a quantile of Bin(`REPETITIONS`, α). The
-file fails with probability at least .99 where any kind has a true level of 3α, and with probability at most 8·10⁻⁷
-where all kinds keep α. `test_the_limit_tells_three_times_the_level` computes both numbers.
+Each kind of bet is one test: repetitions at the boundary of a claim, with seeds of their own, whose alarms are pooled
+over all cases of the kind. They go on until they tell α from 3α (`keeps_level`): the file fails with probability at
+least .99 where any kind has a true level of 3α, and with probability at most 10⁻⁶ where all kinds keep α.
 
-The repetitions do not depend on $DPWITNESS_SEEDS where that asks for fewer: `.ci/run` makes all of them. A larger
-$DPWITNESS_SEEDS (100 where it is not set) makes as many for each case. $DPWITNESS_FIRST_SEED is the first seed.
+$DPWITNESS_SEEDS is twice the least number of repetitions of each case of `check`, `bound`, `profile` and `curve`
+(200 where it is not set). $DPWITNESS_FIRST_SEED is the first seed.
 
 Kinds that draw counts from a law are in the default suite; kinds that call `check`, `bound`, `profile` and `curve`,
 with search, runs, health checks and verdict, are marked `campaign`.
@@ -18,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -34,14 +33,13 @@ from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth
 from dpwitness.evidence.profile_band import PlannedLine, band_of
 from dpwitness.mechanisms.resolve import as_mechanism
-from running import sampled
+from running import keeps_level, sampled, scaled
 from samplers import PLAIN, SAMPLERS
 from truth import gaussian_delta
 
-SEEDS = int(os.environ.get("DPWITNESS_SEEDS", "100"))
+SEEDS = scaled(100)
 FIRST = int(os.environ.get("DPWITNESS_FIRST_SEED", "0"))
 ALPHA = 0.1
-REPETITIONS = 205
 ONE = pairs(([0], [1]))
 #: Randomised response of ε = 1: the probability of the truth.
 TRUTH = math.e / (1 + math.e)
@@ -185,11 +183,6 @@ EPOCHS = [
     laplace, responded, two_sided_geometric, infinite, not_a_number, leaks_with_delta, many_gaussian, many_texts,
     vector, text, any_length, special, flag_now_and_then,
 ]  # fmt: skip
-
-
-def limit_of(repetitions):
-    """The most alarms of a kind that keeps α: all kinds together exceed it with probability at most 10⁻⁶."""
-    return int(stats.binom.isf(1e-6 / len(KINDS), repetitions, ALPHA))
 
 
 #: Two laws of three cells, and an event: the first cell.
@@ -440,18 +433,20 @@ class Kind:
     cases: tuple = (None,)
     road: bool = False
 
-    def alarms(self, repetitions):
-        """How many of the repetitions raise an alarm, each with a seed of its own."""
-        return sum(self.alarm(self.cases[k % len(self.cases)], FIRST + k) for k in range(repetitions))
+    def rounds(self):
+        """The alarms of all cases, over and over, each repetition with a seed of its own."""
+        seeds = count(FIRST)
+        while True:
+            yield [self.alarm(case, next(seeds)) for case in self.cases]
 
 
 KINDS = {
     "a bet on an event": Kind(Boundary.refuted, tuple(ON_EVENT)),
     "a bet on cells": Kind(Boundary.refuted, tuple(ON_CELLS)),
-    "bets in epochs": Kind(lambda _, seed: wealth_refutes(seed)),
+    "bets in epochs": Kind(lambda _, seed: wealth_refutes(seed), (None,) * 4),  # seeds choose among four laws
     "bounds": Kind(Boundary.bound_above, (*ON_EVENT[:5], *ON_CELLS[:2])),
-    "bounds of epochs": Kind(lambda _, seed: wealth_bounds_above(seed)),
-    "p-values": Kind(lambda _, seed: p_value_at_boundary(seed)),
+    "bounds of epochs": Kind(lambda _, seed: wealth_bounds_above(seed), (None,) * 4),
+    "p-values": Kind(lambda _, seed: p_value_at_boundary(seed), (None,) * 4),
     "a band": Kind(lambda _, seed: band_at_boundary(seed)),
     "check": Kind(checked, sampled([*COMPILED, *VECTORISED, *PYTHON], 12), road=True),
     "check in epochs": Kind(checked_in_epochs, tuple(EPOCHS), road=True),
@@ -462,11 +457,17 @@ KINDS = {
 }
 
 
-def test_the_limit_tells_three_times_the_level():
-    """The two numbers of this file; the second is a union bound over all kinds."""
-    limit = limit_of(REPETITIONS)
-    assert stats.binom.sf(limit, REPETITIONS, 3 * ALPHA) >= 0.99
-    assert len(KINDS) * stats.binom.sf(limit, REPETITIONS, ALPHA) <= 1e-6
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_rounds_tell_three_times_the_level(spread):
+    """Also where the cases of a round differ."""
+    rng = np.random.default_rng(1)
+
+    def kept(level):
+        rates = np.array([level * (1 + spread), level * (1 - spread)] * 6)
+        return [keeps_level((rng.random(12) < rates for _ in count()), ALPHA, false=1e-6) for _ in range(500)]
+
+    assert sum(kept(3 * ALPHA)) <= stats.binom.isf(1e-6, 500, 0.01)
+    assert all(kept(ALPHA))
 
 
 @pytest.mark.parametrize(
@@ -475,10 +476,7 @@ def test_the_limit_tells_three_times_the_level():
 )
 def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(name):
     kind = KINDS[name]
-    repetitions = max(REPETITIONS, kind.road * SEEDS * len(kind.cases))
-    alarms, limit = kind.alarms(repetitions), limit_of(repetitions)
-    print(f"{name}: {alarms} alarms in {repetitions} repetitions at α = {ALPHA}, at most {limit} allowed")
-    assert alarms <= limit
+    assert keeps_level(kind.rounds(), ALPHA, fewest=SEEDS if kind.road else 1, false=1e-6 / len(KINDS))
 
 
 @pytest.mark.campaign

@@ -32,9 +32,9 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
 
     Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
     `epsilon` is the mechanism's own parameter; no claim is needed. With `claim`, the parameter of the claim's family is
-    bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at α = 8 for `RenyiDP(8, 0.4)`; the value
-    that the claim gives it is ignored. For `PrivacyProfile` and `TradeOff` the bound is the ε by which the mechanism
-    exceeds them. Errors as in `check`.
+    bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at α = 8 for `RenyiDP(8, 0.4)`; the claim's
+    own value of the parameter is ignored. For `PrivacyProfile` and `TradeOff` the bound is the ε by which the mechanism
+    exceeds them. Raises the errors of `check`.
     """
     statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     of_family = options["claim"] is not None

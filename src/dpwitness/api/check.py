@@ -84,7 +84,7 @@ Check = Callable[[Problem, Runner, Effort], Verdict]
 
 
 def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check: Check) -> Verdict:
-    """The verdict of `check`; if the relation leaves the adjacency open, the main verdict of one check for each.
+    """The verdict of `check`; for an open adjacency the main verdict of one check for each adjacency.
 
     Each check gets an even share of α, so that together they raise a false alarm with probability at most α, and an
     even share of the time. The main verdict is the violation with the largest e-value, else the pass with the largest

@@ -61,11 +61,11 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
 
     These are the figures of Ding et al. 2018. With a `claim`, the parameter of the claim's family is tested instead, in
-    its unit, such as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; the claim's own value of it is ignored.
+    its unit, such as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; the claim's own value is ignored.
 
     For each ε of the mechanism, one search serves all test ε, and one fresh sample of `runs` paired runs (by default as
     many as are needed to exclude 80 % of ε) tests each chosen event. So the p-values depend on each other, which Holm's
-    adjustment allows. Errors as in `check`.
+    adjustment allows. Raises the errors of `check`.
 
     A p-value needs all of its runs. `max_time` limits each ε separately; an ε whose runs are not finished in this time
     has no line. Finished lines are returned, with a note on each missing line, also after Ctrl-C, a lost cluster or a
@@ -199,7 +199,7 @@ def _several(name: str, values: object) -> list[float]:
 
 
 def _ended(error: BaseException) -> str:
-    """The reason why a line is missing, as results say it."""
+    """The reason why a line is missing, as results state it."""
     kinds = {KeyboardInterrupt: "interrupted", ClusterLost: "cluster lost", MechanismTimeout: "time"}
     return next((text for kind, text in kinds.items() if isinstance(error, kind)), "failed")
 

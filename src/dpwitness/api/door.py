@@ -14,7 +14,7 @@ from dpwitness.claims import Claim  # noqa: F401
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.claims import Accountant  # noqa: F401
 from dpwitness.mechanisms.mechanism import Mechanism  # noqa: F401
-from dpwitness.mechanisms.python import Outcome  # noqa: F401
+from dpwitness.mechanisms.python import OutcomeSummary  # noqa: F401
 from dpwitness.mechanisms.signature import name_of, takes
 from dpwitness.neighbours import Relation  # noqa: F401
 from dpwitness.options import FUNCTIONS, option_in, options_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwitness.api.floating_point import LEAST_BITS_RUNS, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.loop import Confirmation, EvidenceCourse, confirm_events
-from dpwitness.api.verdict import Evidence, until_settled, verdict_of
+from dpwitness.api.verdict import CandidateEvidence, until_settled, verdict_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -60,7 +60,7 @@ VERY_SLOW_SECONDS: Final = 0.5
 LEADING_RUNS: Final = 96
 #: The least mean number of epochs of a leading pair before the other pairs join: the first epoch bets nothing.
 LEADING_EPOCHS: Final = 3
-#: The divisor of a shard that gives the least runs of an epoch: 8 to 131 ms, since learning from them takes 20 ms.
+#: The divisor of a shard that gives the least runs of an epoch, 8 to 131 ms long: learning from them takes 20 ms.
 SHARD_DIVISOR: Final = 2
 #: The least number of epochs into which the runs that the user gives are divided.
 LEAST_EPOCHS: Final = 256
@@ -68,16 +68,15 @@ LEAST_EPOCHS: Final = 256
 VARIATION_PLACES: Final = 4
 #: The least number of runs of every pair before variations of the best pair are added.
 RUNS_BEFORE_VARIATIONS: Final = 4
-#: The number of places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
+#: The number of places of the wealth kept for unusual pairs: a place costs the evidence at most 0.15 nats.
 UNUSUAL_PLACES: Final = 1
-#: The number by which the runs that fit in the time are divided, for the runs of unusual pairs if the other pairs have
-#: won nothing.
+#: The divisor of the runs that fit in the time: an eighth is for unusual pairs, if the other pairs have won nothing.
 UNUSUAL_DIVISOR: Final = 8
 #: The share of the time that is left after the bets on unusual pairs.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
 #: The log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WINNING_NATS: Final = 1.0
-#: The number by which the runs that show the detectable parameter asked for are divided, for the search runs.
+#: The divisor, for the search runs, of the runs that would detect `effort.detectable_ratio` times the parameter.
 SEARCH_DIVISOR: Final = 4
 #: The least number of runs, all of one outcome, that show a constant mechanism: 1,000 runs miss an outcome of
 #: probability 1 % with probability 4·10⁻⁵.
@@ -387,7 +386,7 @@ class Epochs:
         tried = self.runner.tried
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
-        evidence = Evidence(
+        evidence = CandidateEvidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,

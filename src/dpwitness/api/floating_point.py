@@ -45,7 +45,7 @@ from dpwitness.search.samples import sample_of
 MOST_BITS_RUNS: Final = 512
 #: The largest number of pairs whose last bits are tested.
 MOST_BITS_PAIRS: Final = 12
-#: The number of fresh runs for each run that the bet is expected to take in plain Python.
+#: The number of fresh runs in plain Python for each run that the bet is expected to take.
 RUNS_FACTOR: Final = 3.0
 #: The number of fresh runs of cheap code, which give a larger lower bound than the runs that refute the claim.
 CHEAP_RUNS: Final = 1 << 15

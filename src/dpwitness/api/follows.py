@@ -34,15 +34,15 @@ PROBABILITY_ERROR: Final = 2.0**-36
 BATCH_GROWTH: Final = 1.25
 #: SIMULATED_SAMPLES is the number of samples, each of all draws, by which the power for one size of fault is estimated.
 SIMULATED_SAMPLES: Final = 200
-#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of .95: at that power the probability of so
-#: many refuted samples is .03.
+#: REFUTED_SAMPLES is the least number of refuted samples that shows a power of 0.95: at this power 196 or more
+#: samples are refuted with probability 0.03.
 REFUTED_SAMPLES: Final = 196
 #: MOST_INTEGERS is the number of integers around the median whose remainders modulo 4 are tested, which takes 0.1 s.
 MOST_INTEGERS: Final = 1 << 17
 
 
 @dataclass(slots=True)
-class Partition:
+class SymbolPartition:
     """Cells, each a union of symbols, with the counts of the draws so far.
 
     A symbol is a number from 0 on that encodes a draw: the number of an interval between two edges, or a remainder.
@@ -127,15 +127,15 @@ class Hypothesis:
         if not self.discrete:  # rounding may move a draw over an edge, into the cell on either side
             p += np.append(self.atom(self.edges), 0.0) + np.insert(self.atom(self.edges), 0, 0.0)
         self.by_interval = [
-            Partition(np.cumsum([0, *np.isin(self.edges, cuts + self.half)]), p, self._text, 1 / k, memory)
+            SymbolPartition(np.cumsum([0, *np.isin(self.edges, cuts + self.half)]), p, self._text, 1 / k, memory)
             for family, memory in families for k, cuts in enumerate(family, 1)
         ]  # fmt: skip
-        self.by_bits: list[Partition] = []
+        self.by_bits: list[SymbolPartition] = []
         if self.discrete:
             sums = [float(pmf[self.near % 4 == k].sum()) for k in range(4)]
             rest = np.array([*sums, max(1 - sum(sums), 0.0)]) + PROBABILITY_ERROR
             texts = [*(f"integers with remainder {k} modulo 4" for k in range(4)), "integers far from the median"]
-            self.by_bits = [Partition(np.arange(5), rest, lambda symbols: texts[symbols[0]], 1.0)]
+            self.by_bits = [SymbolPartition(np.arange(5), rest, lambda symbols: texts[symbols[0]], 1.0)]
         self.partitions = [*self.by_interval, *self.by_bits]
         self.tie_weight = 1 / (1 + sum(one.weight for one in self.partitions))
         for one in self.partitions:
@@ -217,7 +217,7 @@ class Hypothesis:
         return f"{self.ties:,} of {self.count:,} draws repeat an earlier value; {most}"
 
     def detectable(self, moved: Callable[[Floats, float], Floats], alpha: float, rng: np.random.Generator) -> float:
-        """The smallest size of a fault that the same number of draws refutes with probability at least .95.
+        """The smallest size of a fault that the same number of draws refutes with probability at least 0.95.
 
         Infinite if no size up to 2 is refuted. `moved(points, size)`: the points from which a fault, whose size is
         positive or negative, moves draws to the given points.

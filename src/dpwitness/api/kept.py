@@ -5,8 +5,8 @@ any session of the history with probability at most α/2 (for the largest α of 
 session refutes it with probability at most α/2.
 
 The seed of the runs for kept evidence follows from the check's seed and the number of sessions: no session repeats the
-draws of another, and a session with the same seed and file repeats its result. After a pass, the event of the next
-session is the kept one or the check's: the one whose counts promise the faster growth of evidence.
+draws of another, and a session with the same seed and file repeats its result. After a pass, the next session
+counts the kept event or the check's event: the event whose counts promise the faster growth of evidence.
 """
 
 import functools
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwitness.api.loop import EvidenceCourse, confirm_events
-from dpwitness.api.verdict import Evidence, until_settled, verdict_of, with_notes
+from dpwitness.api.verdict import CandidateEvidence, until_settled, verdict_of, with_notes
 from dpwitness.candidate import Candidate, Tally
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, bet_on
@@ -39,7 +39,7 @@ from dpwitness.values import shown
 
 
 class _History:
-    """The file of kept evidence, which this session alone may write: what another session wrote meanwhile stays."""
+    """The file of kept evidence; evidence that another session wrote during this session is not overwritten."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._known = path, _text_of(path)
@@ -135,7 +135,7 @@ def _session(
         after, verdict = kept if over else kept.after(version, runner.seed, counts), None
         refuted, alone = (one.log_e_value(claim) >= math.log(1 / effort.level) for one in (bet, own))
         if refuted or done.ended in ABORT_REASONS:
-            evidence = Evidence(
+            evidence = CandidateEvidence(
                 candidate=candidate,
                 confirmation=done,
                 bet=own if alone == refuted else bet,

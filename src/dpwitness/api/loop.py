@@ -41,7 +41,7 @@ T = TypeVar("T")
 #: The counts of each event so far.
 Totals = tuple[Counts, ...]
 
-#: The errors after which counts are no evidence: compiled outcomes differ from Python's, or runs depend on each other.
+#: The errors after which counts are no evidence: compiled and Python's outcomes differ, or runs depend on each other.
 VOIDING_ERRORS: Final = (CompiledDisagrees, DependentRuns)
 #: The text, at the end of a note, that a result came before its runs were tested for independence.
 UNTESTED_RUNS_TEXT: Final = "before its runs were tested for independence"
@@ -191,7 +191,7 @@ def confirm_events(
     coupled: bool = True,
     look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
-    """The counts of fixed events in fresh runs of a fixed pair; `look`, the runs or the time end the runs.
+    """The counts of fixed events in at most `runs` fresh runs of a fixed pair; `look` or the deadline ends them.
 
     `look` gets the counts so far and returns the reason to stop, empty to go on, and a note for the progress. Ctrl-C, a
     lost cluster and a failed run end the runs: the counts before are evidence, which is valid after any number of runs.

@@ -15,7 +15,7 @@ from dpwitness.errors import InvalidClaim, InvalidData
 from dpwitness.evidence.guesses import Guesses, critical_number, detectable_of, lower_bound_of, p_value_of
 from dpwitness.results.one_run import OneRun
 
-#: AUDIT_ALPHA is the default probability of a false alarm, as in the papers: a smaller one would need more canaries.
+#: AUDIT_ALPHA is the default probability of a false alarm, as in the papers: a smaller α would need more canaries.
 AUDIT_ALPHA: Final = 0.05
 #: LEAST_GUESSES is the smallest number of guesses that is tried by default: 8 right of 8 have p = 0.004 at ε = 0.
 LEAST_GUESSES: Final = 8

@@ -94,7 +94,7 @@ RELATIVE_ERRORS: Final = (0.002, 0.05)
 MOST_BAND_EVENTS: Final = 96
 #: The logarithm of the number of events of a band, a guess before they are chosen.
 LOG_EVENTS: Final = math.log(30)
-#: The largest number of search runs that count events before the choice: enough to cut for 10¹⁰ confirm runs.
+#: The largest number of search runs that count events before the choice: a choice for 10¹⁰ confirm runs needs no more.
 MOST_COUNTED_RUNS: Final = 100_000_000
 #: The largest number of pairs of an attack that are sampled beside the pairs of the search.
 MOST_ATTACKED_PAIRS: Final = 2
@@ -111,7 +111,7 @@ class ProfileEvents:
 
 
 def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, planned: int, budget: int) -> ProfileEvents:
-    """The best pair and its events for `planned` confirm runs. Raises as `search`.
+    """The best pair and its events for `planned` confirm runs. Raises the errors of `search`.
 
     `budget`: paired search runs for the pair; as many runs again count the events, for compiled code at least a quarter
     of the planned runs.
@@ -235,7 +235,7 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
     stopping time; the inequalities are in `evidence.profile_band`.
 
     `epsilon` is the mechanism's own parameter. A `claim` of any kind that lies outside the band is refuted, and the
-    result has a witness; without `claim` the result is the band alone. Errors as in `check`.
+    result has a witness; without `claim` the result is the band alone. Raises the errors of `check`.
     """
     statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     judged = options["claim"] is not None

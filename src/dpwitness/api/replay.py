@@ -1,4 +1,4 @@
-"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that.
+"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm the result.
 
 Smaller means fewer coordinates, smaller round numbers and a simpler event. Each step is tried on search runs of its
 own, which confirm nothing: the result (`smallest`) is a candidate, which fresh runs confirm.
@@ -77,9 +77,9 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     decides which other code runs. The verdict shows which claim was tested.
 
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, and `InvalidParameter` for a
-    mechanism that does not take the witness's parameters. Other errors as in `check`.
+    mechanism that does not take the witness's parameters. Raises the errors of `check`, too.
     """
-    case = _Case.of(witness, mechanism, options)
+    case = _ReplayCase.of(witness, mechanism, options)
     witness, alpha, runs, seed = case.witness, options["alpha"], options["runs"], options["seed"]
     alpha = witness.alpha if alpha is None else alpha
     own = {"alpha": alpha, "runs": 1 if runs is None else runs, "bits": False}
@@ -117,7 +117,7 @@ def shrink(violation: AViolation, mechanism: AnyMechanism = None, **options: Unp
     """
     if not isinstance(violation, Violation):
         raise InvalidWitness(f"violation={brief(violation)} must be a Violation, as check and replay return it")
-    case = _Case.of(violation, mechanism, options)
+    case = _ReplayCase.of(violation, mechanism, options)
     old = case.witness
     effort = Effort.of({**options, "alpha": violation.alpha, "seed": _shrinking_seed(violation.seed), "bits": False})
 
@@ -150,7 +150,7 @@ def shrink(violation: AViolation, mechanism: AnyMechanism = None, **options: Unp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _ReplayCase:
     """A witness, and the mechanism, the relation and the data by which it is judged.
 
     The user gives the mechanism, the relation and the data, or else they are the witness's own. If the relation is
@@ -164,7 +164,7 @@ class _Case:
     data: Data | None
 
     @classmethod
-    def of(cls, given: AnyWitness, mechanism: Any, options: Mapping[str, Any]) -> "_Case":
+    def of(cls, given: AnyWitness, mechanism: Any, options: Mapping[str, Any]) -> "_ReplayCase":
         """Read a witness, and find its mechanism. Raises `InvalidWitness` and `InvalidNeighbours`."""
         reference = mechanism if isinstance(mechanism, str) else None
         if reference is not None:  # before the witness is read: the module may register classes that the file needs

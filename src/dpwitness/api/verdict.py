@@ -50,7 +50,7 @@ TEST_GROWTH: Final = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CandidateEvidence:
     """A candidate, its counts, all bets, and the course of their evidence.
 
     `outcomes`: the outcomes of D and of D′ in earlier runs, if kept; `runs_made`: all runs with a bet, with the runs of
@@ -86,7 +86,7 @@ def confirm_candidate(
     look = until_settled(problem, estimate, effort, course, enough=enough)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
-    evidence = Evidence(
+    evidence = CandidateEvidence(
         candidate=candidate,
         confirmation=done,
         bet=bet_on(counts, claim, estimate),
@@ -141,7 +141,7 @@ def until_settled(
     return look
 
 
-def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tuple[str, ...]) -> Verdict:
+def verdict_of(problem: Problem, effort: Effort, evidence: CandidateEvidence, notes: tuple[str, ...]) -> Verdict:
     """The verdict of the evidence, after the health checks of its counts.
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.

@@ -54,13 +54,13 @@ class Claim(Protocol):
         """The smallest probability under D′ that `at(parameter)` allows for probability p under D: the inverse of G."""
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The smallest parameter of the family that allows (p, q), infinite if no parameter does. Broadcasts."""
+        """The smallest parameter of the family that allows (p, q), or infinity. Arguments broadcast."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """A half-plane that contains the region, for every estimate (p, q).
 
         For an estimate outside the region it is the half-plane against which evidence grows fastest; for an estimate
-        inside, or without an estimate, it is any supporting half-plane. Broadcasts.
+        inside, or without an estimate, it is any supporting half-plane. Arguments broadcast.
         """
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:

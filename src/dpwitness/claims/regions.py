@@ -48,7 +48,7 @@ class Boundary:
     planes: HalfPlane
 
     def nearest(self, p: Numbers, q: Numbers) -> Any:
-        """The index of the contact whose half-plane an estimate (p, q) exceeds most clearly. Broadcasts.
+        """The index of the contact whose half-plane an estimate (p, q) exceeds most clearly. Arguments broadcast.
 
         For an estimate outside the region this is the boundary's point (p₀, q₀) of the least KL(p ‖ p₀) + KL(q ‖ q₀),
         the allowed law of two independent sides that is hardest to tell from the estimate. As KL is convex, the sum has
@@ -249,7 +249,7 @@ class PolygonClaim(CurvedClaim):
         return replace(contacts, q=contacts.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """The half-planes of the slope slope·e^x and the same intercept, for every excess x. Broadcasts."""
+        """The half-planes of the slope slope·e^x and the same intercept, for every excess x. Arguments broadcast."""
         slope, intercept = hints
         with np.errstate(over="ignore"):
             factor = np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST_PARAMETER))

@@ -39,7 +39,7 @@ HIGHEST_LOG_ODDS: Final = 37.0
 
 
 def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
-    """D_α(p ‖ q) in nats of two Bernoulli laws; 0 where p ≤ q, infinite where p > q = 0. Broadcasts."""
+    """D_α(p ‖ q) in nats of two Bernoulli laws; 0 where p ≤ q, infinite where p > q = 0. Arguments broadcast."""
     never = np.asarray(q, np.float64) <= 0
     q = np.clip(np.asarray(q, np.float64), LEAST_PROBABILITY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
@@ -83,7 +83,7 @@ def log_odds_below(epsilon: float) -> Floats:
 
 
 def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPlane:
-    """The half-planes for log r = x > 0 and log r̄ = y < 0, rounded outwards; p ≤ q if ε = 0. Broadcasts."""
+    """The half-planes for log r = x > 0 and log r̄ = y < 0, rounded outwards; p ≤ q if ε = 0. Arguments broadcast."""
     order, epsilon, x, y = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (order, epsilon, x, y)))
     less = order - 1
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -160,7 +160,7 @@ class Hyperplane:
         return np.where(pays > LEAST_PAYOFF, pays * (1 - error), 0.0), costs * (1 + error) + LEAST_PAYOFF
 
     def allowed(self, epsilon: Numbers) -> Numbers:
-        """The largest mean c of payoff minus cost for a divergence of at most ε, rounded upwards. Broadcasts."""
+        """The largest mean c of payoff minus cost for a divergence of at most ε, rounded up. Arguments broadcast."""
         epsilon = np.asarray(epsilon, np.float64)
         error = 1e-15 * (8 + self.order * (epsilon + self.scale))
         if self.order == 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from dpwitness.cli.console import Session, streams
+from dpwitness.cli.console import CommandRun, streams
 
 __all__ = ["main"]
 
@@ -14,7 +14,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. An error prints one line, and with `--traceback` its traceback."""
     given = list(sys.argv[1:] if argv is None else argv)
-    session = Session(tuple(given))  # click takes words out of the list
+    session = CommandRun(tuple(given))  # click takes words out of the list
     with session.signals(), streams():
         try:
             code = _run(given, session)
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code if session.signal is None else 128 + session.signal
 
 
-def _run(given: list[str], session: Session) -> int:
+def _run(given: list[str], session: CommandRun) -> int:
     """Parse the arguments and run the command; click's own `main` would exit with 1, a violation, for a closed pipe."""
     from dpwitness.cli.commands import program  # here, where Ctrl-C already has its exit code
 

@@ -1,4 +1,4 @@
-"""The classes of commands, options and arguments, made from click's, and the layout of their help."""
+"""The classes of commands, options and arguments, derived from classes of click, and the layout of their help."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click
 READ_FILE, WRITTEN_FILE, KEPT_FILE, CODE = FileType(), FileType(), FileType(), FileType()
 
 
-class Option(click.Option):
+class CliOption(click.Option):
     """An option, listed in the help under `title`."""
 
     def __init__(self, *names: str, title: str = "options", **settings: Any) -> None:
@@ -61,7 +61,7 @@ class Argument(click.Argument):
         return str(self.metavar), self.line
 
 
-def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
+def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> CliOption:
     """An option that prints a text by `show`, which reports a failed output, and ends the command."""
 
     def show_it(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -69,7 +69,7 @@ def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], h
             show(text_of(context))
             context.exit()
 
-    return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
+    return CliOption(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
 #: HELP is the option that shows the help.
@@ -77,7 +77,7 @@ HELP: Final = text_option(("-h", "--help"), click.Context.get_help, "show this h
 #: HELP_SETTINGS has click's settings for help: at most 120 columns on a wider terminal.
 HELP_SETTINGS: Final = {"max_content_width": 120}
 #: TRACEBACK is the option that shows the traceback of an error.
-TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
+TRACEBACK: Final = CliOption("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
 
 
 class _TitledHelp(click.Command):
@@ -98,7 +98,7 @@ class _TitledHelp(click.Command):
                 formatter.write_dl(records)
 
 
-class Command(_TitledHelp):
+class Subcommand(_TitledHelp):
     """A command: a function of the parsed arguments that returns the exit code, with examples and codes in its help.
 
     `summary`: one line for lists of commands, and for the top of the help without a `description`. `examples`: command

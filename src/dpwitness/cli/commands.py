@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from dpwitness.cli import compare, doctor, init, one_run, options, sweep
-from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
+from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, CliOption, Group, Subcommand, text_option
 from dpwitness.cli.console import NOT_REFUTED, live, say, session, show
 from dpwitness.errors import UnknownTarget
 from dpwitness.options import options_of
@@ -36,7 +36,7 @@ def program() -> Group:
     """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
     others = (module.COMMAND for module in (sweep, compare, init, doctor))
-    for made in (TARGETS, *API_COMMANDS, one_run.COMMAND, PAGE, *others):
+    for made in (LIST, *API_COMMANDS, one_run.COMMAND, PAGE, *others):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top
@@ -49,11 +49,11 @@ def _make_command(
     exits: tuple[int, ...] = (0, 1, 2),
     more: Sequence[click.Parameter] = (),
     inputs: str = "inputs (default: the target's own relation)",
-) -> Command:
+) -> Subcommand:
     """A command that calls the public function of its name; `more`: options that only this command has."""
     own = options.WITNESS if name == "replay" else options.TARGET
     own = [*own, *options.PROGRAMS, *options.of_function(name), *options.printing(), *more, *options.inputs(inputs)]
-    return Command(name, summary=summary, run=run_function, parameters=own, examples=examples, exits=exits)
+    return Subcommand(name, summary=summary, run=run_function, parameters=own, examples=examples, exits=exits)
 
 
 def run_function(arguments: SimpleNamespace) -> int:
@@ -171,16 +171,16 @@ API_COMMANDS: Final = [
 ]
 #: VERSION is the option that shows the version.
 VERSION: Final = text_option(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
-#: TARGETS is the command `list`.
-TARGETS: Final = Command(
+#: LIST is the command `list`.
+LIST: Final = Subcommand(
     "list",
     summary="list the bundled targets, their claims, their true ε",
     run=list_targets,
-    parameters=[Option("--json", is_flag=True, help="print JSON")],
+    parameters=[CliOption("--json", is_flag=True, help="print JSON")],
     examples=("list", "list --json"),
 )
 #: PAGE is the command `report`.
-PAGE: Final = Command(
+PAGE: Final = Subcommand(
     "report",
     summary="draw saved results as one HTML page",
     run=write_report,
@@ -188,8 +188,8 @@ PAGE: Final = Command(
         Argument("results", "RESULT.json", "a file written by --save or --dp-report (-: standard input)",
                  type=READ_FILE, nargs=-1, required=True),
         options.IMPORT,
-        Option("-o", "--output", type=WRITTEN_FILE, metavar="FILE", required=True,
-               help="the page to write, a single file"),
+        CliOption("-o", "--output", type=WRITTEN_FILE, metavar="FILE", required=True,
+                  help="the page to write, a single file"),
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
 )  # fmt: skip

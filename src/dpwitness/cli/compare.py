@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Final
 
-from dpwitness.cli.command import READ_FILE, Argument, Command
+from dpwitness.cli.command import READ_FILE, Argument, Subcommand
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
 from dpwitness.cli.options import IMPORT, printing
 
@@ -22,7 +22,7 @@ def run(arguments: SimpleNamespace) -> int:
 #: FILE_HELP is the help of each argument that names a file.
 FILE_HELP: Final = "a file of --save or --dp-report"
 #: COMMAND is the command `compare`.
-COMMAND: Final = Command(
+COMMAND: Final = Subcommand(
     "compare",
     summary="show what changed between two saved verdicts or two reports of pytest",
     run=run,

@@ -46,7 +46,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM; after a plain `KeyboardInterrupt` CPython ends by SIGINT, whatever the exit code."""
 
 
-class Session:
+class CommandRun:
     """A running command line: its words, the stream of its result, and the signal that ended it.
 
     The first signal ends the runs with the verdict so far, or waits while a result is written; a second signal ends the
@@ -105,10 +105,10 @@ class Session:
         return BAD_INPUT if isinstance(error, click.UsageError | DPWitnessError) else UNEXPECTED
 
 
-def session() -> Session:
-    """The session of the command that runs in this thread."""
+def session() -> CommandRun:
+    """The run of the command in this thread."""
     context = click.get_current_context(silent=True)
-    return (None if context is None else context.find_object(Session)) or Session()
+    return (None if context is None else context.find_object(CommandRun)) or CommandRun()
 
 
 def printable(text: str) -> str:

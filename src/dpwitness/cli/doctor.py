@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dpwitness.checks import class_and_text
-from dpwitness.cli.command import Command
+from dpwitness.cli.command import Subcommand
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 
@@ -78,7 +78,7 @@ def text_of(found: dict[str, Any]) -> str:
 
 
 #: COMMAND is the command `doctor`.
-COMMAND: Final = Command(
+COMMAND: Final = Subcommand(
     "doctor",
     summary="show versions, cores, cache and compiler, and what makes checks slow",
     run=run,

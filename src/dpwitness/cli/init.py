@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli.command import CODE, Argument, Command
+from dpwitness.cli.command import CODE, Argument, Subcommand
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import InvalidData, UnknownTarget
 
@@ -104,7 +104,7 @@ def text_of(place: Path, function: ast.FunctionDef) -> str:
 
 
 #: COMMAND is the command `init`.
-COMMAND: Final = Command(
+COMMAND: Final = Subcommand(
     "init",
     summary="write a first test for a function",
     run=run,

@@ -10,7 +10,7 @@ import click
 
 from _dpwitness_session import BITS
 from dpwitness.cli.console import say
-from dpwitness.cli.options import ADJACENCIES, FORMS
+from dpwitness.cli.options import ADJACENCY_CHOICES, FORM_CHOICES
 from dpwitness.cli.values import given_input, refuse, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
@@ -149,14 +149,14 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
             known = ", ".join(map(str, domains))
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
-    form = arguments.form or FORMS[0]
+    form = arguments.form or FORM_CHOICES[0]
     columns, unit = [*map(str, frame.columns)], arguments.unit
     if form == "array" and len(columns) > 1 and unit in columns:  # columns of an array have no names
         unit = columns.index(unit)
     base, domain = _convert_to_form(frame, domains, form, arguments.records)
     return records(
         domain,
-        adjacency=ADJACENCIES[arguments.adjacency or "add-remove"],
+        adjacency=ADJACENCY_CHOICES[arguments.adjacency or "add-remove"],
         size=arguments.size,
         base=base,
         form=form,

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, Final
 
-from dpwitness.cli.command import CODE, READ_FILE, Argument, Command, Option
+from dpwitness.cli.command import CODE, READ_FILE, Argument, CliOption, Subcommand
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
 from dpwitness.cli.options import printing, require_one
 from dpwitness.cli.values import number, whole
@@ -54,7 +54,7 @@ def _scores(path: str) -> tuple[Any, Any]:
 
 
 #: COMMAND is the command `one-run`.
-COMMAND: Final = Command(
+COMMAND: Final = Subcommand(
     "one-run",
     summary="test the claim of one training run by scores of canaries",
     run=run,
@@ -63,13 +63,13 @@ COMMAND: Final = Command(
             "scores", "FILE.csv", 'a line for each canary: columns "score" and "in", 1 or 0 (-: standard input)',
             type=READ_FILE,
         ),
-        Option("--epsilon", type=number, metavar="E", help="the claimed ε in nats"),
-        Option("--delta", type=number, metavar="D", help="the claimed δ (default 0)"),
-        Option("--claim", type=CODE, metavar="CLAIM", help="another claim, such as gdp:1"),
-        Option("--guesses", type=whole, metavar="N",
-               help="number of guesses, chosen before the scores were seen (default: several numbers are tried)"),
-        Option("--alpha", type=number, metavar="A", help="probability of a false alarm (default 0.05)"),
-        Option("--seed", type=whole, metavar="N", help="seed that orders equal scores (default: a new seed)"),
+        CliOption("--epsilon", type=number, metavar="E", help="the claimed ε in nats"),
+        CliOption("--delta", type=number, metavar="D", help="the claimed δ (default 0)"),
+        CliOption("--claim", type=CODE, metavar="CLAIM", help="another claim, such as gdp:1"),
+        CliOption("--guesses", type=whole, metavar="N",
+                  help="number of guesses, chosen before the scores were seen (default: several numbers are tried)"),
+        CliOption("--alpha", type=number, metavar="A", help="probability of a false alarm (default 0.05)"),
+        CliOption("--seed", type=whole, metavar="N", help="seed that orders equal scores (default: a new seed)"),
         *printing(quiet=False),
     ],
     examples=("one-run scores.csv --epsilon 8 --delta 1e-5", "one-run scores.csv --claim gdp:1 --guesses 100"),

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, Command, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Argument, CliOption, Subcommand
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
 from dpwitness.cli.values import number, seconds, whole
@@ -46,7 +46,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 #: COMMAND is the command `sweep`.
-COMMAND: Final = Command(
+COMMAND: Final = Subcommand(
     "sweep",
     summary="check everything in a module that claims privacy",
     run=run,
@@ -55,17 +55,18 @@ COMMAND: Final = Command(
             "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=CODE,
             nargs=-1, required=True,
         ),
-        Option("--python", type=READ_FILE, metavar="PATH",
-               help="interpreter of another environment that imports the modules and runs the cases"),
-        Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
-        Option("--alpha", type=number, metavar="A", default=1e-3,
-               help="probability of a false alarm of all cases together (default 0.001)"),
-        Option("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
-        Option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", default=2,
-               help="number of cases that run at the same time (default 2)"),
-        Option("--output", type=KEPT_FILE, metavar="FILE.jsonl",
-               help="write one line for each result; an interrupted sweep goes on from this file"),
-        Option("--list", is_flag=True, help="list the cases without running them"),
+        CliOption("--python", type=READ_FILE, metavar="PATH",
+                  help="interpreter of another environment that imports the modules and runs the cases"),
+        CliOption("--max-time", type=seconds, metavar="TIME", default=20.0,
+                  help="time limit of each case (default 20s)"),
+        CliOption("--alpha", type=number, metavar="A", default=1e-3,
+                  help="probability of a false alarm of all cases together (default 0.001)"),
+        CliOption("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
+        CliOption("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", default=2,
+                  help="number of cases that run at the same time (default 2)"),
+        CliOption("--output", type=KEPT_FILE, metavar="FILE.jsonl",
+                  help="write one line for each result; an interrupted sweep goes on from this file"),
+        CliOption("--list", is_flag=True, help="list the cases without running them"),
         *printing(save="write all results as JSON at the end"),
     ],
     examples=("sweep diffprivlib.tools", "sweep opendp.measurements --max-time 10 --output sweep.jsonl"),

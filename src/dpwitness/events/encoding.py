@@ -57,8 +57,8 @@ EXACT_INTEGER_LIMIT: Final = 2**53
 #: LOW_BITS is the number of last bits of a larger integer that form its second entry: 64 − 53.
 LOW_BITS: Final = 11
 
-#: TEXTS has the text of each special value.
-TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
+#: CODE_TEXTS has the text of each special value.
+CODE_TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
 #: _JSON_VALUES has the JSON value of each special value.
 _JSON_VALUES: Final[dict[float, bool | str]] = {
     TRUE: True,
@@ -141,7 +141,7 @@ def is_code(entry: float) -> bool:
 
 
 def is_text(entries: Any) -> Any:
-    """Whether an entry stands for a text. Broadcasts."""
+    """Whether an entry stands for a text. Arguments broadcast."""
     return (entries > _lowest(TEXT)) & (entries <= TEXT)
 
 
@@ -151,7 +151,7 @@ def is_length(entry: float) -> bool:
 
 
 def is_exception(entries: Any) -> Any:
-    """Whether an entry stands for an exception that the run raised. Broadcasts."""
+    """Whether an entry stands for an exception that the run raised. Arguments broadcast."""
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 
@@ -191,8 +191,8 @@ def entry_from_json(value: object, name: str = "entry") -> float:
     return float(value)
 
 
-#: Entry is the type of an entry of a row, with its form in JSON.
-Entry: TypeAlias = Annotated[
+#: RowEntry is the type of an entry of a row, with its form in JSON.
+RowEntry: TypeAlias = Annotated[
     float,
     Codec(
         entry_to_json,

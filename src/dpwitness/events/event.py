@@ -23,6 +23,7 @@ from dpwitness.codec import (
 )
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
+    CODE_TEXTS,
     EXACT_INTEGER_LIMIT,
     FALSE,
     LEAST_NUMBER,
@@ -30,7 +31,6 @@ from dpwitness.events.encoding import (
     NESTED_SEQUENCE,
     SYMBOL,
     TEXT,
-    TEXTS,
     TRUE,
     is_code,
     is_exception,
@@ -135,8 +135,8 @@ def stack(parts: Sequence[Rows]) -> Rows:
 LONGEST_TEXT: Final = 100
 #: LARGEST_FLOAT is the largest finite float.
 LARGEST_FLOAT: Final = float(np.finfo(np.float64).max)
-#: MOST_COLUMNS bounds the column numbers that an event may name: an outcome has at most 10,000 entries.
-MOST_COLUMNS: Final = 1 << 14
+#: MOST_EVENT_COLUMNS bounds the column numbers that an event may name: an outcome has at most 10,000 entries.
+MOST_EVENT_COLUMNS: Final = 1 << 14
 #: NO_NUMBER is the text for the None, NaN and text values of an entry that also holds numbers.
 NO_NUMBER: Final = "no number"
 #: LISTED_ITEMS is the number of entries, outcomes or values after which a text cuts a list, to stay on one line.
@@ -208,12 +208,12 @@ def join_texts(texts: Sequence[str], *, more: bool = False) -> str:
 
 def number_text(value: float) -> str:
     """A number in four digits, or in all its digits if four would change it; a special value by its name."""
-    if value <= NESTED_SEQUENCE and value not in TEXTS and value != -math.inf:
+    if value <= NESTED_SEQUENCE and value not in CODE_TEXTS and value != -math.inf:
         if value > TEXT:
             return f"list of {round((value / NESTED_SEQUENCE - 1) * 2**32)}"
         return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
-    if value in TEXTS:
-        return TEXTS[value]
+    if value in CODE_TEXTS:
+        return CODE_TEXTS[value]
     value = float(value)
     short = f"{value:.0f}" if value.is_integer() and abs(value) < EXACT_INTEGER_LIMIT else f"{value:.4g}"
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
@@ -265,7 +265,7 @@ def _entry_text(value: float) -> str:
 
 def column(value: object) -> int:
     """The value as a column number from 0. Raises `InvalidParameter`."""
-    return whole("coordinate", value, 0, MOST_COLUMNS - 1)
+    return whole("coordinate", value, 0, MOST_EVENT_COLUMNS - 1)
 
 
 def read_end(name: str, value: object) -> float:
@@ -297,8 +297,8 @@ def array_of(kind: object) -> object:
     return Codec(lambda values: listed.write(values.tolist()), listed.read, listed.schema)
 
 
-#: Column is the type of a column number, from 0.
-Column: TypeAlias = Annotated[int, whole_below(MOST_COLUMNS)]
+#: ColumnNumber is the type of a column number, from 0.
+ColumnNumber: TypeAlias = Annotated[int, whole_below(MOST_EVENT_COLUMNS)]
 #: Number is the type of a number or an infinity; in JSON the infinities are the texts "inf" and "-inf".
 Number: TypeAlias = Annotated[
     float,
@@ -373,7 +373,7 @@ def event_from_json(value: object) -> Event:
         raise UnknownKind.of("event", name, _REGISTRY.kinds)
     try:
         event: Event = _REGISTRY.read(name, "event", value)
-        whole("width", event.width, 0, MOST_COLUMNS)
+        whole("width", event.width, 0, MOST_EVENT_COLUMNS)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

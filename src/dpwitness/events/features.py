@@ -20,12 +20,12 @@ from dpwitness.arrays import Booleans, Floats, Integers, Rows
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED_SEQUENCE, TRUE, Entry
+from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED_SEQUENCE, TRUE, RowEntry
 from dpwitness.events.event import (
     LARGEST_FLOAT,
     LISTED_ITEMS,
     ORDINALS,
-    Column,
+    ColumnNumber,
     Event,
     Label,
     Statistic,
@@ -42,7 +42,7 @@ from dpwitness.events.outcome_set import OutcomeSet
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FeatureKind:
     """A kind of feature: its function of a block of rows, and its text for people."""
 
     #: The text with "{0}" and "{1}" for the entries, "{number}" for the number, "{all}" for all entries; if the number
@@ -230,66 +230,68 @@ def _last_place(entries: Rows, number: float) -> Floats:
     return len(backwards) + 1 - _place(backwards, number)
 
 
-def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Floats]) -> dict[str, Kind]:
+def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Floats]) -> dict[str, FeatureKind]:
     """Three kinds of features of rises: the smallest, the largest, and the number of rises above a value."""
     more = f"number of rises above {{number}} along {along}"
     return {
-        f"smallest {rise}": Kind(f"smallest rise along {along}", None, lambda e, number: _smallest(rises(e))),
-        f"largest {rise}": Kind(f"largest rise along {along}", None, lambda e, number: _largest(rises(e))),
-        f"{rise}s above": Kind(more, None, lambda e, number: _count(rises(e) > number), "value", whole=True),
+        f"smallest {rise}": FeatureKind(f"smallest rise along {along}", None, lambda e, number: _smallest(rises(e))),
+        f"largest {rise}": FeatureKind(f"largest rise along {along}", None, lambda e, number: _largest(rises(e))),
+        f"{rise}s above": FeatureKind(more, None, lambda e, number: _count(rises(e) > number), "value", whole=True),
     }
 
 
 #: FEATURES has the kinds of features by name.
-FEATURES: Final[dict[str, Kind]] = {
-    "difference": Kind("{0} − {1}", 2, _difference),
-    "distance": Kind("distance of {0} and {1}", 2, lambda e, number: np.abs(_difference(e, number))),
-    "sum of two": Kind("{0} + {1}", 2, lambda e, number: np.add(*_both_numbers(e))),
-    "ratio": Kind("{0} / {1}", 2, lambda e, number: np.divide(*_both_numbers(e))),
-    "order": Kind("sign of {0} − {1}", 2, _order, whole=True),
-    "present": Kind("presence of {0}", 1, lambda e, number: (~np.isnan(e[:, 0])).astype(np.float64), whole=True),
-    "residue": Kind("{0} modulo {number}", 1, _residue, "positive"),
-    "power of two": Kind("exponent of the largest power of 2 that divides {0}", 1, _power_of_two, whole=True),
-    "trailing zeros": Kind("trailing zero bits of {0}", 1, _trailing_zeros, whole=True),
-    "low bits": Kind("last {number} bits of {0}", 1, _low_bits, "power", whole=True),
-    "sum": Kind("sum of {all}", None, lambda e, number: _total(_columns(e))),
-    "largest": Kind("largest of {all}", None, lambda e, number: _largest(_columns(e))),
-    "smallest": Kind("smallest of {all}", None, lambda e, number: _smallest(_columns(e))),
-    "range": Kind("largest minus smallest of {all}", None, lambda e, number: _largest(c := _columns(e)) - _smallest(c)),
-    "order statistic": Kind(
+FEATURES: Final[dict[str, FeatureKind]] = {
+    "difference": FeatureKind("{0} − {1}", 2, _difference),
+    "distance": FeatureKind("distance of {0} and {1}", 2, lambda e, number: np.abs(_difference(e, number))),
+    "sum of two": FeatureKind("{0} + {1}", 2, lambda e, number: np.add(*_both_numbers(e))),
+    "ratio": FeatureKind("{0} / {1}", 2, lambda e, number: np.divide(*_both_numbers(e))),
+    "order": FeatureKind("sign of {0} − {1}", 2, _order, whole=True),
+    "present": FeatureKind("presence of {0}", 1, lambda e, number: (~np.isnan(e[:, 0])).astype(np.float64), whole=True),
+    "residue": FeatureKind("{0} modulo {number}", 1, _residue, "positive"),
+    "power of two": FeatureKind("exponent of the largest power of 2 that divides {0}", 1, _power_of_two, whole=True),
+    "trailing zeros": FeatureKind("trailing zero bits of {0}", 1, _trailing_zeros, whole=True),
+    "low bits": FeatureKind("last {number} bits of {0}", 1, _low_bits, "power", whole=True),
+    "sum": FeatureKind("sum of {all}", None, lambda e, number: _total(_columns(e))),
+    "largest": FeatureKind("largest of {all}", None, lambda e, number: _largest(_columns(e))),
+    "smallest": FeatureKind("smallest of {all}", None, lambda e, number: _smallest(_columns(e))),
+    "range": FeatureKind(
+        "largest minus smallest of {all}", None, lambda e, number: _largest(c := _columns(e)) - _smallest(c)
+    ),
+    "order statistic": FeatureKind(
         "{rank} smallest of {all}", None, lambda e, number: _sort_numbers(e)[:, int(number) - 1], "place"
     ),
-    "gap": Kind("largest minus second largest of {all}", None, _gap),
-    "rank": Kind("rank of {entry} among {all}", None, _rank, "place", whole=True),
-    "above": Kind("number of {all} above {number}", None, _above, "value", whole=True),
-    "sum of absolute values": Kind(
+    "gap": FeatureKind("largest minus second largest of {all}", None, _gap),
+    "rank": FeatureKind("rank of {entry} among {all}", None, _rank, "place", whole=True),
+    "above": FeatureKind("number of {all} above {number}", None, _above, "value", whole=True),
+    "sum of absolute values": FeatureKind(
         "sum of the absolute values of {all}", None, lambda e, number: _total(np.abs(_columns(e)))
     ),
-    "sum of absolute differences": Kind(
+    "sum of absolute differences": FeatureKind(
         "sum of the absolute rises along {all}", None, lambda e, number: _total(np.abs(_differences(e)))
     ),
     **_kinds_of_rises("difference", "{all}", _differences),
     **_kinds_of_rises("step", "0 and {all}", _steps),
-    "place of largest": Kind(
+    "place of largest": FeatureKind(
         "place of the largest of {all}", None, lambda e, number: _place(c := _columns(e), _largest(c)), whole=True
     ),
-    "place of smallest": Kind(
+    "place of smallest": FeatureKind(
         "place of the smallest of {all}", None, lambda e, number: _place(c := _columns(e), _smallest(c)), whole=True
     ),
-    "length": Kind(
+    "length": FeatureKind(
         "number of {all} present", None, lambda e, number: np.count_nonzero(~np.isnan(e), axis=1) * 1.0, whole=True
     ),
-    "different": Kind("number of different {all}", None, _different, whole=True),
-    "count": Kind(
+    "different": FeatureKind("number of different {all}", None, _different, whole=True),
+    "count": FeatureKind(
         "number of {all} equal to {number}", None, lambda e, number: np.count_nonzero(e == number, axis=1) * 1.0,
         "value", whole=True,
     ),
-    "first place": Kind(
+    "first place": FeatureKind(
         "place of the first of {all} equal to {number}", None,
         lambda e, number: _place(np.ascontiguousarray(e.T), number), "value", whole=True,
     ),
-    "last place": Kind("place of the last of {all} equal to {number}", None, _last_place, "value", whole=True),
-    "first place above": Kind(
+    "last place": FeatureKind("place of the last of {all} equal to {number}", None, _last_place, "value", whole=True),
+    "first place above": FeatureKind(
         "place of the first of {all} above {number}", None, lambda e, number: _place(_columns(e) > number, True),
         "value", whole=True,
     ),
@@ -304,8 +306,8 @@ class Feature(JsonFields):
     """
 
     name: str
-    columns: tuple[Column, ...]
-    number: Entry = math.nan
+    columns: tuple[ColumnNumber, ...]
+    number: RowEntry = math.nan
 
     def __post_init__(self) -> None:
         kind = FEATURES.get(text("name", self.name))
@@ -329,7 +331,7 @@ class Feature(JsonFields):
             raise InvalidParameter(f"number={self.number!r}: {self.name} needs {what}")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FeatureKind:
         """The entry of `FEATURES` for the feature's name."""
         return FEATURES[self.name]
 

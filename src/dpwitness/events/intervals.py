@@ -17,7 +17,7 @@ from dpwitness.events.event import (
     LARGEST_FLOAT,
     LONGEST_TEXT,
     NO_NUMBER,
-    Column,
+    ColumnNumber,
     Event,
     Label,
     Number,
@@ -44,7 +44,7 @@ class Interval(Event):
 
     kind: ClassVar[str] = "interval"
 
-    coordinate: Column
+    coordinate: ColumnNumber
     low: Annotated[float, or_infinite(-np.inf, Number)] = -np.inf
     high: Annotated[float, or_infinite(np.inf)] = np.inf
 
@@ -201,7 +201,7 @@ class Outside(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the interval's."""
+        """Level 1; the size is the size of the interval."""
         return 1, self.interval.complexity[1]
 
     @override

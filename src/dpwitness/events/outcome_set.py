@@ -13,7 +13,7 @@ from dpwitness.arrays import Booleans, Integers, Rows
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.counting import row_hashes, rows_equal
-from dpwitness.events.encoding import EXACT_INTEGER_LIMIT, FALSE, TEXTS, TRUE, Entry, is_exception
+from dpwitness.events.encoding import CODE_TEXTS, EXACT_INTEGER_LIMIT, FALSE, TRUE, RowEntry, is_exception
 from dpwitness.events.event import (
     LISTED_ITEMS,
     Event,
@@ -42,7 +42,7 @@ class OutcomeSet(Event):
     json_keys: ClassVar[tuple[str, ...]] = ("kind", "rows")
 
     __slots__ = ("_tables", "rows")
-    rows: Annotated[Rows, array_of(list[list[Entry]])]
+    rows: Annotated[Rows, array_of(list[list[RowEntry]])]
 
     def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
         if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "iuf":
@@ -207,5 +207,5 @@ def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) 
 
 def _exact_text(value: float) -> str:
     """A number with all its digits; a special value by its name."""
-    plain = abs(value) < EXACT_INTEGER_LIMIT and value not in TEXTS
+    plain = abs(value) < EXACT_INTEGER_LIMIT and value not in CODE_TEXTS
     return repr(value).removesuffix(".0").replace("-", "−") if plain else number_text(value)

@@ -14,7 +14,7 @@ from dpwitness.events.counting import cells_between
 from dpwitness.events.event import (
     LISTED_ITEMS,
     NUMBERS_CODEC,
-    Column,
+    ColumnNumber,
     Event,
     Label,
     Number,
@@ -45,7 +45,7 @@ class ScoreThreshold(Event):
     json_keys: ClassVar[tuple[str, ...]] = ("kind", "coordinates", "edges", "weights", "threshold")
 
     __slots__ = ("coordinates", "edges", "threshold", "weights")
-    coordinates: tuple[Column, ...]
+    coordinates: tuple[ColumnNumber, ...]
     edges: tuple[Annotated[Floats, array_of(list[Number])], ...]
     weights: tuple[Annotated[Floats, NUMBERS_CODEC], ...]
     threshold: float

@@ -68,7 +68,7 @@ class OnEvent:
         return np.array(counts.four)
 
     def payoffs(self, claim: Claim) -> Floats:
-        """X for (1,0), (1,1), (0,1) and (0,0)."""
+        """The payoff X of a run with (1,0), (1,1), (0,1) or (0,0)."""
         estimate = self.estimate
         plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
         return np.array(payoffs(plane))
@@ -130,11 +130,11 @@ class OnEvent:
         return excess
 
     def share_shown(self, counts: Counts, claim: Claim) -> float:
-        """The share of a parameter that the event shows, at most 1: the parameter seen, divided by the claim's.
+        """The share of a parameter that the event shows, at most 1: the seen parameter over the claim's parameter.
 
         Gaussian noise that exactly meets (1, 10⁻⁶) shows a fifth of ε in an event of probability 1/2, and about the
         same share of a larger ε. Without the share, noise of the ε that a pass at (1, 10⁻⁶) would have detected was
-        refuted in 0 of 60 replays; with it, in all 60 (p of .1, .5 and .9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
+        refuted in 0 of 60 replays; with it, in all 60 (p of 0.1, 0.5 and 0.9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
         """
         if claim.shown_by_one_event or not claim.parameter:
             return 1.0

@@ -103,7 +103,7 @@ def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 
 
 def detects(bet: EProcess, claim: Claim, parameter: float, *, alpha: float) -> bool:
-    """Whether `detectable_parameter` ≤ `parameter`, without root finding; `parameter` must be ≥ the claim's."""
+    """Whether `detectable_parameter` ≤ `parameter`, without root finding, for a `parameter` ≥ the claim's parameter."""
     excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
     return excess is not None and excess(parameter) >= 0
 
@@ -162,7 +162,7 @@ def half_of_excess(witness: Counts, claim: Claim) -> float:
 
 
 def runs_to_detect(claim: Claim, parameter: float, *, alpha: float) -> int:
-    """The number of runs in which an event of probability 1/2 on D detects a parameter above the claim's."""
+    """The number of runs in which an event of probability 1/2 on D detects a parameter above the claim's own."""
     return bisect_left(
         range(MOST_RUNS), True, 1, key=lambda n: detects(_even_bet(n, claim), claim, parameter, alpha=alpha)
     )
@@ -201,7 +201,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     A graded event may show a smaller δ(ε), as it wins on both sides: at best one event never happens on D′, and another
     never on D, and each of twice as many hits pays log(1 + λ/2), more than half of log(1 + λ). A graded bet of half of
     the wealth, as in epochs, reached 0.63 of this probability near ε = 0 (the smallest of ten claims, 10 to 10⁶ runs, α
-    from 10⁻⁶ to .05), 0.8 with α = 10⁻⁶.
+    from 10⁻⁶ to 0.05), 0.8 with α = 10⁻⁶.
     """
     from scipy.special import betainc  # takes 0.2 s to import, and only a pass needs it
 

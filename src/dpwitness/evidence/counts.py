@@ -69,14 +69,14 @@ NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
 def cell_probabilities(p: Numbers, q: Numbers, both: Numbers | None = None) -> tuple[Any, Any, Any, Any]:
-    """The probabilities of (1,0), (1,1), (0,1), (0,0); the sides are independent if `both` is None. Broadcasts."""
+    """The probabilities of (1,0), (1,1), (0,1), (0,0), for independent sides if `both` is None. Arguments broadcast."""
     if both is None:
         return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
     return np.maximum(p - both, 0.0), both, np.maximum(q - both, 0.0), np.maximum(1 - p - q + both, 0.0)
 
 
 def payoffs(plane: HalfPlane) -> tuple[Any, Any, Any, Any]:
-    """X = 1[M(D) ∈ S] − slope·1[M(D′) ∈ S] − intercept for (1,0), (1,1), (0,1), (0,0). Broadcasts."""
+    """X = 1[M(D) ∈ S] − slope·1[M(D′) ∈ S] − intercept for (1,0), (1,1), (0,1), (0,0). Arguments broadcast."""
     s, t = plane.slope, plane.intercept
     return 1 - t, 1 - s - t, -s - t, -t
 
@@ -84,8 +84,8 @@ def payoffs(plane: HalfPlane) -> tuple[Any, Any, Any, Any]:
 def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """The λ of the largest growth rate E[log(1+λX)] for event probabilities p and q; 0 if every λ shrinks the wealth.
 
-    `both`: the probability that both sides of a run are in the event; None for independent sides. Broadcasts. λ is at
-    most 0.999 of the largest admissible value, so that rounding never brings the wealth to 0.
+    `both`: the probability that both sides of a run are in the event; None for independent sides. Arguments broadcast.
+    λ is at most 0.999 of the largest admissible value, so that rounding never brings the wealth to 0.
     """
     p, q, slope, intercept = np.broadcast_arrays(
         *(np.asarray(value, np.float64) for value in (p, q, plane.slope, plane.intercept))
@@ -143,7 +143,7 @@ def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> 
 def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """Nats of evidence per paired run, at the best bet, for event probabilities p under D and q under D′; at least 0.
 
-    An oracle needs log(1/α) divided by this rate as runs to refute p ≤ slope·q + intercept. Broadcasts.
+    An oracle refutes p ≤ slope·q + intercept in about log(1/α)/rate runs. Arguments broadcast.
     """
     bet = best_bet(p, q, plane, both)
     cells = cell_probabilities(np.asarray(p, np.float64), np.asarray(q, np.float64), both)

@@ -118,7 +118,7 @@ def lower_bound_of(claim: Claim, level: float, correct: int, guesses: int, canar
 
 
 def detectable_of(claim: Claim, critical: Sequence[int], tried: Sequence[Guesses], canaries: int) -> float:
-    """The smallest parameter, at least the claim's, that one of the tried numbers of guesses refutes with `POWER`.
+    """The smallest parameter from the claim's own on that one of the tried numbers of guesses refutes with `POWER`.
 
     Infinite if no parameter is refuted. The canaries are taken as independent, with likelihood ratios as scores, whose
     trade-off function is the boundary of the claim of the parameter, in both directions.

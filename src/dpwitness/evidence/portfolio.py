@@ -64,7 +64,7 @@ class Flags:
     times: Floats
 
     def payoffs(self, plane: HalfPlane) -> Floats:
-        """X for every row and event, shape (m, k)."""
+        """The payoff X for every row and event, shape (m, k)."""
         paid: Floats = self.hits - plane.slope * self.others - plane.intercept
         return paid
 

@@ -103,7 +103,7 @@ class BandLine:
     swapped: bool = False
 
     def at(self, slope: Numbers) -> Floats:
-        """A lower bound of p − slope·q. Broadcasts."""
+        """A lower bound of p − slope·q. Arguments broadcast."""
         ahead = self.slope - np.asarray(slope, np.float64)
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
 
@@ -122,12 +122,12 @@ class ProfileBand:
     lines: tuple[BandLine, ...]
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """The lower band of δ at ε ≥ 0 (nats) of the pair in its better direction. Broadcasts."""
+        """The lower band of δ at ε ≥ 0 (nats) of the pair in its better direction. Arguments broadcast."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
         return np.maximum(self._at_slopes(slopes, False), self._at_slopes(slopes, True))[()]
 
     def power(self, rate: ArrayLike) -> Any:
-        """The lower band of tests' true positive rate at a false positive rate, in the better direction. Broadcasts."""
+        """The lower band of tests' true positive rate at a false positive rate. Arguments broadcast."""
         rates, grid = np.asarray(rate, np.float64), np.exp(np.linspace(-18.0, 18.0, 12_001))
         found = np.maximum(rates, 0.0)
         for swapped in (False, True):

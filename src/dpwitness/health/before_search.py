@@ -23,7 +23,7 @@ from dpwitness.health.findings import (
     CHECK_SECONDS,
     CONSTANT_OUTCOME_REMARK,
     OVERHEAD,
-    Finding,
+    HealthFinding,
     only_outcome,
     useful_runs,
 )
@@ -42,7 +42,7 @@ from dpwitness.runs import Role, Runner, Threads, generator
 LEAST_FINDING_RUNS: Final = 128
 #: TIME_SHARE is the share of a check's time that one of its health checks may take.
 TIME_SHARE: Final = 1 / 20
-#: MOST_PROPOSED_PAIRS is the number of proposed pairs whose two inputs are compared.
+#: MOST_PROPOSED_PAIRS is the largest number of proposed pairs whose two inputs are compared.
 MOST_PROPOSED_PAIRS: Final = 64
 
 
@@ -63,12 +63,12 @@ def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Report before the runs that a check has no time to refute anything; no error, as measured times may be wrong."""
+    """Report, before the runs, too little time to refute anything. This is no error, as measured times may be wrong."""
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
 
 
-def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
+def all_findings(problem: Problem, runner: Runner) -> list[HealthFinding]:
     """Return the findings of all health checks before the search, for the plugin."""
     if finding := identical_inputs(problem):
         return [finding]  # the other checks need two inputs
@@ -105,7 +105,7 @@ def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Seri
         raise describe_both_inputs(mechanism, pair, error) from error.__cause__
 
 
-def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
+def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
     """Return the finding `deterministic_output` if all runs on both inputs returned the same outcome."""
     if seen is None:
         return None
@@ -113,23 +113,23 @@ def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Findi
     always = only_outcome(rows)
     if always is None:
         return None
-    return Finding(
+    return HealthFinding(
         name="deterministic_output",
         text=f"{name} returned {[*always]} on each of {len(rows)} runs, on both {shown(seen[0].data)} and "
         f"{shown(seen[1].data)}: does it add noise, does it use its input?",
     )
 
 
-def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
+def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
     """Return the finding `stuck_generator` if runs depend on each other, which makes counts worthless as evidence."""
     try:
         refuse_series(name, (), seen or ())
     except DependentRuns as error:
-        return Finding(name="stuck_generator", text=str(error))
+        return HealthFinding(name="stuck_generator", text=str(error))
     return None
 
 
-def identical_inputs(problem: Problem) -> Finding | None:
+def identical_inputs(problem: Problem) -> HealthFinding | None:
     """Return `identical_inputs` if the first pairs that the relation proposes consist of equal inputs."""
     both = None
     for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
@@ -138,15 +138,17 @@ def identical_inputs(problem: Problem) -> Finding | None:
         both = shown(pair.data) if both is None else both
     if both is None:
         return None
-    return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
+    return HealthFinding(
+        name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ"
+    )
 
 
-def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
+def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
     """Return `unrepeated_texts` if an entry is a text in `LEAST_FINDING_RUNS` runs or more, and all texts differ."""
     for entries in stack([side.rows for side in seen]).T if seen else ():
         texts = entries[is_text(entries)]
         if len(texts) >= LEAST_FINDING_RUNS and len(np.unique(texts)) == len(texts):
-            return Finding(
+            return HealthFinding(
                 name="unrepeated_texts",
                 text=f"{len(texts)} runs of {name} returned {len(texts)} different texts, and a text is compared as a "
                 "whole: give outcome=, a function of the text that returns its value, such as outcome=float",
@@ -154,18 +156,18 @@ def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding |
     return None
 
 
-def unlike_inputs(problem: Problem) -> Finding | None:
+def unlike_inputs(problem: Problem) -> HealthFinding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their records, as explicit pairs may."""
     if problem.relation.judged:  # the relation makes pairs that differ in their records alone
         return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
-            return Finding(name="unlike_inputs", text=text)
+            return HealthFinding(name="unlike_inputs", text=text)
     return None
 
 
-def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
+def input_ignored(problem: Problem, runner: Runner) -> HealthFinding | None:
     """Return `input_ignored` if both inputs of every pair gave the same outcomes from the same random numbers.
 
     Mechanisms whose randomness no seed repeats are not tested; `ignored_throughout` tests slow mechanisms.
@@ -187,7 +189,7 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         mechanism.draws_globally = False
 
 
-def _find_ignored_input(problem: Problem, runner: Runner) -> Finding | None:
+def _find_ignored_input(problem: Problem, runner: Runner) -> HealthFinding | None:
     deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
     asked = (partial(_count_same_runs, runner, pair, number) for number, pair in enumerate(problem.candidates()))
     runs = 0
@@ -220,15 +222,15 @@ def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
     return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {CONSTANT_OUTCOME_REMARK}",)
 
 
-def _ignored_finding(name: str, runs: int) -> Finding:
-    return Finding(
+def _ignored_finding(name: str, runs: int) -> HealthFinding:
+    return HealthFinding(
         name="input_ignored",
         text=f"both inputs gave the same values in every run ({runs} from the same random numbers, over all pairs): "
         f"does {name} use its input?",
     )
 
 
-def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | None:
+def time_needed(problem: Problem, runner: Runner, alpha: float) -> HealthFinding | None:
     """Return `too_slow` if refuting even the clearest violation takes more seconds than the check has."""
     mechanism = problem.mechanism
     needed = runs_needed(problem.claim, alpha)
@@ -237,7 +239,7 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
     if seconds <= runner.max_time:
         return None
     advised = at_most(OVERHEAD * seconds * useful_runs(problem.claim, alpha) / needed)
-    return Finding(
+    return HealthFinding(
         name="too_slow",
         text=f"{mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s a run: even the clearest violation of "
         f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {at_most(seconds)} s with {cores} "

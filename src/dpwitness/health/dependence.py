@@ -277,7 +277,7 @@ class FurtherCalls:
 def further_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], *, seconds: float = CALLS_SECONDS
 ) -> list[FurtherCalls] | None:
-    """Call the mechanism again on D and on D′, from new streams, for `seconds` in all; None if that takes over 10 s."""
+    """Call the mechanism again on D and on D′, from new streams, for `seconds`; None if the calls take over 10 s."""
 
     def both() -> list[FurtherCalls]:
         return [_make_calls(runner, data, side, events, seconds / 2) for side, data in enumerate(pair.sides)]

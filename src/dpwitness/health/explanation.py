@@ -56,7 +56,7 @@ def explain(runner: Runner, function: object, claim: Claim, pair: Pair) -> Expla
         return None
     try:
         recorded = _record_runs(mechanism, function, pair, runner)
-        return None if recorded is None else Comparison(claim, recorded).explanation()
+        return None if recorded is None else RecordingComparison(claim, recorded).explanation()
     except INTERRUPTS:
         raise
     except BaseException:  # an exception of a recorded object must not lose the verdict
@@ -186,7 +186,7 @@ class Fit:
         return (self.constants[0] - self.constants[1]) / self.factors[0]
 
 
-class Comparison:
+class RecordingComparison:
     """Recordings on D and D′ from the same seeds in the same order, and the explanations by their differences."""
 
     def __init__(self, claim: Claim, sides: tuple[Sequence[Recording], Sequence[Recording]]) -> None:

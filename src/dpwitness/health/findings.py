@@ -32,7 +32,7 @@ CONSTANT_OUTCOME_REMARK: Final = f"{NO_NOISE_REMARK}, or other outcomes are rare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HealthFinding:
     """A finding of a health check: the check's name, and one line that states the fault and the advice."""
 
     name: str
@@ -70,7 +70,7 @@ def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
     return notes
 
 
-def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
+def findings_on_pass(verdict: NotRefuted) -> list[HealthFinding]:
     """Return `too_slow`, `low_power` or both, for a pass with almost no power."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     made, needed = verdict.runs_made or runs, PASS_FACTOR * runs_needed(claim, verdict.alpha)
@@ -88,7 +88,7 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
     findings = []
     if too_slow:
         findings.append(
-            Finding(
+            HealthFinding(
                 name="too_slow",
                 text=f"{verdict.mechanism} made {made} runs on each input in {verdict.seconds:.0f} s; at least "
                 f"{needed} are needed to see anything but the clearest violation, {advised} for a useful pass: "
@@ -98,7 +98,7 @@ def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
     if low_power:
         what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         findings.append(
-            Finding(
+            HealthFinding(
                 name="low_power",
                 text=f"with {runs} runs a test of the claim {claim} by an event that happens half of the time catches "
                 f"{what}: {advice}",
@@ -114,7 +114,7 @@ def useful_runs(claim: Claim, alpha: float) -> int:
 
 
 def _usefully_caught(claim: Claim) -> float:
-    """The parameter that a pass must exclude: twice the claim's, or one more if that is larger."""
+    """The parameter that a pass must exclude: the larger of twice the claim's parameter and the parameter plus 1."""
     return max(2 * claim.parameter, claim.parameter + 1)
 
 

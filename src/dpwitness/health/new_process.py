@@ -33,12 +33,12 @@ from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import CHECK_SECONDS, only_outcome, outcome_keys
 from dpwitness.mechanisms.catalog import load_module
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Child, UnreadableAnswer
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.python import Attributes
+from dpwitness.mechanisms.python import AttributeReader
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction
@@ -68,7 +68,7 @@ class TooLate(CannotLoad):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FunctionPlace:
     """The place of a function: a module, its file, and the name in it."""
 
     module: str
@@ -76,7 +76,7 @@ class Place:
     name: str
 
 
-def place_of(function: object) -> Place:
+def place_of(function: object) -> FunctionPlace:
     """The place to load a function from. Raises `CannotLoad` for a function that only this process has."""
     plain = getattr(function, "py_func", function)
     name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
@@ -97,10 +97,10 @@ def place_of(function: object) -> Place:
     file = getattr(module, "__file__", None)
     if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # a pipe has the file "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")
-    return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
+    return FunctionPlace(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
 
 
-def load(place: Place) -> Callable[..., object]:
+def load(place: FunctionPlace) -> Callable[..., object]:
     """The function at a place, in a process that has not imported its module before."""
     return attrgetter(place.name)(_module(place.module, place.file))  # type: ignore[no-any-return]
 
@@ -124,8 +124,8 @@ class Request:
     """A request to a new process: the mechanism, both inputs, the events to count, and the number of the process."""
 
     kind: type[Any]  # the class of the mechanism
-    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # the last two hold places
-    outcome: Place | Attributes | None
+    function: FunctionPlace | OutsideFunction | SqlFunction | LegacyGenerator  # the last two hold places
+    outcome: FunctionPlace | AttributeReader | None
     errors: str
     columns: Columns | None
     by_position: bool
@@ -154,7 +154,7 @@ class Further:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class InputAnswer:
     """Runs on one input; `always`: their outcome if all agree; `outcomes`: keys of outcomes of the first process."""
 
     runs: int
@@ -173,7 +173,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     return Request(
         kind=type(mechanism),
         function=_map_functions(function, place_of),
-        outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
+        outcome=outcome if outcome is None or isinstance(outcome, AttributeReader) else place_of(outcome),
         errors=mechanism.errors,
         columns=mechanism.columns,
         by_position=mechanism.by_position,
@@ -207,9 +207,9 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | bytes | numbers.Number)
 
 
-def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
+def ask(question: Request, further: Further) -> list[tuple[InputAnswer, InputAnswer]]:
     """The answers of a new process, and of further processes that answer. Raises `CannotLoad` if the first fails."""
-    return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
+    return [(InputAnswer(**left), InputAnswer(**right)) for left, right in _ask_processes(question, further)]
 
 
 def same_constants(function: Callable[..., object], further: Further = Further()) -> bool:
@@ -222,7 +222,7 @@ def same_constants(function: Callable[..., object], further: Further = Further()
     return here is None or all(there == here for there in _ask_processes(place_of(function), further))
 
 
-def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
+def _ask_processes(question: Request | FunctionPlace, further: Further) -> list[Any]:
     """The answers of new processes, as data. Raises `CannotLoad`."""
     command = [sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"]
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
@@ -249,7 +249,7 @@ def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
             raise TooLate(late) from error
         except MechanismCrashed as error:
             raise CannotLoad(f"in a new process: {error}") from error
-        except (Unreadable, TypeError, ValueError, LookupError) as error:
+        except (UnreadableAnswer, TypeError, ValueError, LookupError) as error:
             raise CannotLoad(f"the answer of a new process cannot be read ({error})") from error
         finally:
             _RUNNING_PROCESSES.discard(child)
@@ -312,12 +312,12 @@ def _answer_of(question: Path, further: Further, number: int) -> object:
     return None
 
 
-def load_anew(question: Request | Place) -> Any:
+def load_anew(question: Request | FunctionPlace) -> Any:
     """The mechanism of a request, or the function at a place, in a process that has not loaded it before."""
-    if isinstance(question, Place):
+    if isinstance(question, FunctionPlace):
         return load(question)
     signature = Signature.of(_map_functions(question.function, load), question.parameters)
-    outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
+    outcome = load(question.outcome) if isinstance(question.outcome, FunctionPlace) else question.outcome
     signature = signature.interpreted() if question.interpreted else signature
     mechanism = question.kind(signature, outcome, errors=question.errors)
     mechanism.conversion = question.conversion
@@ -325,14 +325,14 @@ def load_anew(question: Request | Place) -> Any:
     return mechanism
 
 
-def answer(question: Request | Place, further: Further | None = None) -> object:
-    """The counts of a mechanism's runs on both inputs, fewer in a `further` process, or the constants of a `Place`."""
+def answer(question: Request | FunctionPlace, further: Further | None = None) -> object:
+    """The counts of a mechanism's runs on both inputs, fewer in a `further` process, or the constants of a place."""
     return _answer_from(load_anew(question), question, further)
 
 
-def _answer_from(loaded: Any, question: Request | Place, further: Further | None = None) -> object:
+def _answer_from(loaded: Any, question: Request | FunctionPlace, further: Further | None = None) -> object:
     """The answer of a mechanism or a function that `load_anew` returned."""
-    if isinstance(question, Place):
+    if isinstance(question, FunctionPlace):
         return constants(loaded)
     events = [event_from_json(event) for event in question.events]
     streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
@@ -343,7 +343,7 @@ def _answer_from(loaded: Any, question: Request | Place, further: Further | None
 def _count_runs(
     mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, further: Further | None
 ) -> dict[str, object]:
-    """The fields of the `Answer` on one input."""
+    """The fields of the `InputAnswer` on one input."""
     kept = 1 << 10  # the outcomes that the first process sends, and its runs if a call makes one run
     most, chunk = (1 << 16, 1 << 10) if mechanism.cost.batched else (kept, 1)
     most, seconds = (most, CHECK_SECONDS) if further is None else (further.runs, further.runs_seconds)

@@ -32,7 +32,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import CHECK_SECONDS, CONSTANT_OUTCOME_REMARK, NO_NOISE_REMARK, only_outcome
-from dpwitness.health.new_process import Answer, CannotLoad, Further, TooLate
+from dpwitness.health.new_process import CannotLoad, Further, InputAnswer, TooLate
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
@@ -40,8 +40,8 @@ from dpwitness.runs import Role, Runner, generator
 
 T = TypeVar("T")
 
-#: Answers has the answers about D and about D′ of each new process.
-Answers: TypeAlias = list[tuple[Answer, Answer]]
+#: ProcessAnswers has the answers about D and about D′ of each new process.
+ProcessAnswers: TypeAlias = list[tuple[InputAnswer, InputAnswer]]
 
 #: REMEMBERED_NOISE_ADVICE is the advice against noise or settings that differ in a new process.
 REMEMBERED_NOISE_ADVICE: Final = (
@@ -74,9 +74,9 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     if isinstance(calls, str):
         notes, calls = (f"its runs were not compared with each other: {calls}",), []
     _refuse_within(runner, events, shards, calls)
-    sides = [_Side.of(side, pair, shards, calls) for side in range(len(SIDE_NAMES))]
+    sides = [_ObservedSide.of(side, pair, shards, calls) for side in range(len(SIDE_NAMES))]
     for here, of_input in zip(sides, calls, strict=False):  # `calls` is empty if the further calls failed
-        alone = Answer(runs=sum(of_input.rows), hits=tuple(map(sum, of_input.hits)), always=None)
+        alone = InputAnswer(runs=sum(of_input.rows), hits=tuple(map(sum, of_input.hits)), always=None)
         between, there = " between runs on both inputs", f"runs on {here.name} alone"
         if found := here.other_share(alone, there, between=between):
             raise DependentRuns(f"the runs of {mechanism.name} are not independent: {found}: {REMEMBERED_NOISE_ADVICE}")
@@ -192,7 +192,7 @@ def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, call
 def _make_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
-    """Further calls on both inputs, or why they failed; to keep a `proved` violation, only interrupts are raised."""
+    """Further calls on both inputs, or the text of an error; with a `proved` violation, only interrupts are raised."""
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except INTERRUPTS:
@@ -211,8 +211,10 @@ def _value_or_error(call: Callable[[], T]) -> T | Exception:
         return error
 
 
-def _ask_processes(question: new_process.Request | Exception, further: Further, runner: Runner) -> Answers | Exception:
-    """The answers of new processes, or why no process answered: `TooLate` if the time was over."""
+def _ask_processes(
+    question: new_process.Request | Exception, further: Further, runner: Runner
+) -> ProcessAnswers | Exception:
+    """The answers of new processes, or the reason that no process answered: `TooLate` if the time was over."""
     if isinstance(question, Exception):
         why = f"it cannot be loaded ({on_one_line(question)})"
         return CannotLoad(f"{why}; put a function that makes and runs it at the top level of a file")
@@ -226,7 +228,7 @@ def _in_time(further: Further, runner: Runner) -> Further:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _ObservedSide:
     """Runs of one input in this process.
 
     `shares`: hits and confirm runs of each event. `runs`: the number of runs with known outcomes. `always`: their only
@@ -242,7 +244,7 @@ class _Side:
     later: list[bytes]
 
     @classmethod
-    def of(cls, side: int, pair: Pair, shards: Shards, calls: Sequence[FurtherCalls]) -> "_Side":
+    def of(cls, side: int, pair: Pair, shards: Shards, calls: Sequence[FurtherCalls]) -> "_ObservedSide":
         key = input_key(pair.sides[side])
         series = [one for one in shards.series if input_key(one.data) == key]
         series += [calls[side].series] if calls else []
@@ -262,7 +264,7 @@ class _Side:
         """Whether outcomes vary, or an event happened in some confirm runs but not in all."""
         return self.always is None or any(0 < hits < runs for hits, runs in self.shares)
 
-    def other_share(self, there: Answer, where: str, *, between: str = "", tests: int = 1) -> str | None:
+    def other_share(self, there: InputAnswer, where: str, *, between: str = "", tests: int = 1) -> str | None:
         """A text on an event or outcome whose share differs in other runs of the input; None without a difference.
 
         If the runs have the same law, any of `tests` tests of both inputs returns a text with probability at most
@@ -283,7 +285,10 @@ class _Side:
 
 
 def _compare_processes(
-    runner: Runner, question: new_process.Request | Exception, answers: Answers | Exception, sides: Sequence[_Side]
+    runner: Runner,
+    question: new_process.Request | Exception,
+    answers: ProcessAnswers | Exception,
+    sides: Sequence[_ObservedSide],
 ) -> tuple[str, ...]:
     """Notes from a comparison with new processes. Raises `DependentRuns` if noise or a setting differs there."""
     if isinstance(answers, Exception):
@@ -319,7 +324,7 @@ def _may_remember(runner: Runner, why: TooLate) -> str:
     return f"{runner.mechanism.name} may remember its noise, which only a new process shows: {why}"
 
 
-def _notes_without_processes(runner: Runner, error: Exception, sides: Sequence[_Side]) -> tuple[str, ...]:
+def _notes_without_processes(runner: Runner, error: Exception, sides: Sequence[_ObservedSide]) -> tuple[str, ...]:
     """The notes if no new process answered.
 
     Raises `DependentRuns` if noise may be remembered, and no outcome varied or a new process had too little time.
@@ -339,12 +344,12 @@ def _notes_without_processes(runner: Runner, error: Exception, sides: Sequence[_
     )
 
 
-def _refuse_other_processes(name: str, sides: Sequence[_Side], answers: Answers) -> None:
+def _refuse_other_processes(name: str, sides: Sequence[_ObservedSide], answers: ProcessAnswers) -> None:
     """Raise `DependentRuns` if outcomes differ in a new process, or in all further processes together."""
     for side, here in enumerate(sides):
         first, *further = (one[side] for one in answers)
         hits = tuple(map(sum, zip(*(there.hits for there in further), strict=True)))
-        together = Answer(runs=sum(there.runs for there in further), hits=hits, always=None)
+        together = InputAnswer(runs=sum(there.runs for there in further), hits=hits, always=None)
         for there in (first, *further, together):
             if found := here.other_share(there, "in a new process", tests=len(answers) + 1):
                 raise DependentRuns(f"{name} remembers its noise or a setting: {found}; {REMEMBERED_NOISE_ADVICE}")

@@ -93,7 +93,7 @@ def load(name: str) -> Callable[..., object]:
 
 
 def load_code(name: str) -> Callable[..., object]:
-    """Return a callable object of a file or a module; this runs the user's code. Raises as `load_object`."""
+    """Return a callable object of a file or a module; this runs the user's code. Raises the errors of `load_object`."""
     return _callable(load_object(name), name)
 
 
@@ -120,7 +120,7 @@ def load_object(name: str) -> object:
 
 
 def load_module(place: str) -> ModuleType:
-    """Return the module of a file or of a name; this runs the user's code. Raises as `load_object`."""
+    """Return the module of a file or of a name; this runs the user's code. Raises the errors of `load_object`."""
     try:
         if place.endswith(".py"):
             return _run_file(place)

@@ -23,7 +23,7 @@ PIPE_BYTES: Final = 1 << 16
 EXIT_SECONDS: Final = 1.0
 
 
-class Unreadable(Exception):
+class UnreadableAnswer(Exception):
     """An answer that is not JSON; `number` counts the answers from 0."""
 
     def __init__(self, number: int, message: str) -> None:
@@ -67,7 +67,7 @@ class Child:
     ) -> list[object]:
         """Send a request, and return the values of the lines of its answer, `answers` in number.
 
-        Raises `MechanismCrashed` if the process ends or writes more lines, and `Unreadable` for a line that is not
+        Raises `MechanismCrashed` if the process ends or writes more lines, `UnreadableAnswer` for a line that is not
         JSON. Kills the process and raises `MechanismTimeout` if no line comes within `seconds` of the line before, or
         `KeyboardInterrupt` once `stop`, which is called repeatedly, returns True.
         """
@@ -179,11 +179,11 @@ def _value(line: bytes | bytearray, number: int) -> object:
         text = line.decode()
         return json_value(text, parse_int=_whole) if "[" in text or "{" in text else LINE_DECODER.decode(text)
     except UnicodeDecodeError as error:
-        raise Unreadable(number, f"{_beginning(line)}, which is not UTF-8") from error
+        raise UnreadableAnswer(number, f"{_beginning(line)}, which is not UTF-8") from error
     except json.JSONDecodeError as error:
-        raise Unreadable(number, f"{_beginning(line)}, which is not JSON") from error
+        raise UnreadableAnswer(number, f"{_beginning(line)}, which is not JSON") from error
     except ValueError as error:
-        raise Unreadable(number, f"{_beginning(line)}, which is not read: {error}") from error
+        raise UnreadableAnswer(number, f"{_beginning(line)}, which is not read: {error}") from error
 
 
 def _whole(digits: str) -> float:

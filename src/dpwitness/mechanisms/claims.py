@@ -1,4 +1,4 @@
-"""The claim to test: the user's, given as a claim, a number, a text or an accountant, or the object's own."""
+"""The claim to test: the user's, a claim, a number, a text or an accountant, or else the claim of the object."""
 
 import inspect
 import numbers
@@ -170,7 +170,7 @@ def stated_claim(
     d_in: object = None,
     needed: bool = True,
 ) -> StatedClaim:
-    """The claim to test: the user's, else the claim that the mechanism's object carries.
+    """The claim to test: the user's claim, else the claim that the mechanism's object carries.
 
     `epsilon` (nats) and `delta` are values of the mechanism's parameters, and the claim unless `claim` is given.
     `d_in`: the distance between neighbours for which the object's claim holds, if its library states claims for

@@ -36,7 +36,7 @@ ELEMENT_SYMBOL: Final = symbol("element")
 #: A step from a node of an outcome to a node within it: a word, and the codes of the key, label or number.
 Step = tuple[str, tuple[float, ...]]
 #: The steps from the root of an outcome to a node.
-Path = tuple[Step, ...]
+NodePath = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Entry:
 
     json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
 
-    path: Path
-    part: Annotated[int, whole_below(1 << 16)]  # texts and numbers have at most three entries
+    path: NodePath
+    part: Annotated[int, whole_below(1 << 16)]  # the index at the node; texts and numbers have up to three entries
     name: str = field(compare=False)
 
 
@@ -59,7 +59,7 @@ class Node:
 
     __slots__ = ("children", "coordinates", "mappings", "name", "path", "values")
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: NodePath, name: str) -> None:
         self.path, self.name = path, name
         self.coordinates: list[int] = []
         self.children: dict[tuple[str, type, object], Node] = {}
@@ -78,7 +78,7 @@ class Columns:
         self.entries, self.full = tuple(entries), full
         self.blank = [math.nan] * len(self.entries)
         self.root = Node((), "outcome")
-        self._nodes: dict[Path, Node] = {(): self.root}
+        self._nodes: dict[NodePath, Node] = {(): self.root}
         for c, entry in enumerate(self.entries):
             for depth in range(1, len(entry.path) + 1):  # nodes on the way may have no columns of their own
                 node = self._nodes.setdefault(entry.path[:depth], Node(entry.path[:depth], ""))
@@ -103,11 +103,11 @@ class Columns:
         values = [(("value", (float(k),)),) for k in range(1, len(paths) + 1)]
         return not self.full and (not any(paths) or paths == values)
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: NodePath) -> Node | None:
         """The node at the end of a path; None if no entry with a column lies at it or within it."""
         return self._nodes.get(path)
 
-    def coordinate(self, path: Path, part: int) -> int | None:
+    def coordinate(self, path: NodePath, part: int) -> int | None:
         """The coordinate of an entry; None for an entry without a column."""
         node = self._nodes.get(path)
         return node.coordinates[part] if node is not None and part < len(node.coordinates) else None
@@ -161,7 +161,7 @@ class OutputTraits:
         default_factory=lambda: {LIST_SYMBOL: "a list", MAPPING_SYMBOL: "a dict", ELEMENT_SYMBOL: "present"}
     )
     #: Entries without a column, in the order of their first occurrence.
-    entries: dict[tuple[Path, int], Entry] = field(default_factory=dict)
+    entries: dict[tuple[NodePath, int], Entry] = field(default_factory=dict)
     #: The number of entries of the largest outcome with an entry without a column.
     longest: int = 0
 

@@ -21,12 +21,12 @@ from dpwitness.checks import brief, flag, items, seconds, text, too_deep, whole
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.frames import frames_of
 from dpwitness.mechanisms.catalog import PROGRAM_PREFIX
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Child, UnreadableAnswer
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order, Turns
-from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome, Row
-from dpwitness.mechanisms.python import Outcome, Outputs, PythonMechanism, Side
+from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome, RowWriter
+from dpwitness.mechanisms.python import OutcomeSummary, PythonMechanism, Side, SideOutputs
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
 
@@ -107,7 +107,7 @@ class OutsideMechanism(PythonMechanism):
     timed_seconds = 0.01  # a request takes half a millisecond, which many runs share
     shares = False  # the process gets a copy of the input
 
-    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+    def __init__(self, signature: Signature, outcome: OutcomeSummary | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, OutsideFunction)
         self._function = signature.function
@@ -123,7 +123,7 @@ class OutsideMechanism(PythonMechanism):
         """The outcomes of each side in the order of runs."""
 
     @override
-    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: RowWriter) -> Sequence[SideOutputs]:
         single = SINGLE_TYPES if self._outcome is None else ()
         return [
             [one if type(one) in single else self._copy_output(one, start + i, row) for i, one in enumerate(answers)]
@@ -302,7 +302,7 @@ class CommandMechanism(OutsideMechanism):
 
     converts = False  # a list and an array have the same JSON
 
-    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+    def __init__(self, signature: Signature, outcome: OutcomeSummary | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, Command)
         self._given_batch = signature.function.batch
@@ -346,7 +346,7 @@ class CommandMechanism(OutsideMechanism):
         made = [(k, run) for k, runs in requests for run in range(runs.start, runs.stop)]
         try:
             answers = self._ask(b"".join(lines), len(made), self._function.max_time * self._batch, start)
-        except Unreadable as error:
+        except UnreadableAnswer as error:
             raise InvalidOutcome(
                 f"{self.name} wrote {error}, on run {start + made[error.number][1]}: write one line of JSON a run"
             ) from error

@@ -199,7 +199,7 @@ class Mechanism(ABC):
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
-        """Run on both inputs of a pair, and set the cost, the shard and the width. Raises as `outcomes` does."""
+        """Run on both inputs of a pair, and set the cost, the shard and the width. Raises the errors of `outcomes`."""
         seconds, widest = self.timed(pair)
         self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
@@ -208,7 +208,7 @@ class Mechanism(ABC):
         """Seconds of one run on one input of a pair, the least of several calls, and the length of the longest outcome.
 
         The measurement takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only if no
-        other run is timed: it may import, compile and build objects for later runs. Raises as `outcomes` does.
+        other run is timed: it may import, compile and build objects for later runs. Raises the errors of `outcomes`.
         """
         rng = np.random.Generator(np.random.SFC64(0))
         least = 0.1 if self.cost.batched else self.timed_seconds  # a call may take long for any number of runs
@@ -269,7 +269,7 @@ class Mechanism(ABC):
         return np.empty((3, 0), np.int64)
 
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:
-        """The rows of runs on D and on D′, of shape (2, runs, width). Raises as `outcomes` does."""
+        """The rows of runs on D and on D′, of shape (2, runs, width). Raises the errors of `outcomes`."""
         longest, rows = self.pair_rows(runs, rng, self.width)
         self.width = max(self.width, longest)
         return rows

@@ -37,7 +37,7 @@ def may_remember(value: object) -> bool:
 
 
 def _is_known(package: str) -> bool:
-    """Whether a package is in `KNOWN_PACKAGES` or the standard library's, and not a user's file of the same name."""
+    """Whether a package is in `KNOWN_PACKAGES` or the standard library, and not a user's file of the same name."""
     if package in KNOWN_PACKAGES or package in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(package), "__file__", None)

@@ -57,8 +57,8 @@ from dpwitness.mechanisms.columns import (
     MOST_COLUMNS,
     Columns,
     Node,
+    NodePath,
     OutputTraits,
-    Path,
     node_name,
 )
 
@@ -75,7 +75,7 @@ INTEGER_TYPES: Final = frozenset({int, np.int64})
 #: The common types of numbers.
 NUMBER_TYPES: Final = INTEGER_TYPES | {float, np.float64}
 #: Python's types of values whose entries are in `encoding`, besides texts.
-PLAIN_TYPES: Final = (float, int, bool, type(None))
+ENCODED_TYPES: Final = (float, int, bool, type(None))
 #: The common types of immutable single values: outcomes of these types need no copy.
 SINGLE_TYPES: Final = NUMBER_TYPES | {bool, np.bool_, str, type(None)}
 
@@ -105,7 +105,7 @@ def single_value(value: object) -> object:
     return value
 
 
-class Row:
+class RowWriter:
     """A writer of outcomes as rows, one by one; `flatten` puts the entries of a value at the nodes of its tree.
 
     Parameters
@@ -194,7 +194,7 @@ class Row:
 
     def each(self, node: Node, word: str, names: Iterable[object]) -> list[Node]:
         """The nodes of names within another node; a repeated name, such as NaN, has a node for each occurrence."""
-        seen: dict[Path, int] = {}
+        seen: dict[NodePath, int] = {}
         found = []
         for name in names:
             own = self.at(node, word, name)
@@ -243,7 +243,7 @@ class Row:
             self.put(node, float(value))
         elif kind is str:
             self.text(value, node)
-        elif kind in PLAIN_TYPES:
+        elif kind in ENCODED_TYPES:
             self.put(node, *entries(value))
         else:
             self.depth += 1
@@ -303,7 +303,7 @@ class Row:
         return None
 
 
-class FlatRow(Row):
+class FlatRow(RowWriter):
     """A writer of rows by position: an outcome's entries in order, as in compiled code and in files without columns."""
 
     def __init__(self, traits: OutputTraits) -> None:
@@ -359,7 +359,7 @@ def listed(names: Sequence[object]) -> str:
 
 
 @singledispatch
-def flatten(value: object, row: Row, node: Node) -> None:
+def flatten(value: object, row: RowWriter, node: Node) -> None:
     """Put the entries of an object at a node and within it, all entries of a node at once.
 
     `flatten.register` adds a type. Raises `TypeError` for an unknown type.
@@ -383,17 +383,17 @@ def _import_for(library: str) -> None:
         importlib.import_module(f"{__package__}.tabular").register()
 
 
-def _put_fields(value: Any, row: Row, node: Node) -> None:
+def _put_fields(value: Any, row: RowWriter, node: Node) -> None:
     names = [*value.__dataclass_fields__]
     row.mark(node, symbol("dataclass", repr((type(value).__qualname__, names))), type(value).__name__)
     for name in names:
         row.add(getattr(value, name), row.at(node, "field", name))
 
 
-def _put_converted(value: object, row: Row, node: Node) -> None:
+def _put_converted(value: object, row: RowWriter, node: Node) -> None:
     """Put an object that converts to an array, such as a tensor of another library."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
-    if array.ndim == 0 and array.dtype.kind in "OV":
+    if array.ndim == 0 and array.dtype.kind in "OVc":  # a complex number would convert to itself
         raise TypeError(f"{type(value).__name__} has no encoding as an outcome")
     kind = symbol("array", type(value).__qualname__)
     row.traits.label(kind, type(value).__name__)
@@ -404,11 +404,11 @@ def _put_converted(value: object, row: Row, node: Node) -> None:
 
 
 @flatten.register
-def _(value: ExceptionOutcome, row: Row, node: Node) -> None:
+def _(value: ExceptionOutcome, row: RowWriter, node: Node) -> None:
     row.mark(node, exception_code(value.name), f"raises {value.name}")
 
 
-def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
+def put_list(value: Any, row: RowWriter, node: Node, *kind: float) -> None:
     """Put a sequence within an outcome: its length and its values; `kind`: codes of its type."""
     about: tuple[float, ...] = ()
     if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
@@ -418,7 +418,7 @@ def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
     put_items(value, row, node)
 
 
-def put_items(value: Any, row: Row, node: Node) -> None:
+def put_items(value: Any, row: RowWriter, node: Node) -> None:
     """Put the values of a sequence within a node, or of a named tuple at the names of its fields."""
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
@@ -451,23 +451,23 @@ def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
 
 
 @flatten.register
-def _(value: numbers.Real, row: Row, node: Node) -> None:
+def _(value: numbers.Real, row: RowWriter, node: Node) -> None:
     row.put(node, *entries(value))
 
 
 @flatten.register
-def _(value: np.bool_, row: Row, node: Node) -> None:
+def _(value: np.bool_, row: RowWriter, node: Node) -> None:
     row.put(node, *entries(value))
 
 
 @flatten.register
-def _(value: str, row: Row, node: Node) -> None:
+def _(value: str, row: RowWriter, node: Node) -> None:
     row.text(str(value), node)
 
 
 @flatten.register(Decimal)
 @flatten.register(fractions.Fraction)
-def _(value: Any, row: Row, node: Node) -> None:
+def _(value: Any, row: RowWriter, node: Node) -> None:
     try:
         nearest = entries(float(value))
     except OverflowError:  # a large fraction
@@ -482,7 +482,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 @flatten.register(bytes)
 @flatten.register(bytearray)
 @flatten.register(memoryview)
-def _(value: Any, row: Row, node: Node) -> None:
+def _(value: Any, row: RowWriter, node: Node) -> None:
     held = bytes(value)
     row.mark(node, symbol("bytes", held.hex()), repr(held) if len(held) <= BYTE_ENTRIES else f"{len(held)} bytes")
     row.length(len(held), node, "bytes")
@@ -492,7 +492,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 @flatten.register(datetime.date)
 @flatten.register(datetime.time)
 @flatten.register(datetime.timedelta)
-def _(value: Any, row: Row, node: Node) -> None:
+def _(value: Any, row: RowWriter, node: Node) -> None:
     if value != value:  # pandas' NaT is of a type of dates
         row.mark(node, symbol("missing", str(value)), str(value))
         return
@@ -519,7 +519,7 @@ def _length_of(value: datetime.timedelta) -> str:
 
 @flatten.register(np.datetime64)
 @flatten.register(np.timedelta64)
-def _(value: Any, row: Row, node: Node) -> None:
+def _(value: Any, row: RowWriter, node: Node) -> None:
     if np.isnat(value):
         row.mark(node, symbol("missing", "NaT"), "NaT")
         return
@@ -529,7 +529,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 @flatten.register
-def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
+def put_mapping(value: Mapping, row: RowWriter, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
     """Put a dict: each value at its key, and the order of the keys."""
     names = (*value,)
     known = node.mappings.get(names)
@@ -548,7 +548,7 @@ def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[t
 
 
 @flatten.register
-def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
+def _(value: Set, row: RowWriter, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no type arguments
     row.mark(node, symbol("set"), "a set")
     row.length(len(value), node, "elements")
     if isinstance(row, FlatRow):
@@ -579,7 +579,7 @@ def _recurs(element: object) -> bool:
 @flatten.register(deque)
 @flatten.register(range)
 @flatten.register(np.ndarray)
-def _(value: Any, row: Row, node: Node) -> None:
+def _(value: Any, row: RowWriter, node: Node) -> None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         row.add(single_value(value), node)
     else:

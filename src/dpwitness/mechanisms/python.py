@@ -17,6 +17,7 @@ from dpwitness.arrays import Rows
 from dpwitness.checks import brief, class_and_text, exit_error, is_failure
 from dpwitness.errors import (
     DPWitnessError,
+    InvalidNeighbours,
     InvalidOutcome,
     InvalidParameter,
     MechanismCrashed,
@@ -34,7 +35,7 @@ from dpwitness.mechanisms.outcomes import (
     SINGLE_TYPES,
     ExceptionOutcome,
     FlatRow,
-    Row,
+    RowWriter,
     flat_names,
     is_plain_list,
     is_sequence,
@@ -45,11 +46,11 @@ from dpwitness.neighbours.inputs import SharedInput, shared_input
 
 #: The values of `outcome=`: a function from an output to an outcome, or names of attributes of the output, such as
 #: "coef_,intercept_" or ("coef_", "intercept_").
-Outcome = Callable[[Any], Any] | str | Sequence[str]
+OutcomeSummary = Callable[[Any], Any] | str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
+class AttributeReader:
     """A function that reads attributes of an output, such as a fitted model: one value, or a tuple of several."""
 
     names: tuple[str, ...]
@@ -59,7 +60,7 @@ class Attributes:
         return attrgetter(*self.names)(output)
 
 
-def summary(given: Outcome | None) -> Callable[[object], object] | None:
+def summary(given: OutcomeSummary | None) -> Callable[[object], object] | None:
     """The function given by `outcome=`; None for None. Raises `InvalidParameter` for other values."""
     if given is None or callable(given):
         return given
@@ -70,7 +71,7 @@ def summary(given: Outcome | None) -> Callable[[object], object] | None:
             f"outcome={brief(given)} must be a function of what the mechanism returns, or names of its attributes, as "
             "'coef_,intercept_'"
         )
-    return Attributes(names=tuple(plain))
+    return AttributeReader(names=tuple(plain))
 
 
 def _advice(value: object) -> str:
@@ -79,6 +80,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
+    if isinstance(value, complex):
+        return "return its real part and its imaginary part"
     if isinstance(value, Iterator | MappingView):
         return "return list(…) of it"
     return (
@@ -97,7 +100,7 @@ class Side:
 
 #: The outputs of one side before they become rows: an array of rows; or for each run a single value, a tuple or an
 #: array of single values, or the row itself as a list.
-Outputs = Sequence[Any] | Rows
+SideOutputs = Sequence[Any] | Rows
 #: The number of paired runs between two comparisons of shared inputs: a comparison takes a twentieth of the time of
 #: these runs. Two runs between two comparisons may change an input and change it back.
 COMPARISON_RUNS: Final = 128
@@ -124,7 +127,7 @@ class PythonMechanism(Mechanism):
     #: Whether inputs that are lists of numbers may be passed as arrays.
     converts = True
 
-    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+    def __init__(self, signature: Signature, outcome: OutcomeSummary | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
         #: Whether all draws come from the generators of `random` and `numpy.random`, which are seeded for each run.
         self.draws_globally = False
@@ -132,7 +135,7 @@ class PythonMechanism(Mechanism):
         self.nested = False
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
-        self._attributes = self._outcome.names if isinstance(self._outcome, Attributes) else ()
+        self._attributes = self._outcome.names if isinstance(self._outcome, AttributeReader) else ()
         self._columns = Columns()
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
@@ -216,7 +219,7 @@ class PythonMechanism(Mechanism):
 
     def _rows(self, sides: Sequence[Side], order: Order, start: int, columns: Columns | None) -> list[Rows]:
         """The rows of each side's outcomes; `columns` None: the columns of the first outcome."""
-        row = FlatRow(self.traits) if self.by_position else Row(columns, self.traits)
+        row = FlatRow(self.traits) if self.by_position else RowWriter(columns, self.traits)
         self.run_count += sum(side.runs for side in sides)
         limit = sys.getrecursionlimit()
         try:
@@ -233,7 +236,7 @@ class PythonMechanism(Mechanism):
             self._columns = row.columns
         return rows
 
-    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: RowWriter) -> Sequence[SideOutputs]:
         """The outputs of each side; all runs on a side share one input object, as long as no run changes it."""
         for side in sides:
             side.draws.remember()
@@ -276,7 +279,7 @@ class PythonMechanism(Mechanism):
         self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-4:]
 
     def _make_all_runs(
-        self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: Row
+        self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: RowWriter
     ) -> list[list[object]] | None:
         """The outputs of the runs of each side; None if a run changed a shared input."""
         outputs: list[list[object]] = [[] for _ in sides]
@@ -315,7 +318,7 @@ class PythonMechanism(Mechanism):
         start: int,
         shared: Sequence[SharedInput] | None,
         outputs: list[list[object]],
-        row: Row,
+        row: RowWriter,
     ) -> None:
         """Append the outputs of runs, or their copies, see `_copy_output`; `swaps`: 1 where D′ runs first."""
         function, single = self.signature.function, SINGLE_TYPES if self._outcome is None else ()
@@ -352,7 +355,7 @@ class PythonMechanism(Mechanism):
             return ExceptionOutcome(type(error).__qualname__)
         raise raised_error(self.name, error, run, data) from error
 
-    def _copy_output(self, output: Any, run: int, row: Row) -> object:
+    def _copy_output(self, output: Any, run: int, row: RowWriter) -> object:
         """A copy of an output, or its entries, safe from later changes by the mechanism."""
         if type(output) is ExceptionOutcome:
             return row.write(output)
@@ -363,7 +366,7 @@ class PythonMechanism(Mechanism):
                 return tuple(output) if plain else output.copy()
         return self._entries(self._outcome_of(output, run), output, run, row)
 
-    def _write_rows(self, outputs: Outputs, row: Row, start: int) -> Rows:
+    def _write_rows(self, outputs: SideOutputs, row: RowWriter, start: int) -> Rows:
         rows = outputs if isinstance(outputs, np.ndarray) else row.rows(outputs)
         if rows is None:
             written = [
@@ -386,7 +389,7 @@ class PythonMechanism(Mechanism):
                 f"returned on run {run}: return a number, a flag, text or a list of them for every output"
             ) from error
 
-    def _entries(self, value: Any, output: Any, run: int, row: Row) -> list[float]:
+    def _entries(self, value: Any, output: Any, run: int, row: RowWriter) -> list[float]:
         """The entries of an outcome; `output`: the mechanism's output, for messages."""
         if is_sequence(value):
             self.check_length(len(value), run)
@@ -411,6 +414,8 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
                 "deep: return numbers, flags, texts or lists of them"
             ) from error
+        except InvalidNeighbours as error:  # a frame that no reader takes
+            raise InvalidOutcome(f"{self.name} returned a {type(output).__name__} on run {run}: {error}") from error
         except (DPWitnessError, MemoryError):
             raise
         except BaseException as error:  # raised by the object's own methods
@@ -441,13 +446,13 @@ class VectorisedMechanism(PythonMechanism):
         return super()._draws(rng, 1, shared=shared)  # a state for each run would cost a third of a cheap run
 
     @override
-    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: RowWriter) -> Sequence[SideOutputs]:
         """Make all runs of a side in one call; the order of the first run decides which side comes first."""
         numbers = (1, 0) if order[0] else range(len(sides))
         made = {k: self._run_all(sides[k], start, row) for k in numbers}
         return [made[k] for k in range(len(sides))]
 
-    def _run_all(self, side: Side, start: int, row: Row) -> Outputs:
+    def _run_all(self, side: Side, start: int, row: RowWriter) -> SideOutputs:
         data, n = side.data, side.runs
         end_if_abandoned()
         try:

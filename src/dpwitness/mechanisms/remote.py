@@ -13,17 +13,16 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, kind, seconds
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout, UnknownTarget
-from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.child import Child, UnreadableAnswer
 from dpwitness.mechanisms.command import OutsideFunction, OutsideMechanism
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import ExceptionOutcome
-from dpwitness.mechanisms.python import Attributes, Outcome, Side
+from dpwitness.mechanisms.python import AttributeReader, OutcomeSummary, Side
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Signature
 from dpwitness.neighbours import Data
-from dpwitness.values import Unreadable as UnreadableValue
-from dpwitness.values import value_from_json, value_to_json
+from dpwitness.values import UnreadableValue, value_from_json, value_to_json
 
 #: The default of `max_time` in seconds; long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
@@ -71,7 +70,7 @@ class RemoteFunction(OutsideFunction):
             return child, inspect.Signature([_parameter(*one) for one in answer["parameters"]])
         except MechanismTimeout as error:
             raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
-        except (MechanismCrashed, Unreadable, TypeError, ValueError, LookupError) as error:
+        except (MechanismCrashed, UnreadableAnswer, TypeError, ValueError, LookupError) as error:
             child.end()
             match answer:
                 case {"raised": [*_, str(kind), str(text), str()]}:
@@ -210,11 +209,11 @@ class Words(Draws):
 class RemoteMechanism(OutsideMechanism):
     """A mechanism of a `RemoteFunction`; the other interpreter reads and sends the attributes of an output."""
 
-    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+    def __init__(self, signature: Signature, outcome: OutcomeSummary | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, RemoteFunction)
         self._remote = signature.function
-        if isinstance(self._outcome, Attributes):
+        if isinstance(self._outcome, AttributeReader):
             self._summarise = None  # attributes are read in the other interpreter
         # A default that cannot be sent stays in the other interpreter.
         sent = {name: value for name, value in signature.parameters.items() if type(value) is not UnreadableValue}
@@ -238,7 +237,7 @@ class RemoteMechanism(OutsideMechanism):
             return self._remote.outcomes(answer, len(sides), runs)
         except RemoteException as error:
             raise raised_error(self.name, error, start + error.run, sides[error.side].data) from error
-        except Unreadable as error:
+        except UnreadableAnswer as error:
             raise MechanismCrashed(
                 f"{self.name} on runs from {start} on: {self._remote.python} wrote {error}"
             ) from error

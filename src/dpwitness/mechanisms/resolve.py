@@ -26,7 +26,7 @@ from dpwitness.mechanisms.compiled.driver import Refused, reason
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.python import Outcome, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import OutcomeSummary, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature, name_of
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
@@ -57,7 +57,7 @@ def as_mechanism(
     parameters: Mapping[str, object] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    outcome: Outcome | None = None,
+    outcome: OutcomeSummary | None = None,
     neighbour: Data | None = None,
     errors: str = "raise",
     requirements: Requirements | None = None,

@@ -309,7 +309,7 @@ class Service:
 
 
 def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
-    """A generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+    """A generator of NumPy, or of the standard library without NumPy, that begins from 32 random bytes."""
     if seed_globals:
         random.seed(words)
         if "numpy" in sys.modules:

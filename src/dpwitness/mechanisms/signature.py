@@ -175,7 +175,7 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
 
     A wrapper with `*args` or `**kwargs` (`functools.wraps`) has the parameters of the wrapped function. With `*args` it
     may read the first argument by position, as `functools.singledispatch` does: parameters up to the input are passed
-    by position, and all parameters if the wrapper has no `**kwargs`. Raises as `inspect.signature`.
+    by position, and all parameters if the wrapper has no `**kwargs`. Raises the errors of `inspect.signature`.
     """
     wraps = hasattr(function, "__wrapped__")
     code = getattr(function, "__code__", None)  # None for a wrapper in C, as of `functools.cache`
@@ -238,7 +238,7 @@ def _values(
 
 
 def require_no_other(names: Collection[str], given: Mapping[str, object], option: str, value: float) -> None:
-    """Raise `InvalidParameter` if all parameters named after an option were given values unlike the option's.
+    """Raise `InvalidParameter` if all parameters named after an option were given values unlike the option.
 
     The mechanism would run with one value, and its claim be tested with another.
     """

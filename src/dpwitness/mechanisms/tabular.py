@@ -10,10 +10,12 @@ from typing import Any
 from dpwitness.events.encoding import symbol
 from dpwitness.frames import ARROW, PANDAS, POLARS, Frames, dtype_text
 from dpwitness.mechanisms.columns import Node
-from dpwitness.mechanisms.outcomes import Row, flatten, listed, put_list
+from dpwitness.mechanisms.outcomes import RowWriter, flatten, listed, put_list
 
 
-def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool = False, name: object = "") -> None:
+def put_frame(
+    frames: Frames, frame: Any, row: RowWriter, node: Node, *, series: bool = False, name: object = ""
+) -> None:
     """Put a frame: the values, row after row, then the types and the order of columns, then the labels of rows.
 
     `series`: the frame is a single column of this `name`, whose values have no node of a column around them.
@@ -39,7 +41,7 @@ def put_frame(frames: Frames, frame: Any, row: Row, node: Node, *, series: bool 
         row.mark(row.at(node, "order of", "labels"), order, listed(labels))
 
 
-def _put_array(value: Any, row: Row, node: Node) -> None:
+def _put_array(value: Any, row: RowWriter, node: Node) -> None:
     """Put an index or an array of pandas."""
     levels = [level.tolist() for level in getattr(value, "levels", ())]  # they keep labels of rows that were removed
     kind = symbol("array", f"{type(value).__name__} {dtype_text(value.dtype)} {getattr(value, 'names', '')} {levels}")

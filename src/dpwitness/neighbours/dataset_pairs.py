@@ -17,7 +17,7 @@ import numpy as np
 from dpwitness.neighbours.dataset_steps import CHANGED_FIELDS, order_of, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
-from dpwitness.neighbours.groups import BOTH_SIDES, FIRST_SIDE, SECOND_SIDE, Change, Groups, same_record
+from dpwitness.neighbours.groups import BOTH_SIDES, FIRST_SIDE, SECOND_SIDE, GroupChange, Groups, same_record
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def _key_of_side(records: tuple[Record, ...]) -> Hashable:
     return records, tuple(map(type, chain.from_iterable(records)))
 
 
-def distinct(changes: Iterable[Change]) -> Iterator[Change]:
+def distinct(changes: Iterable[GroupChange]) -> Iterator[GroupChange]:
     """The changes whose two datasets differ, each once."""
     seen: set[object] = set()
     for change in changes:
@@ -71,7 +71,7 @@ class Proposals:
         """The fields of a record without its unit."""
         return self.groups.rest
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[GroupChange]:
         """The changes, the most promising kinds first, each kind in turn, no change twice.
 
         The first dataset is ordinary, since the cost of a run is measured on it. A very slow mechanism runs on the
@@ -84,7 +84,7 @@ class Proposals:
         ]  # fmt: skip
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
-    def unusual(self, scale: float) -> Iterator[Change]:
+    def unusual(self, scale: float) -> Iterator[GroupChange]:
         """Changes of a record with one special value, among ordinary records or copies of the record."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
@@ -93,7 +93,7 @@ class Proposals:
             (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:MOST_FIELD_VALUES]),
         )))  # fmt: skip
 
-    def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
+    def _of_groups(self, changes: Iterable[GroupChange], start: int = 0) -> Iterator[GroupChange]:
         """Each change of a record as changes of groups: of a full group, and in turn of a group of another shape."""
         if self.groups.place is None:
             yield from changes
@@ -113,7 +113,7 @@ class Proposals:
             for size, alike, replaced in self._shapes(turn):
                 group = self._group(after[0], own, size, alike=alike)
                 gone = self._group(before[0], other, replaced, alike=alike) if before else []
-                yield Change.of(rest, group, gone, place, f"{_counted(size, alike)}: {change.label}")
+                yield GroupChange.of(rest, group, gone, place, f"{_counted(size, alike)}: {change.label}")
 
     def _shapes(self, turn: int) -> list[tuple[int, bool, int]]:
         """The shapes of a full group and of another group, which changes with `turn`: size, whether alike, size before.
@@ -190,13 +190,13 @@ class Proposals:
 
     def _change(
         self, others: Sequence[Record], before: Record, named: NamedRecord, rest: str, place: int | None = None
-    ) -> Change:
-        """The change that adds a record, or replaces `before`, at `place` or the end; `rest` describes the others."""
+    ) -> GroupChange:
+        """The change that adds a record, or replaces `before`, at `place` or the end; `rest`: the text on `others`."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"
         place = len(others) if place is None else min(place, len(others))
-        return Change.of(others, [after], [before] if self.replace else [], place, label)
+        return GroupChange.of(others, [after], [before] if self.replace else [], place, label)
 
     def _sized(
         self, tried: Sequence[T], items_a_size: int = 1, *, least: int = 1, large: bool = False
@@ -213,13 +213,13 @@ class Proposals:
         for rank, k in sorted(both, key=lambda one: (one[0] + items_a_size * one[1], one[1])):
             yield sizes[k], tried[rank], 0 if (rank // 2 + k) % 2 else None
 
-    def _among_drawn(self) -> Iterator[Change]:
+    def _among_drawn(self) -> Iterator[GroupChange]:
         """Changes of a notable record among drawn records."""
         for size, named, _ in self._sized(self._notable(1), RECORDS_A_SIZE):
             *others, last = self._draw(size)
             yield self._change(others, last, named, "drawn at random")
 
-    def _outliers(self) -> Iterator[Change]:
+    def _outliers(self) -> Iterator[GroupChange]:
         """Changes of a corner record among records near or at the opposite corner, where computations degenerate."""
         tried = [(named, near) for named in self._corners() for near in (True, False)]
         for size, (named, near), place in self._sized(tried):
@@ -228,25 +228,25 @@ class Proposals:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
             yield self._change([other] * (size - 1), other, named, f"{'nearly ' * near}opposite", place)
 
-    def _among_ordinary(self) -> Iterator[Change]:
+    def _among_ordinary(self) -> Iterator[GroupChange]:
         """Changes of an odd or notable record among equal ordinary records."""
         middle = self.fields.middle()
         for size, named, place in self._sized([*self._odd(), *self._notable(0)], RECORDS_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
-    def _alone(self) -> Iterator[Change]:
+    def _alone(self) -> Iterator[GroupChange]:
         """Changes of a dataset's only record, and exchanges of two values of a field."""
         alone = (self._change([], self._opposite(named[1]), named, "") for named in self._notable(2))
         yield from in_turn((alone, self._exchanged()))
 
-    def _exchanged(self) -> Iterator[Change]:
+    def _exchanged(self) -> Iterator[GroupChange]:
         middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
         pairs = [combinations(domain.ends()[:COMBINED_VALUES], 2) for domain in domains] if self.replace else []
         for k, (value, other) in in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(pairs)]):
             named = (setting(paths[k], value), with_value(middle, k, value))
             yield self._change([middle] * (self.sizes[0] - 1), with_value(middle, k, other), named, "ordinary")
 
-    def _among_odd(self) -> Iterator[Change]:
+    def _among_odd(self) -> Iterator[GroupChange]:
         """Changes of a corner record among odd records (missing, outside the range or new), which code may drop."""
         odd = [self._odd_of(domain) for domain in self.fields.domains]
         first = tuple(v[0] if v else m for v, m in zip(odd, self.fields.middle(), strict=True))
@@ -257,7 +257,7 @@ class Proposals:
         for size, ((rest, other), named), place in self._sized(tried, RECORDS_A_SIZE, least=2):
             yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
 
-    def _single_fields(self) -> Iterator[Change]:
+    def _single_fields(self) -> Iterator[GroupChange]:
         """Changes of one field to an end, such as a flipped label, also to a value that no other record has.
 
         The last field comes first, since a label is usually the last field.
@@ -272,7 +272,7 @@ class Proposals:
                     yield self._change(without, with_value(last, k, other), (f"the only {name}", record), "without it")
                     yield self._change(drawn, last, (name, record), "drawn at random")
 
-    def _in_order(self) -> Iterator[Change]:
+    def _in_order(self) -> Iterator[GroupChange]:
         """Changes of a corner record in the middle of sorted records, first of the base, then of drawn records."""
         high, low = self._corners()[:2]
         tried = [(high, False), (low, True), (high, True), (low, False)]
@@ -282,13 +282,13 @@ class Proposals:
         for size, (named, falling), _ in self._sized(tried, least=3, large=True):
             yield self._ordered(self._draw(size), named, falling)
 
-    def _ordered(self, records: Sequence[Record], named: NamedRecord, falling: bool) -> Change:
+    def _ordered(self, records: Sequence[Record], named: NamedRecord, falling: bool) -> GroupChange:
         ordered = sorted(records, key=order_of, reverse=falling)
         place = len(ordered) // 2
         others = ordered[:place] + ordered[place + 1 :]
         return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
-    def _among_equal(self) -> Iterator[Change]:
+    def _among_equal(self) -> Iterator[GroupChange]:
         """Changes of a corner record among its copies, or among opposite records and one copy."""
         tried = [(named, where) for named in self._corners() for where in ("", "behind", "before")]
         for size, (named, where), _ in self._sized(tried, large=True):
@@ -302,7 +302,7 @@ class Proposals:
                 equal = f"equal to it but one {where} them"
                 yield self._change(others, self.fields.middle(), ("opposite", rest), equal, 0)
 
-    def _more_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
+    def _more_than_base(self, base: Sequence[Record]) -> Iterator[GroupChange]:
         """Changes of the base in which a group of a notable record is added, or replaces the last record's group."""
         owners = self.groups.owners(base)
         if self.replace and not base:
@@ -319,9 +319,11 @@ class Proposals:
                 # At the end: rows of the base keep their labels.
                 group = self._group(first, units[turn % len(units)], size, alike=alike)
                 more = ((record, SECOND_SIDE) for record in group)
-                yield Change(rows=(*rows, *more), label=label if place is None else f"{_counted(size, alike)}: {label}")
+                yield GroupChange(
+                    rows=(*rows, *more), label=label if place is None else f"{_counted(size, alike)}: {label}"
+                )
 
-    def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
+    def _less_than_base(self, base: Sequence[Record]) -> Iterator[GroupChange]:
         """Changes of the base in which its largest or an outermost group is removed, or gets the opposite values."""
         owners = self.groups.owners(base)
         counts = Counter(owners)
@@ -336,7 +338,7 @@ class Proposals:
                     rows.insert(k + 1, (moved, SECOND_SIDE))
             name = f"record {k + 1}" if self.groups.place is None else "a unit"
             what = "at the opposite end" if self.replace else "removed"
-            yield Change(rows=tuple(rows), label=f"{name} of the base {what}")
+            yield GroupChange(rows=tuple(rows), label=f"{name} of the base {what}")
 
     def _draw(self, n: int) -> list[Record]:
         """`n` records drawn from the base, or from the fields if there is no base; the same records every time."""

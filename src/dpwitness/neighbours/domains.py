@@ -38,7 +38,7 @@ class Domain(ABC):
         """Values to try, the most promising first; the first two are far apart."""
 
     def inside(self, end: Value) -> Value:
-        """A value near an end, but not at it; by default the end itself."""
+        """A value near an end of the domain; by default the end itself."""
         return end
 
     def odd(self) -> tuple[Value, ...]:

@@ -33,7 +33,7 @@ DRAWN: Final = 100
 
 
 def is_strategy(value: object) -> bool:
-    """Whether a value is a hypothesis strategy. Does not import hypothesis."""
+    """Whether a value is a hypothesis strategy; hypothesis is not imported."""
     return any(kind.__name__ == "SearchStrategy" for kind in type(value).__mro__)
 
 

@@ -64,7 +64,7 @@ class Fields:
         return f"[{inside}]" if self.kind == "list" else inside
 
     def build(self, record: Record) -> Value:
-        """The record as a user's code sees it."""
+        """The record as the user's code gets it."""
         return self._build(iter(record))
 
     def _build(self, values: Iterator[Value]) -> Value:

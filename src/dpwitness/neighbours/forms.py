@@ -24,7 +24,7 @@ from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
 DType = np.dtype[Any]
 #: The values of a field: an array or a list.
-Column = Any
+FieldValues = Any
 #: The NumPy types of the domains whose values an array of numbers can hold.
 NUMERIC_DTYPES: Final = ("float64", "int64", "bool")
 
@@ -41,7 +41,7 @@ class Layout(ABC):
         return None
 
     @classmethod
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[FieldValues] | None:
         """The array or list of each field's values; None for data in rows, of another form or of other `fields`."""
         return None
 
@@ -147,7 +147,7 @@ class RecordLayout(Layout):
         return fields.build(records[0])
 
 
-def _entries(column: Column) -> list[Value]:
+def _entries(column: FieldValues) -> list[Value]:
     return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
@@ -158,7 +158,7 @@ def _with_flags(domain: Domain, values: list[Value]) -> list[Value]:
     return [bool(value) if isinstance(value, int | float) and value in (0, 1) else value for value in values]
 
 
-def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
+def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> FieldValues:
     """A column of values of a domain: an array of a dtype, or a list if `dtype` is None."""
     if dtype is None:
         return list(values)
@@ -178,7 +178,7 @@ def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Co
     return np.array(list(values), dtype)
 
 
-def fits(domain: Domain, column_of: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
+def fits(domain: Domain, column_of: Callable[[Sequence[Value]], FieldValues], *, floats: bool) -> bool:
     """Whether a column holds every value of a domain; reals may be rounded within their range.
 
     `column_of`: the function that makes a column of values; `floats`: whether the column holds floats.
@@ -241,10 +241,10 @@ class ArraysLayout(Layout):
         return self.joined(fields, [array_of(dtype, domain, [r[k] for r in records]) for k, (dtype, domain) in both])
 
     @abstractmethod
-    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+    def joined(self, fields: Fields, columns: list[FieldValues]) -> Data:
         """The dataset of the given columns."""
 
-    def _matrix(self, columns: list[Column]) -> Array:
+    def _matrix(self, columns: list[FieldValues]) -> Array:
         """The columns as one array of shape (records, fields)."""
         matrix = np.empty((len(columns[0]), len(columns)), columns[0].dtype)
         for k, column in enumerate(columns):
@@ -264,7 +264,7 @@ class ArrayLayout(ArraysLayout):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[FieldValues] | None:
         if not isinstance(data, np.ndarray) or data.ndim not in (1, 2) or data.dtype.kind not in "biuf":
             return None
         if fields is not None and data.ndim != (1 if fields.kind == "value" else 2):
@@ -272,7 +272,7 @@ class ArrayLayout(ArraysLayout):
         return [*data.T] if data.ndim == 2 else [data]
 
     @override
-    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+    def joined(self, fields: Fields, columns: list[FieldValues]) -> Data:
         return columns[0] if fields.kind == "value" else self._matrix(columns)
 
 
@@ -288,7 +288,7 @@ class ColumnsLayout(ArraysLayout):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[FieldValues] | None:
         if type(data) is not dict or (fields is not None and not fields.has_names(data)):
             return None
         columns = list(data.values())
@@ -296,7 +296,7 @@ class ColumnsLayout(ArraysLayout):
         return columns if known else None
 
     @override
-    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+    def joined(self, fields: Fields, columns: list[FieldValues]) -> Data:
         return dict(zip(fields.names, columns, strict=True))
 
 
@@ -316,13 +316,13 @@ class XYLayout(ArraysLayout):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[FieldValues] | None:
         if not _is_xy(data) or data[0].ndim != 2 or getattr(data[1], "ndim", 1) != 1:
             return None
         return [*data[0].T, data[1]]
 
     @override
-    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+    def joined(self, fields: Fields, columns: list[FieldValues]) -> Data:
         return self._matrix(columns[:-1]), columns[-1]
 
 
@@ -356,7 +356,7 @@ class FrameLayout(Layout):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[FieldValues] | None:
         if not cls.frames.holds(data) or cls.frames.labels(data) is not None:
             return None
         columns = cls.frames.columns(data)

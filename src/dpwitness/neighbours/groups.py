@@ -24,7 +24,7 @@ SECOND_SIDE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class GroupChange:
     """The records of two datasets in their order, each with its side: `BOTH_SIDES`, `FIRST_SIDE` or `SECOND_SIDE`.
 
     A group is added if no record has the side `FIRST_SIDE`, else it is replaced.
@@ -36,7 +36,7 @@ class Change:
     @classmethod
     def of(
         cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
-    ) -> "Change":
+    ) -> "GroupChange":
         """The change of a group whose records all stand before the other record at `place`."""
         rest = [(record, BOTH_SIDES) for record in others]
         group = [*((record, FIRST_SIDE) for record in before), *((record, SECOND_SIDE) for record in after)]
@@ -64,13 +64,13 @@ class Change:
         first, second = self.datasets
         return len(first) != len(second) or not all(map(same_record, first, second))
 
-    def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
+    def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "GroupChange":
         """The change with `edit` applied to the records of one side."""
-        return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
+        return GroupChange(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
 
-    def without(self, places: set[int]) -> "Change":
+    def without(self, places: set[int]) -> "GroupChange":
         """The change without the records at the given places."""
-        return Change(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
+        return GroupChange(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
 
 
 def same_record(first: Record, second: Record) -> bool:
@@ -161,7 +161,7 @@ class Groups:
         value = records[owners.index(key)][self.place]
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
-    def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
+    def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> GroupChange | None:
         """The change of the only changed group, with other records in order; None unless exactly one group changed."""
         lengths = len(first), len(second)
         same = map(same_record, first, second)
@@ -208,7 +208,7 @@ class Groups:
 
 def _merged(
     first: Sequence[Record], second: Sequence[Record], gone: Sequence[bool], new: Sequence[bool]
-) -> Change | None:
+) -> GroupChange | None:
     """The change whose group has the records marked in `gone` and in `new`; None if other records differ."""
     rows: list[tuple[Record, int]] = []
     before = FIRST_SIDE if any(new) else SECOND_SIDE  # a group of one dataset alone is added
@@ -225,4 +225,4 @@ def _merged(
             i, j = i + 1, j + 1
         else:
             return None
-    return Change(rows=tuple(rows))
+    return GroupChange(rows=tuple(rows))

@@ -309,7 +309,10 @@ def input_to_json(data: Data) -> object:
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from unchecked JSON; runs no code. `Unreadable` marks lost values. Raises `InvalidNeighbours`."""
+    """Build an input from unchecked JSON, without running code; an `UnreadableValue` stands for a lost value.
+
+    Raises `InvalidNeighbours`.
+    """
     if isinstance(value, int | float | list) and not isinstance(value, bool):
         return as_finite_numbers(value)
     try:

@@ -147,7 +147,7 @@ class Queries(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """The patterns of StatDP (Ding et al. 2018), and moves of one answer against all others.
+        """The patterns of StatDP (Ding et al. 2018), and moves of one answer against all other answers.
 
         Without data the answers lie at `centre` and at ten noise scales from it. Raises `InvalidNeighbours` for data
         that are not a list of answers.

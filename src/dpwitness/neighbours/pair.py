@@ -18,7 +18,8 @@ ATTACK_PREFIX: Final = "attack: "
 class Pair:
     """Two neighbouring inputs, of any kind, and the reason for which they were proposed.
 
-    Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep.
+    Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep, and for a frame with two columns
+    of one name.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = ("input: data", "neighbour", "label")
@@ -26,11 +27,14 @@ class Pair:
     data: Input
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
-    _digests: tuple[bytes, ...] = field(default=(), init=False, repr=False)  # empty until `digests` is asked for
+    # The value of `digests` once it is computed.
+    _digests: tuple[bytes, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         for side in self.sides:
             require_shallow(side)
+            if frames := frames_of(side):
+                frames.require_names(side)
 
     @property
     def sides(self) -> tuple[Data, Data]:

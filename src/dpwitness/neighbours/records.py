@@ -18,7 +18,7 @@ from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, usual_form
-from dpwitness.neighbours.groups import Change, Groups, same_record
+from dpwitness.neighbours.groups import GroupChange, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -33,7 +33,7 @@ _SIZE_CODEC: Final[Codec[Size]] = Codec(
     lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
 )
 
-#: The field that says whose a record is: its name, or its number from 0 if fields have no names.
+#: The field that names the unit of a record: its name, or its number from 0 if fields have no names.
 Unit = str | int | None
 #: The codec of `Unit`.
 _UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
@@ -83,7 +83,7 @@ ADJACENCIES: Final = ("add-remove", "replace-one")
 @written_by_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records(Relation):
-    """Datasets of records of one domain; neighbours differ in one record or unit, and share the order of all others.
+    """Datasets of records of one domain; neighbours differ in one record or unit, and order all other records alike.
 
     The search starts from the records `base`, but the relation also holds for other datasets. If `size` is one number,
     one of the two datasets has this size. See `records` for all other parameters.
@@ -157,7 +157,7 @@ class Records(Relation):
             if self._contains(pair, data, built=True):
                 yield pair
 
-    def _sized(self, kinds: Iterable[Iterator[Change]], most: int) -> Iterator[Change]:
+    def _sized(self, kinds: Iterable[Iterator[GroupChange]], most: int) -> Iterator[GroupChange]:
         """The first `most` changes between datasets of allowed sizes, one of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
@@ -193,7 +193,7 @@ class Records(Relation):
         """Pairs with fewer records, fewer differing fields, or rounder values."""
         yield from self._changed(pair, Steps.simpler)
 
-    def _changed(self, pair: Pair, steps: Callable[[Steps, Change], Iterator[Change]]) -> Iterator[Pair]:
+    def _changed(self, pair: Pair, steps: Callable[[Steps, GroupChange], Iterator[GroupChange]]) -> Iterator[Pair]:
         """The pairs that `steps` make of a pair, in its layout; no pairs if the relation does not contain the pair."""
         first, second = map(self._read, pair.sides)
         if first is None or second is None or not (change := self._groups.change_between(first, second)):
@@ -312,7 +312,7 @@ class Records(Relation):
         """The layout of a dataset in this form, fitted to the whole domain."""
         return FORMS[self.form].of(data).fitted(self.fields)
 
-    def _pair(self, change: Change, layout: Layout) -> Pair:
+    def _pair(self, change: GroupChange, layout: Layout) -> Pair:
         """The pair of a change: two datasets of one layout."""
         first, second = map(partial(self._build, layout=layout), change.datasets)
         return Pair(first, second, change.label)
@@ -333,7 +333,7 @@ def records(
     unit: str | int | None = None,
     at_most: int | None = None,
 ) -> Records:
-    """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in all of one unit.
+    """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in one unit.
 
     The order of the records is part of the input: neighbours have all other records in the same order, and a dataset
     with the same records in another order is not a neighbour. Rising, falling and random orders are tried, each with

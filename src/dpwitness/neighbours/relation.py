@@ -233,10 +233,10 @@ def _within(relation: Relation, pairs: Iterator[Pair], data: Data | None = None)
 
 #: A function that builds a relation from the keys of a file.
 Reader = Callable[[Mapping[str, Any]], Relation]
-Kind = TypeVar("Kind", bound=type[Relation])
+RelationClass = TypeVar("RelationClass", bound=type[Relation])
 
 #: The readers of relations in files, by their kind.
-_READERS: Final[dict[str, Reader]] = {}
+_RELATION_READERS: Final[dict[str, Reader]] = {}
 #: The relations that are written and read by their fields.
 _REGISTRY: Final = Family()
 
@@ -252,13 +252,13 @@ def register_relation(kind: str, reader: Reader) -> None:
     if not callable(reader):
         raise ValueError(f"reader={brief(reader)} must be a function that makes the relation from the keys of a file")
     require_free(kind, reader, _REGISTRY.kinds.get(kind, reader))
-    _READERS[kind] = reader
+    _RELATION_READERS[kind] = reader
 
 
-def written_by_fields(kind: Kind) -> Kind:
+def written_by_fields(kind: RelationClass) -> RelationClass:
     """Let witness files hold a relation that is written and read by its fields; a class decorator."""
     _REGISTRY.register(kind)
-    _READERS[kind.kind] = partial(_read_fields, kind)
+    _RELATION_READERS[kind.kind] = partial(_read_fields, kind)
     return kind
 
 
@@ -281,10 +281,12 @@ def relation_from_json(value: Any) -> Relation:
     require_shallow(value, "a relation")
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str):
-        raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
-    if kind not in _READERS:
-        raise UnknownKind.of("relation", kind, _READERS)
-    relation: object = _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
+        raise InvalidNeighbours(
+            f"relation {brief(value)} must be an object whose kind is one of {', '.join(_RELATION_READERS)}"
+        )
+    if kind not in _RELATION_READERS:
+        raise UnknownKind.of("relation", kind, _RELATION_READERS)
+    relation: object = _RELATION_READERS[kind]({name: item for name, item in value.items() if name != "kind"})
     if not isinstance(relation, Relation):
         raise InvalidNeighbours(
             f"the reader of relations of kind {kind!r} gave {brief(relation)}, which must be a "

@@ -41,7 +41,7 @@ from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent
-from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, Evidence, options_of
+from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, EvidenceSource, options_of
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.project import one_of
 from dpwitness.report.source import place, place_of
@@ -248,7 +248,7 @@ class Asserter:
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool | None]:
-        """The verdict of a replay or a check, a note for people, and whether the verdict is a replay's.
+        """The verdict of a replay or a check, a note for people, and whether the verdict is of a replay.
 
         The third value is None with kept evidence: its file has changed, so no command repeats the session.
         """
@@ -261,7 +261,7 @@ class Asserter:
         own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}
         effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
-        goes_on = one_of(*get_args(Evidence))("evidence", settings.get("evidence", "fresh")) == "kept"
+        goes_on = one_of(*get_args(EvidenceSource))("evidence", settings.get("evidence", "fresh")) == "kept"
         kept = self._database.kept(self._count) if goes_on else None
         with warnings.catch_warnings():
             # The health checks report a mechanism that is too slow, so its warning is not needed.

@@ -12,7 +12,7 @@ import click
 
 from dpwitness.checks import seed_or_new
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import CODE, KEPT_FILE, Command, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, CliOption, Subcommand
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
@@ -21,19 +21,19 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
-from dpwitness.reconstruction.report import Asked, EndedAttack, Result
+from dpwitness.reconstruction.report import Asked, AttackResult, EndedAttack
 from dpwitness.reconstruction.transcript import Form, Transcript, read_transcript
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: The default of --max-time of an attack, in seconds.
-MAX_TIME: Final = 600.0
+ATTACK_MAX_TIME: Final = 600.0
 #: Names of the options that only an attack on the user's own system takes.
 OWN_SYSTEM_OPTIONS: Final = ("budget", "rate", "retries")
 
 #: A function that shows progress: the stage's name, the number of steps done, the number of all steps, and a text.
-Progress: TypeAlias = Callable[[str, int, int, str], None]
+AttackProgress: TypeAlias = Callable[[str, int, int, str], None]
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -77,7 +77,7 @@ class AttackOptions:
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
     """The options of the user's own system; the help says that the system gets `question` and returns `answer`."""
-    own = functools.partial(Option, title="your own system (instead of a simulated system)")
+    own = functools.partial(CliOption, title="your own system (instead of a simulated system)")
     return [
         own(
             "--oracle",
@@ -109,7 +109,7 @@ def add_attack_command(
     commands: Commands,
     family: AttackFamily,
     kind: type[OptionsT],
-    attack: Callable[[OptionsT, SimpleNamespace], Result | None],
+    attack: Callable[[OptionsT, SimpleNamespace], AttackResult | None],
     parameters: Sequence[click.Parameter],
     *,
     simulated: Sequence[str] = (),
@@ -121,12 +121,12 @@ def add_attack_command(
     Parameters
     ----------
     kind, attack
-        The class of the family's options, and the attack, a function of such options and all arguments that returns
-        None where the questions wait in a file. Bad input raises.
+        The class of the family's options, and the attack, a function of these options and all arguments that returns
+        None where the questions wait in a file. It raises `BadInput`.
     simulated, own
         Names of the options of a simulated system alone, and of the user's own system alone.
     settings
-        The examples and the description of the `Command`.
+        The examples and the description of the `Subcommand`.
     """
 
     def run(arguments: SimpleNamespace) -> int:
@@ -141,8 +141,8 @@ def add_attack_command(
         return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
 
     workers = "maximum number of threads; this attack asks one question after another, on one thread"
-    parameters = [*parameters, shared.PLOT, *shared.common(max_time=MAX_TIME, workers=workers)]
-    commands.add_command(Command(family.name, summary=family.summary, run=run, parameters=parameters, **settings))
+    parameters = [*parameters, shared.PLOT, *shared.common(max_time=ATTACK_MAX_TIME, workers=workers)]
+    commands.add_command(Subcommand(family.name, summary=family.summary, run=run, parameters=parameters, **settings))
 
 
 def run_attack(
@@ -150,7 +150,7 @@ def run_attack(
     form: Form[Q],
     settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], R],
-    simulate: Callable[[int, Progress | None], R],
+    simulate: Callable[[int, AttackProgress | None], R],
 ) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None, after a printed line, if questions wait in a file.
 

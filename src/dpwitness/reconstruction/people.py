@@ -1,13 +1,15 @@
 """Tables of people: the values of their attributes, as CSV files have them."""
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dpwitness.errors import InvalidData
 from dpwitness.files import read_named_rows, shown, typed_column
 
 #: A value of an attribute of a person: a number or a text.
-Value: TypeAlias = int | float | str
+AttributeValue: TypeAlias = int | float | str
+#: The largest count, in people: sums of up to 8,192 counts of this size are exact as floats.
+LARGEST_COUNT: Final = 1 << 40
 
 
 def read_people(path: str | Path) -> dict[str, list[int] | list[float] | list[str]]:

@@ -16,7 +16,7 @@ from dpwitness.checks import brief, class_and_text, whole
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
-from dpwitness.reconstruction.transcript import Form, Row, Transcript
+from dpwitness.reconstruction.transcript import Form, Transcript, TranscriptRow
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -25,7 +25,7 @@ R = TypeVar("R")
 MOST_WAITING_QUESTIONS: Final = 1_000_000
 #: The least time between two writings of the file of answers, in seconds.
 SAVE_INTERVAL: Final = 3.0
-#: The number of questions in a row without an answer after which no more are asked.
+#: The number of questions in a row without an answer after which no further question is asked.
 MOST_FAILURES: Final = 10
 
 
@@ -102,7 +102,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 class Limits:
     """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
-    No call begins after the deadline. `retries`: how often a call that raised is repeated, after 1, 2, 4, … seconds.
+    No call begins after the deadline. `retries`: the number of repeats of a call that raised, after 1, 2, 4, … seconds.
     Raises `InvalidParameter` for a budget below 1, a rate that is not positive, negative retries.
     """
 
@@ -233,9 +233,9 @@ class Asking(Generic[Q]):
                 break
         return np.array(answers, np.float64), stopped
 
-    def _row(self, question: Q) -> Row:
+    def _row(self, question: Q) -> TranscriptRow:
         """The question's row in the transcript, or a row that no transcript keeps."""
-        row = Row(None) if self.transcript is None else self.transcript.row(self.form.written(question))
+        row = TranscriptRow(None) if self.transcript is None else self.transcript.row(self.form.written(question))
         self.asked += row.answer is not None
         return row
 
@@ -272,10 +272,10 @@ class Asking(Generic[Q]):
         error = AttackStopped(f"--budget {budget} is used up, and the attack asks more questions: allow more")
         return questions[: max(budget - self.asked, 0)], error
 
-    def _ask_batch(self, batch: list[tuple[Q, Row]], system: System[Q], strict: bool) -> None:
+    def _ask_batch(self, batch: list[tuple[Q, TranscriptRow]], system: System[Q], strict: bool) -> None:
         """Ask the system the questions that the budget allows, and put the answers into their rows.
 
-        Raises as `ask` does; but unless `strict`, unanswered questions raise only if there are ten in a row.
+        Raises the errors of `ask`; but unless `strict`, unanswered questions raise only if there are ten in a row.
         """
         asked, stopped = self._within_budget(batch)
         if asked:
@@ -315,7 +315,7 @@ class Asking(Generic[Q]):
         return failed
 
     def _take_answers(
-        self, asked: list[tuple[Q, Row]], given: Sequence[object] | OracleFailed, system: System[Q]
+        self, asked: list[tuple[Q, TranscriptRow]], given: Sequence[object] | OracleFailed, system: System[Q]
     ) -> list[OracleFailed]:
         """Put the answers of a call into their rows; return the failures of the questions without a valid answer."""
         failed = list[OracleFailed]()

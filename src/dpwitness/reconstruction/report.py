@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-#: Rows of text, each a label and its text; a row without a text is left out.
-Rows: TypeAlias = Sequence[tuple[str, str | None]]
+#: The level of each test of an attack's assumptions: one test in 1,000 rejects assumptions that hold.
+LEVEL: Final = 1e-3
+
+#: Labelled lines of text, each a label and its text; a label without a text is left out.
+LabelledLines: TypeAlias = Sequence[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -126,19 +129,19 @@ class EndedAttack(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Result:
+class AttackResult:
     """The result of an attack, which a command prints, saves and draws.
 
     Attributes
     ----------
     finding, truth
-        The guesses and claims, None if the attack stopped before; and what is compared with them, None if not known.
+        The guesses and claims, None if the attack stopped before; and the true values, None if they are not known.
     parts
         The parts of the secret in words, for the plot.
     values
         JSON values of the family.
     heading, rows, table
-        The text: a first line, labelled lines (a None is left out), and further lines.
+        The text: a first line, labelled lines (a line without a text is left out), and further lines.
     """
 
     ended: EndedAttack[Any]
@@ -147,7 +150,7 @@ class Result:
     parts: str
     values: Mapping[str, object]
     heading: str
-    rows: Rows
+    rows: LabelledLines
     table: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:

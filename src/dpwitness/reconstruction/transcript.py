@@ -41,7 +41,7 @@ class Form(Generic[Q]):
     read
         A function from a system's or a file's value to the answer as a number; None for an invalid answer.
     of_system
-        Names of the settings that identify the system: with other values, the answers are another system's.
+        Names of the settings that identify the system: with other values, the answers belong to another system.
     """
 
     family: str
@@ -91,7 +91,7 @@ COLUMNS: Final = ("question", "answer", "attack")
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class TranscriptRow:
     """A question, its answer or None, and whether this run of the attack asked it."""
 
     question: object
@@ -113,7 +113,9 @@ class Transcript:
     `family`, `seed`, `settings`: the origin of the questions, the attack's family, seed and options as JSON values.
     """
 
-    def __init__(self, family: str, seed: int, settings: Mapping[str, object], rows: Iterable[Row] = ()) -> None:
+    def __init__(
+        self, family: str, seed: int, settings: Mapping[str, object], rows: Iterable[TranscriptRow] = ()
+    ) -> None:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
         self.rows = list(rows)
@@ -121,16 +123,16 @@ class Transcript:
 
     def begin(self) -> None:
         """Begin a new run of the attack: no row has been found or asked."""
-        self._unfound: dict[str, deque[Row]] = defaultdict(deque)
+        self._unfound: dict[str, deque[TranscriptRow]] = defaultdict(deque)
         for row in self.rows:
             row.asked = False
             self._unfound[_key(row.question)].append(row)
 
-    def row(self, question: object) -> Row:
+    def row(self, question: object) -> TranscriptRow:
         """The question's first row that this run has not found before, else a new row."""
         if same := self._unfound.get(_key(question)):
             return same.popleft()
-        self.rows.append(row := Row(question))
+        self.rows.append(row := TranscriptRow(question))
         return row
 
     def save(self, path: str) -> None:
@@ -151,7 +153,7 @@ class Transcript:
     def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
         """Replace the settings by `settings`, which may change the further questions.
 
-        Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file's.
+        Raises `InvalidData` if the seed (None: not given) or a setting of `of_system` differs from the file.
         """
         asked, there = _as_read(settings), {"seed": self.seed, **self.settings}
         here = asked | {"seed": self.seed if seed is None else seed}
@@ -179,7 +181,7 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
         answer = None if given is None else form.read(given)
         if answer is None and given is not None:
             raise InvalidData(f"{name}, line {line}: answer {brief(given)}: give {form.answer}, or leave it empty")
-        rows.append(Row(fields["question"], answer))
+        rows.append(TranscriptRow(fields["question"], answer))
         attack = fields["attack"] if attack is None else attack
     if not (isinstance(attack, dict) and type(attack.get("seed")) is int and attack["seed"] >= 0):
         raise InvalidData(f"{name} does not say of which attack it is: keep the column 'attack' of its first question")

@@ -22,7 +22,7 @@ Fact = tuple[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ClaimFinding:
     """The finding of a result about one mechanism and claim.
 
     `refuted` is None without a verdict, as for a check that failed. `facts`: facts by name, such as the
@@ -91,7 +91,7 @@ def compare(old: object, new: object) -> Comparison:
     return Comparison(changes=tuple(changes), unchanged=unchanged, interrupted=interrupted)
 
 
-def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
+def findings_of(what: str, value: object) -> tuple[str, dict[str, ClaimFinding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for other JSON."""
     if isinstance(value, Mapping) and value.get("format") == REPORT_FORMAT:
         return REPORT_KIND, dict(_of_report(what, value))
@@ -101,7 +101,7 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     return "verdict", {"verdict": _of_record({**found.to_json(), "claim": str(found.claim)})}
 
 
-def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
+def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, ClaimFinding]]:
     try:
         for record in report["assertions"]:
             yield name_of(record), _of_record(record)
@@ -109,9 +109,9 @@ def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Find
         raise InvalidWitness(f"{what} is a damaged report: {class_and_text(error)}") from error
 
 
-def _of_record(record: Mapping[str, Any]) -> Finding:
+def _of_record(record: Mapping[str, Any]) -> ClaimFinding:
     if record["verdict"] not in ("violated", "not-refuted"):
-        return Finding(facts={"no verdict": (str(record["reason"]), None)})
+        return ClaimFinding(facts={"no verdict": (str(record["reason"]), None)})
     sign, passed, by_bits = str(record["parameter"]), record["verdict"] == "not-refuted", bits_refuted(record)
     bound = float(record["lower_bound"])
     facts: dict[str, Fact] = {
@@ -124,16 +124,16 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
         facts["would have caught"] = f"{sign} ≥ {at_most(caught)}" if math.isfinite(caught) else "nothing", caught
         bits = "no finding" if by_bits is None else f"{by_bits['parameter']} ≥ {at_least(by_bits['lower_bound'])}"
         facts["last bits"] = bits, None
-    return Finding(refuted=not passed, facts=facts, by_bits=by_bits is not None)
+    return ClaimFinding(refuted=not passed, facts=facts, by_bits=by_bits is not None)
 
 
-def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str) -> Change | None:
+def _change(name: str, old: ClaimFinding | None, new: ClaimFinding | None, *, missing: str) -> Change | None:
     """The change of one finding; None without a change. `missing`: the kind of a change if the new result lacks it."""
-    found = new or old or Finding()
+    found = new or old or ClaimFinding()
     shown = name or found.facts.get("mechanism", ("", None))[0]
     if new is None:
         return Change(kind=missing, name=shown)
-    before = Finding() if old is None else old
+    before = ClaimFinding() if old is None else old
     details = [
         f"{fact} {before.facts[fact][0]} → {now[0]}" if fact in before.facts else f"{fact} {now[0]}"
         for fact, now in new.facts.items()

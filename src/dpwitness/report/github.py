@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.report.source import Place, below_root
+from dpwitness.report.source import PlaceRecord, below_root
 from dpwitness.results.text import at_most
 
-#: Record is a verdict as JSON.
-Record = Mapping[str, Any]
+#: VerdictRecord is a verdict as JSON.
+VerdictRecord = Mapping[str, Any]
 #: MESSAGE_ESCAPES has the escapes in the message of a workflow command; "%" comes first, as all escapes hold it.
 MESSAGE_ESCAPES: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 #: PROPERTY_ESCAPES has the escapes in the properties of a workflow command.
@@ -32,12 +32,12 @@ def runs_here() -> bool:
     return os.environ.get("GITHUB_ACTIONS", "").lower() == "true"
 
 
-def annotation(record: Record, root: Path) -> str:
-    """The workflow command that marks the line of a refuted claim: the assertion's line, else the mechanism's.
+def annotation(record: VerdictRecord, root: Path) -> str:
+    """The workflow command that marks the line of a refuted claim, the line of the assertion or else of the mechanism.
 
     The record's places are relative to `root`, the command's place to the checkout, as GitHub requires.
     """
-    at: Place | None = next(filter(below_root, (record.get("place"), record.get("source"))), None)
+    at: PlaceRecord | None = next(filter(below_root, (record.get("place"), record.get("source"))), None)
     properties = {} if at is None else {"file": _from_checkout(root / str(at["file"]), root), "line": str(at["line"])}
     properties["title"] = f"{record['mechanism']} violates {record['claim']}"
     given = ",".join(f"{name}={_escape(value, PROPERTY_ESCAPES)}" for name, value in properties.items())
@@ -58,20 +58,20 @@ def _escape(text: str, escapes: Sequence[tuple[str, str]]) -> str:
     return text
 
 
-def table(records: Sequence[Record], headline: str) -> str:
+def table(records: Sequence[VerdictRecord], headline: str) -> str:
     """A Markdown section with a row for each record."""
     rows = [TABLE_HEAD, ("---",) * len(TABLE_HEAD), *map(_row, records)]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(["### dpwitness", "", headline, "", *lines, ""])
 
 
-def name_of(record: Record) -> str:
+def name_of(record: VerdictRecord) -> str:
     """The test of a record, with the number of the assertion in the test unless it is the first."""
     number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
     return f"{record['test']}{number}"
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: VerdictRecord) -> tuple[str, ...]:
     number = f" ({record['assertion']})" if record["assertion"] > 1 else ""
     runs = f"{record['runs']['confirm']:,}" if "runs" in record else ""
     verdict = {"violated": "**violated**"}.get(record["verdict"], record["verdict"].replace("-", " "))
@@ -79,7 +79,7 @@ def _row(record: Record) -> tuple[str, ...]:
     return (test, claim, verdict, found, runs, f"{record['alpha']:.3g}")
 
 
-def shown(record: Record) -> str:
+def shown(record: VerdictRecord) -> str:
     """The result of a record's runs: a violation's bound, a pass's power, or the reason why there is no verdict."""
     match record["verdict"]:
         case "violated":
@@ -92,7 +92,7 @@ def shown(record: Record) -> str:
             return str(record["reason"])
 
 
-def bits_refuted(record: Record) -> Record | None:
+def bits_refuted(record: VerdictRecord) -> VerdictRecord | None:
     """The finding by the last bits, for the first adjacency that has a finding; None without a finding."""
     each = (record, *record.get("others", ()))
     return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)

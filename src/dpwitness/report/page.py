@@ -26,8 +26,8 @@ from dpwitness.results.witness import Witness
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Row is a row of a table: a name and a text.
-Row = tuple[str, str]
+#: NamedText is a row of a table: a name and a text.
+NamedText = tuple[str, str]
 #: Piece is a piece of a page for the template, a dict with a key for the kind of piece.
 Piece = dict[str, Any]
 
@@ -37,8 +37,8 @@ TEXT_CHARACTERS: Final = 1_500
 REPORT_CHARACTERS: Final = 10_000
 #: NAME_CHARACTERS is the largest number of characters of a name in a heading or a sentence.
 NAME_CHARACTERS: Final = 160
-#: STATUSES has the statuses of results in the order in which the title counts them.
-STATUSES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
+#: RESULT_STATUSES has the statuses of results in the order in which the title counts them.
+RESULT_STATUSES: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
 
 
 def readable(text: str, longest: int = TEXT_CHARACTERS) -> str:
@@ -61,7 +61,7 @@ ENVIRONMENT.filters["report"] = lambda text: Markup.escape(readable(text, REPORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PageEntry:
     """A result on a page, or None and the `reason` for its absence; `facts`: more facts, such as the test.
 
     `replay`: the command that counts the event again; empty if no file holds the result.
@@ -71,13 +71,13 @@ class Entry:
     result: Shown | None
     replay: str = ""
     reason: str = ""
-    facts: tuple[Row, ...] = ()
+    facts: tuple[NamedText, ...] = ()
 
 
-def page(entries: Sequence[Entry], *, facts: Sequence[Row] = ()) -> str:
+def page(entries: Sequence[PageEntry], *, facts: Sequence[NamedText] = ()) -> str:
     """The HTML page of several results, with `facts` about all results."""
     found = [_status(entry.result).lower() for entry in entries]
-    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=STATUSES.index))
+    tally = ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found), key=RESULT_STATUSES.index))
     title = f"Privacy tests: {tally or 'none'}"
     if len(entries) == 1:
         title = f"{_status(entries[0].result)}: {entries[0].name}"
@@ -88,10 +88,10 @@ def page(entries: Sequence[Entry], *, facts: Sequence[Row] = ()) -> str:
 
 def page_of(result: Shown) -> str:
     """The page of one result."""
-    return page([Entry(name=result.call, result=result)])
+    return page([PageEntry(name=result.call, result=result)])
 
 
-def _table(caption: str, rows: Sequence[Row]) -> list[Piece]:
+def _table(caption: str, rows: Sequence[NamedText]) -> list[Piece]:
     """A table of names and texts; an empty list without rows."""
     return [{"caption": caption, "rows": rows}] if rows else []
 
@@ -116,7 +116,7 @@ def _headline(result: Shown) -> str:
     return str(result).partition("\n")[0]
 
 
-def _article(entry: Entry, place: str) -> Piece:
+def _article(entry: PageEntry, place: str) -> Piece:
     """The article of a result, with sections in the order of an audit; `place` is the identifier of its element."""
     result = entry.result
     about = {"name": entry.name, "place": place, "status": _status(result), "reason": entry.reason}
@@ -151,7 +151,7 @@ def _warnings(result: Shown) -> list[str]:
     return [*texts, *result.notes]
 
 
-def _facts(result: Shown) -> list[Row]:
+def _facts(result: Shown) -> list[NamedText]:
     """The facts of the test: claim, adjacency, mechanism, parameters, α, versions, size of the search, and seed."""
     witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim

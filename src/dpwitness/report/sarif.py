@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from dpwitness.report.github import Record
-from dpwitness.report.source import Place, below_root
+from dpwitness.report.github import VerdictRecord
+from dpwitness.report.source import PlaceRecord, below_root
 
 #: SCHEMA is the address of the JSON schema of SARIF 2.1.0.
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def log(records: Sequence[Record]) -> dict[str, object]:
+def log(records: Sequence[VerdictRecord]) -> dict[str, object]:
     """A log of one run, with a rule for each kind of claim that was tested and a result for each refuted claim."""
     tested = [record for record in records if "witness" in record]
     kinds = sorted({_kind(record) for record in tested})
@@ -33,7 +33,7 @@ def log(records: Sequence[Record]) -> dict[str, object]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _kind(record: Record) -> str:
+def _kind(record: VerdictRecord) -> str:
     return str(record["witness"]["claim"]["kind"])
 
 
@@ -49,7 +49,7 @@ def _rule(kind: str) -> dict[str, object]:
     }
 
 
-def _result(record: Record, rule: int) -> dict[str, object]:
+def _result(record: VerdictRecord, rule: int) -> dict[str, object]:
     places = [at for at in (record.get("source"), record.get("place")) if at is not None]
     at = next(filter(below_root, places), places[0] if places else None)
     name = [record.get("test"), record.get("assertion"), record["mechanism"], _kind(record)]
@@ -67,7 +67,7 @@ def _result(record: Record, rule: int) -> dict[str, object]:
     }
 
 
-def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
+def _related(at: PlaceRecord, witness: Mapping[str, object]) -> dict[str, object]:
     """The line at which runs on D and on D′ first differ, if the line is known and in the file of `at`; else empty."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
@@ -76,7 +76,7 @@ def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
     return {"relatedLocations": [{"id": 1, **where, "message": {"text": f"{found['text']} (no evidence)"}}]}
 
 
-def _location(at: Place) -> dict[str, object]:
+def _location(at: PlaceRecord) -> dict[str, object]:
     if below_root(at):
         file = {"uri": quote(str(at["file"])), "uriBaseId": "%SRCROOT%"}
     else:

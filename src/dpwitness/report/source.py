@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-#: Place is a place of code in a record: "file", a path for people and tools, and "line", from 1.
-Place = Mapping[str, Any]
+#: PlaceRecord is a place of code in a record: "file", a path for people and tools, and "line", from 1.
+PlaceRecord = Mapping[str, Any]
 
 
 def place_of(mechanism: object, root: Path) -> dict[str, object] | None:
@@ -26,7 +26,7 @@ def place(file: str, line: int, root: Path) -> dict[str, object]:
     return {"file": (path.relative_to(base) if own else path).as_posix(), "line": line}
 
 
-def below_root(found: Place | None) -> bool:
+def below_root(found: PlaceRecord | None) -> bool:
     """Whether a place lies in the project, where the project's tools can show it."""
     return found is not None and not Path(str(found["file"])).is_absolute()
 

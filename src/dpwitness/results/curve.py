@@ -19,7 +19,7 @@ class CurveTest(JsonFields):
 
     epsilon: float  # the tested ε in nats, or the tested parameter of another family, in its unit
     p_value: float
-    holm: float  # the p-value adjusted by Holm's method over all tests of the curve
+    holm: float  # the p-value adjusted by Holm's method over the tests of its ε
     event: str
     counts: Counts
 

@@ -59,8 +59,8 @@ def _read_parameters(name: str, value: object) -> dict[str, object]:
     return parameters
 
 
-#: _TEXTS is the codec of pairs of a number and its text.
-_TEXTS: Final = codec_of(list[tuple[float, str]])
+#: _TEXTS_CODEC is the codec of pairs of a number and its text.
+_TEXTS_CODEC: Final = codec_of(list[tuple[float, str]])
 
 #: Count is the type of a number of runs, below 2^63.
 Count: TypeAlias = Annotated[int, whole_below(1 << 63)]
@@ -90,9 +90,9 @@ Parameters: TypeAlias = Annotated[
 Texts: TypeAlias = Annotated[
     Mapping[float, str],
     Codec(
-        lambda texts: _TEXTS.write(list(texts.items())),
-        lambda name, value: dict(_TEXTS.read(name, value)),
-        _TEXTS.schema,
+        lambda texts: _TEXTS_CODEC.write(list(texts.items())),
+        lambda name, value: dict(_TEXTS_CODEC.read(name, value)),
+        _TEXTS_CODEC.schema,
     ),
 ]
 

@@ -11,7 +11,7 @@ class GoodnessOfFit:
     """The result of `follows`: the hypothesis of independent draws from the law is refuted or not.
 
     `detectable_scale` is the smallest relative error of the scale, in both directions, that the same number of draws
-    would have refuted with probability at least .95; `detectable_shift` is the smallest such shift, in the unit of the
+    would have refuted with probability at least 0.95; `detectable_shift` is the smallest such shift, in the unit of the
     draws. Both are estimated by 200 simulated samples for each size, and infinite after a refutation or if the draws
     are too few. `seconds` is the time of draws and simulation.
     """
@@ -49,7 +49,7 @@ class GoodnessOfFit:
             ]
         sizes = [("a scale wrong by {} %", 100 * self.detectable_scale), ("a shift of {}", self.detectable_shift)]
         caught = " or ".join(text.format(at_most(size, 2)) for text, size in sizes if math.isfinite(size))
-        detected = f"the test would have refuted {caught or 'no scale and no shift'} with probability at least .95"
+        detected = f"the test would have refuted {caught or 'no scale and no shift'} with probability at least 0.95"
         return [f"NOT REFUTED: independent draws from {self.law}; this is no proof", detected]
 
     def report(self) -> str:

@@ -26,7 +26,7 @@ LogWealth = Annotated[float, or_infinite(-math.inf)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session(JsonFields):
+class KeptSession(JsonFields):
     """The digest of a session's version, its seed, its counts, and the log of the factor on the wealth (nats)."""
 
     version: str
@@ -63,7 +63,7 @@ class KeptEvidence(JsonFields):
     settled: LogWealth = -math.inf
     first: Count = 0
     began: Count = 0
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[KeptSession, ...] = ()
 
     def __post_init__(self) -> None:
         if len({session.seed for session in self.sessions}) < len(self.sessions):
@@ -110,7 +110,7 @@ class KeptEvidence(JsonFields):
     @property
     def versions(self) -> dict[str, str]:
         """A text on each version of the history, by its digest: the number of its runs, and its log e-value (nats)."""
-        found: dict[str, list[Session]] = {}
+        found: dict[str, list[KeptSession]] = {}
         for session in self.sessions[self.first :]:
             found.setdefault(session.version, []).append(session)
         return {
@@ -122,7 +122,7 @@ class KeptEvidence(JsonFields):
     def after(self, version: str, seed: int, counts: Counts) -> "KeptEvidence":
         """The evidence after a further session."""
         before, after = (self.wealth(some).log_e_value(self.witness.claim) for some in (Counts(), counts))
-        session = Session(version=version, seed=seed, counts=counts, log_e_value=after - before)
+        session = KeptSession(version=version, seed=seed, counts=counts, log_e_value=after - before)
         return replace(self, sessions=(*self.sessions, session))
 
     def anew(self) -> "KeptEvidence":

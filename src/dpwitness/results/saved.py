@@ -16,7 +16,7 @@ from dpwitness.results.witness import SWEEP_ADVICE, WITNESS_FORMAT
 Shown = Verdict | Bound | Curve | Profile
 
 #: The readers of results by a key of their JSON; the first of these keys in a result decides.
-READERS: Final[dict[str, Callable[[object], Shown]]] = {
+RESULT_READERS: Final[dict[str, Callable[[object], Shown]]] = {
     "lines": partial(read_result, Curve, "curve"),
     "band": partial(read_result, Profile, "profile"),
     "confidence": partial(read_result, Bound, "bound"),
@@ -29,7 +29,7 @@ def result_from_json(value: object, where: str = "the file") -> Shown:
     if isinstance(value, Mapping):
         if "sweep" in value:
             raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
-        for key, read in READERS.items():
+        for key, read in RESULT_READERS.items():
             if key in value:
                 return read(value)
         if value.get("format") == WITNESS_FORMAT:

@@ -65,7 +65,7 @@ class Outputs(JsonFields):
     Raises `ValueError` unless every bin has one number on each side, and a text or two edges.
     """
 
-    statistic: str  # such as "first answer"
+    statistic: str  # the text of the statistic, such as "first answer"
     edges: tuple[float, ...] = field(
         default=(), metadata={"json": "sparse"}
     )  # bin k has values in [edge k, edge k + 1)
@@ -104,9 +104,9 @@ class Result(Displayed, JsonFields):
     """The fields of every result; `str` gives the report that the command line prints, `repr` one line."""
 
     mechanism: str
-    parameters: dict[str, Any]  # JSON values for people; `Witness.parameters` has the mechanism's own values
+    parameters: dict[str, Any]  # the parameters for people, as JSON values; `Witness.parameters` has their own values
     seed: Seed
-    reproducible: bool  # False: the mechanism draws its own randomness
+    reproducible: bool  # whether a seed repeats the runs; False: the mechanism draws its own randomness
     seconds: float
     notes: tuple[str, ...] = ()  # facts that a reader should know before trusting the result
 
@@ -141,7 +141,7 @@ class WitnessedResult(Result):
     #: Whether the claim of the witness was tested, so that texts and figures show the rate that the claim allows.
     tested: ClassVar[bool] = True
 
-    witness: Witness  # in `NotRefuted` the best candidate, which did not refute the claim
+    witness: Witness  # the witness; in `NotRefuted` the best candidate, which did not refute the claim
     epsilon_lower_bound: float  # the bound of the claim's parameter, in its unit; ε in nats
     search_runs: Count
     epoch_runs: Count = 0  # the number of paired runs that were bet on and that chose the next bet

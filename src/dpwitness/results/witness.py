@@ -27,7 +27,7 @@ from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK_PREFIX
 from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
-from dpwitness.values import Unreadable, unreadable_in
+from dpwitness.values import UnreadableValue, unreadable_in
 
 #: WITNESS_FORMAT is the format of witness files.
 WITNESS_FORMAT: Final = "dpwitness-witness/2"
@@ -51,7 +51,7 @@ def _version(package: str) -> str:
         return "not installed as a package"
 
 
-#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or none.
+#: NOT_REPRODUCIBLE is the remark on a mechanism that draws its own randomness, or no randomness.
 NOT_REPRODUCIBLE: Final = "the mechanism takes no generator: a seed cannot reproduce these counts"
 #: Cause is the kind of fault: noise whose scale depends on the data; probabilities too far apart; different numbers of
 #: draws; a branch; noise too small for the difference of the outputs; one draw for several entries; an entry that no
@@ -69,7 +69,7 @@ class Explanation(JsonFields):
 
     cause: Cause
     file: str  # relative to the working folder or to the folder of installed packages; else the file's name
-    line: Annotated[int, whole_below(1 << 31, 1)]  # from 1
+    line: Annotated[int, whole_below(1 << 31, 1)]  # the number of the line, from 1
     text: str  # a sentence on the line, for people
     on_data: str  # the line's behaviour on D
     on_neighbour: str  # the line's behaviour on D′
@@ -257,7 +257,7 @@ class Witness(JsonFields):
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The names of the parameters that a file could not hold."""
-        return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
+        return tuple(name for name, value in self.parameters.items() if isinstance(value, UnreadableValue))
 
     @property
     def unreadable_inputs(self) -> bool:

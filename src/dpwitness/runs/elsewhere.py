@@ -175,7 +175,7 @@ class SentMechanism:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ShardAnswer:
     """The answer of a process to a task: the result of a shard."""
 
     shard: int
@@ -192,7 +192,7 @@ class Answer:
 _LOADING_LOCK: Final = threading.RLock()
 
 
-def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
+def execute(mechanism: bytes, work: bytes, shard: int) -> ShardAnswer:
     """Make a shard of published work in this process, which loads the work if need be, and return the answer."""
     try:
         with _LOADING_LOCK:
@@ -200,7 +200,7 @@ def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
             ready = _load_work(sent, work)
     except Exception as error:  # such as a failed import, or another version of a library
         why = str(error) if isinstance(error, CannotSend) else class_and_text(error)
-        return Answer(shard=shard, worker=process_name(), refused=why)
+        return ShardAnswer(shard=shard, worker=process_name(), refused=why)
     result = raised = None
     with nullcontext() if sent.threads else lock:  # the mechanism may keep a state that is not safe under threads
         sent.forget()
@@ -208,7 +208,7 @@ def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
             result = ready(shard)
         except BaseException as error:  # the caller raises it
             raised = _dumped_error(error)
-        return Answer(
+        return ShardAnswer(
             shard=shard, worker=process_name(), first_runs=first_runs, result=result, error=raised,
             traits=sent.traits, copies=sent.copies,
         )  # fmt: skip
@@ -216,7 +216,7 @@ def execute(mechanism: bytes, work: bytes, shard: int) -> Answer:
 
 @lru_cache(4)
 def _load_mechanism(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
-    """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, unlike a fork's."""
+    """A sent mechanism, its first runs here, and a lock for its runs; `process`: this process's id, not a fork's id."""
     package: SentMechanism = pickle.loads(content)
     if package.sender != process_name():  # in the sending process the global generators stay as they are
         if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:
@@ -376,7 +376,7 @@ class Dispatcher:
 
     def _answers(
         self, work: ShardedRuns[Any], content: Any, first: int, deadline: Deadline | None
-    ) -> Generator[Answer | None, None, None]:
+    ) -> Generator[ShardAnswer | None, None, None]:
         """The answers to tasks of published work; None at the deadline.
 
         Raises `MechanismCrashed` if the mechanism ended its processes, and `ClusterLost` if no process can be reached.
@@ -411,7 +411,7 @@ class Dispatcher:
             "to see how it ends"
         )
 
-    def _accept(self, answer: Answer) -> bool:
+    def _accept(self, answer: ShardAnswer) -> bool:
         """Whether a process runs the mechanism as this process does; if not, the mechanism stays here from now on."""
         with self._lock:
             if self._note or self._sent is None:
@@ -435,7 +435,7 @@ class Dispatcher:
                 self._keep_here(f"two processes had equal outcomes in first runs, {why} draw the same noise")
             return not self._note
 
-    def _result(self, answer: Answer) -> Any:
+    def _result(self, answer: ShardAnswer) -> Any:
         """The result of an answer. Raises the error that the shard raised."""
         mechanism = self._mechanism
         with self._lock:

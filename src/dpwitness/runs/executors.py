@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: The seconds that a task has to end after the deadline: a run of almost any mechanism ends in that time.
-GRACE_SECONDS: Final = 0.5
+TASK_GRACE_SECONDS: Final = 0.5
 #: The environment variables that set the number of threads of libraries of linear algebra.
 THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 #: The seconds in which a scheduler, and its first worker, must answer.
@@ -204,7 +204,7 @@ class Threads(Pool):
             self._waiting.put(None)
         self._join(patience)
         self._abandoned.set()  # an abandoned task must not run beside the next tasks
-        self._join(GRACE_SECONDS)
+        self._join(TASK_GRACE_SECONDS)
 
     def _join(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -282,7 +282,7 @@ class Processes(Pool):
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
         left = [future for future in futures if not future.cancel()]
-        if not patience and left and wait(left, GRACE_SECONDS).not_done:
+        if not patience and left and wait(left, TASK_GRACE_SECONDS).not_done:
             self.stop()
 
     def stop(self) -> None:

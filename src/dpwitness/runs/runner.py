@@ -26,7 +26,7 @@ from dpwitness.mechanisms.mechanism import Mechanism, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.elsewhere import Dispatcher
 from dpwitness.runs.executors import Threads, default_workers
-from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, ShardedRuns, numbers_of
+from dpwitness.runs.shards import EventCells, OutcomeRows, RunCells, ShardedRuns, numbers_of
 from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
@@ -227,7 +227,7 @@ class Runner:
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
         work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=events)
-        total: Cells | None = None
+        total: RunCells | None = None
         for cells in self._results(work):
             if cells is None:
                 if partial_too and total is not None:

@@ -27,7 +27,7 @@ from dpwitness.runs.streams import Role, generator, order
 BLOCK_NUMBERS: Final = 1 << 17
 
 #: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and the table of an event's cells, if any.
-Cells = Integers
+RunCells = Integers
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -123,8 +123,8 @@ class EventCells(ShardedRuns[Integers]):
         return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
 
     @override
-    def _make(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
-        """Return `Cells` of shape (events, 4 + k²): n10, n11, n01, n00, and the table of k cells on D and on D′."""
+    def _make(self, runs: PairedRuns, rng: np.random.Generator) -> RunCells:
+        """Return `RunCells` of shape (events, 4 + k²): n10, n11, n01, n00, and the table of k cells on D and on D′."""
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
@@ -142,8 +142,8 @@ class EventCells(ShardedRuns[Integers]):
         return totals
 
 
-def numbers_of(event: Counted, counted: Cells) -> dict[str, Any]:
-    """The fields of `Tally` and `Counts` of an event, from its row of `Cells`."""
+def numbers_of(event: Counted, counted: RunCells) -> dict[str, Any]:
+    """The fields of `Tally` and `Counts` of an event, from its row of `RunCells`."""
     n10, n11, n01, n00 = counted[:4].tolist()
     table = counted[4 : 4 + event.cells**2].tolist() if is_partition(event) else ()
     return {"n10": n10, "n11": n11, "n01": n01, "n00": n00, "cells": tuple(table)}
@@ -156,7 +156,7 @@ def tally_of_rows(event: Counted, x: Rows, y: Rows) -> Tally:
     return Tally(**numbers_of(event, total[0]))
 
 
-def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
+def _count(events: Sequence[Counted], block: Rows, totals: RunCells) -> None:
     """Add the counts of every event in a block of shape (2, rows, width) to `totals`."""
     _, rows, width = block.shape
     for event, total in zip(events, totals, strict=True):

@@ -64,7 +64,7 @@ class Aim:
 
 
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
-    """The candidate, or its pair with cells if these look better; and the paired search runs spent, about `budget`.
+    """The candidate, with cells as its event if cells look better; and the paired search runs spent, about `budget`.
 
     `objective`: the objective that chose the candidate, in the unit of the aim's values. The candidate stays if the
     time is over, or if it reaches the stop value.
@@ -92,7 +92,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
 
 
 def better_by_rows(x: Rows, y: Rows, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
-    """The candidate, or its pair with cells if cells look better by the outcomes `x` on D and `y` on D′.
+    """The candidate, with cells as its event if cells look better by the outcomes `x` on D and `y` on D′.
 
     Row i of `x` and of `y` is one paired run; shapes (n, any width). The first half of the runs gives the cells, the
     second half their rates.
@@ -239,7 +239,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
-    """The least parameter at which the hyperplane allows a mean; 0 where every parameter does."""
+    """The least parameter at which the hyperplane allows a mean payoff; 0 if every parameter does."""
 
     def allows_more(parameter: float) -> bool:
         return float(plane.allowed(claim.largest_divergence(plane.order, parameter))) > mean

@@ -60,7 +60,7 @@ LARGEST_RELATIVE_ERROR: Final = 0.05
 
 
 @dataclass(slots=True)
-class _Comparison:
+class _EventComparison:
     """The entries with their latest estimates, their counts, and the runs spent."""
 
     runner: Runner
@@ -89,7 +89,7 @@ class _Comparison:
             self._revalue(number, tally.swapped() if entry.found.swapped else tally)
 
     def _revalue(self, number: int, tally: Tally) -> None:
-        """Value an entry by its counts in more runs, of D first."""
+        """Value an entry by its tally of more runs, whose first side is D."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
         if cuts := entry.cuts:  # earlier runs chose the entry's event, and later runs value the event
@@ -146,7 +146,7 @@ def compare(
     """
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
+    state = _EventComparison(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
     remaining = list(range(len(entries)))
     with suppress(MechanismTimeout):  # the runs before the deadline decide
         _count(state, remaining, budget)
@@ -161,7 +161,7 @@ def compare(
     return [state.latest[number] for number in ranked], state.spent
 
 
-def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
+def _count(state: _EventComparison, remaining: Sequence[int], budget: int) -> None:
     """Count entries in about `budget` runs, until the best is known. Raises `MechanismTimeout` at the deadline."""
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:
@@ -189,7 +189,7 @@ def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
 
 
 def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """The expected improvement of the first of two normal means over the second; each a mean and its error."""
+    """The expected improvement of the first unknown value over the second; each has an estimate and its error."""
     more, error = one[0] - other[0], math.hypot(one[1], other[1])
     if error == 0 or not math.isfinite(error):
         return max(more, 0.0)

@@ -93,7 +93,7 @@ class Costs:
     def _timed(self, pair: Pair) -> float:
         """Seconds of a run on this pair; infinite if the run did not end in time, 0 if the mechanism rejects it.
 
-        The seconds are 0 once timing has taken `TIMING_SHARE`, since a busy machine could spend all search time on it.
+        The seconds are 0 once `TIMING_SHARE` is used up, since a busy machine could spend all search time on it.
         """
         if self._spent > self.runner.max_time * TIMING_SHARE:
             return 0.0

@@ -20,7 +20,7 @@ from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import SHARES, all_ranges, counts_of, ends_of
+from dpwitness.search.ranges import FINE_SHARES, all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 #: The number of standard errors by which the compared values of events are lowered: by chance the largest of forty
@@ -36,7 +36,7 @@ OUTCOME_GROUPS: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutCells(Partition):
-    """The cells between rising edges of a statistic, and one more for outcomes without a value; see `ranges`.
+    """The cells between rising edges of a statistic, and one cell for outcomes without a value; see `ranges`.
 
     The partition is never written to a file. `event`: one of the ranges of the statistic.
     """
@@ -118,7 +118,7 @@ class CutCells(Partition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeCells(Partition):
-    """The cells of single outcomes or groups of outcomes, and one more for all other outcomes.
+    """The cells of single outcomes or groups of outcomes, and one cell for all other outcomes.
 
     The partition is never written to a file. `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some
     of the cells.
@@ -209,14 +209,14 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
         if len(some):
             ranks = 2 ** np.arange(3, 3 + TAIL_CUTS)
             ranks = ranks[ranks < len(some) // 64]
-            cuts = some[np.concatenate([ranks, (SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
+            cuts = some[np.concatenate([ranks, (FINE_SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
             edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
     edges = np.unique(edges[np.isfinite(edges)])
     return CutCells(event, statistic, edges) if len(edges) else None
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of others."""
+    """The cells of the outcomes of a sample: single outcomes of extreme likelihood ratio, and groups of outcomes."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)

@@ -160,7 +160,7 @@ class Ranges(Sequence[Event]):
 
 
 def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Integers, Integers, Booleans, Floats]:
-    """The ranges between the cuts of a column, as `all_ranges` gives them, and the share of the prior of each.
+    """The ranges between the cuts of a column, as `all_ranges` gives them, and each range's share of the prior.
 
     The range between the largest number and +inf, which is empty, is left out.
     """
@@ -173,7 +173,7 @@ def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Integers, Integers, Boole
 
 @lru_cache(maxsize=64)
 def _ranges_with_prior(cells: int, wide: bool) -> tuple[Integers, Integers, Booleans, Floats]:
-    """All ranges of `cells` cells, and the share of the prior of each.
+    """All ranges of `cells` cells, and each range's share of the prior.
 
     Half-lines share a third of the prior, central ranges and tails of equal rank a third, and all others, which `wide`
     leaves out, a third.
@@ -280,7 +280,7 @@ def group_of(events: Sequence[Event], x: Rows, y: Rows) -> EventGroup:
     return EventGroup(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
 
 
-#: The number of steps to the best fractions of a graded event: 3 miss most of the gain, 200 overfit few runs.
+#: The number of steps to the best fractions of a graded event: 3 steps miss most of the gain, 200 overfit few runs.
 FRACTION_STEPS: Final = 40
 
 
@@ -482,7 +482,7 @@ class PairWealth:
         return list(dict.fromkeys(portfolio([group], claim, IMAGINED_RUNS_IF_SINGLE).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> EventGroup:
-        """The group of single outcomes of equal priors; only repeated ones if over `MOST_SINGLE_OUTCOMES` differ."""
+        """The group of single outcomes of equal priors; only repeated outcomes if over `MOST_SINGLE_OUTCOMES`."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * MOST_SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {
@@ -509,7 +509,7 @@ class PairWealth:
         return staked if kept else self.ordinary() or staked
 
     def tells(self, event: Event, least: int = 1) -> bool:
-        """Whether at least `least` runs, or a quarter of few runs, lie in an event, and as many runs outside it."""
+        """Whether at least `least` outcomes (fewer after few runs) lie in an event, and as many outcomes outside it."""
         x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))

@@ -30,7 +30,7 @@ class Objective(Protocol):
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The values of events; broadcasts. `runs`: the search runs that p and q were estimated from.
+        """The values of events, for arrays p and q. `runs`: the search runs from which p and q were estimated.
 
         `standard_errors`: the number of standard errors of p and q by which values are lowered, since the largest of
         many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
@@ -55,13 +55,13 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: The divisor of the search runs: an event of the stop value is proved in a twentieth of them.
+#: The divisor of the search runs: an event of the stop value is proved in a twentieth of these runs.
 PROOF_DIVISOR: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
-    """The nats of evidence a run against a claim; for an event without evidence, its shortfall of detection (negative).
+    """The growth of evidence against a claim, in nats a run; of an event without growth its shortfall (negative).
 
     The shortfall is the excess log(p / G(q)) of the privacy loss, less the smallest excess that `planned` runs detect
     at level α (`evidence.detectable_parameter`); against a curved claim of a positive parameter, the lower bound to
@@ -156,7 +156,7 @@ class _LowerBound(Objective):
 
     planned: int
     log_threshold: float
-    error_factor: float = 1.0  # multiplies every `standard_errors`
+    error_factor: float = 1.0  # the factor on every `standard_errors`
 
     @override
     def for_repeating_outcomes(self) -> Objective:

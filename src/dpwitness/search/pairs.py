@@ -48,7 +48,7 @@ def usual_runs(claim: Claim) -> int:
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """The number of paired search runs: the given number, else the usual number; for slow code limited by time."""
+    """The number of paired search runs: the given number, else the usual number, or fewer for slow code."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -76,7 +76,7 @@ UNUSUAL_PAIRS: Final = 2
 SCREENING_DIVISOR: Final = 4
 #: The largest number of screening runs of an unusual pair where runs are not nearly free.
 SCREENING_RUNS: Final = 32
-#: The least number of screening runs of an unusual pair: fewer show no contrast, so fewer pairs are screened.
+#: The least number of screening runs of an unusual pair: fewer runs show no contrast, so some pairs are left out.
 LEAST_SCREENING_RUNS: Final = 12
 #: The largest number of screening runs of an unusual pair, where the usual pairs showed nothing.
 MOST_SCREENING_RUNS: Final = 1 << 12
@@ -87,7 +87,7 @@ LEAST_SCREENED_PAIRS: Final = 12
 #: The least number of a pair's runs before each look of the first round of compiled code, by the look's divisor of the
 #: round (1/64, 1/8). A clear violation may end the search at a look; learning takes longer than 10³ compiled runs.
 LOOK_DIVISORS: Final = {64: 1 << 10, 8: 1 << 13}
-#: The parts of the first round, and the least runs of a pair for each look, of code whose runs take longer than
+#: The least number of a pair's runs before each look, by the look's divisor, of code whose runs take longer than
 #: learning an event from these runs.
 LOOK_DIVISORS_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 #: The number of fresh runs, for each run that chose an event, that check whether the event ends the search.
@@ -312,7 +312,7 @@ class Search:
             self.late = True
 
     def _check(self, one: SearchedPair, runs: int) -> None:
-        """Count a best event that reaches the stop value on fresh runs; if it does so again, it ends the search."""
+        """Count a best event that reaches the stop value on fresh runs; the search ends if it reaches it again."""
         found, objective = one.found, self.priced(one.pair)
         if found is None or found.lower_value < objective.stop_value:
             return
@@ -401,7 +401,7 @@ def search(
 
 
 def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
-    """The pairs that are made in `PAIR_MAKING_SHARE` of the remaining time, at least one: long inputs take a while."""
+    """The pairs that are made in `PAIR_MAKING_SHARE` of the remaining time, at least one: long inputs take long."""
     deadline = runner.deadline
     least = 0.0 if deadline is None else deadline.left * (1 - PAIR_MAKING_SHARE)
     for pair in pairs:
@@ -509,8 +509,8 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
 #: The ratio of planned confirm runs to search runs from which on an event is compared with all ranges of its statistic.
 RANGE_RATIO: Final = 20
-#: The part of the confirm runs that fit in the time, 1 in 4, by which the candidates of a check are compared: an event
-#: of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
+#: The divisor of the confirm runs that fit in the time: the candidates of a check are compared in a quarter of these
+#: runs, since an event of probability 10⁻⁴ on D′ comes too rarely in fewer runs to be told from an event of 3·10⁻⁴.
 COMPARISON_DIVISOR: Final = 4
 
 
@@ -519,7 +519,7 @@ def best_candidate(
 ) -> tuple[Candidate, int]:
     """The best candidate of attacks and search, D first, and the paired search runs spent.
 
-    `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
+    `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises the errors of `search`.
     """
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))

@@ -63,7 +63,7 @@ def counts_of(
 #: Shares of the values of a column below which it is cut in the tails, which hold rare clear events.
 CUT_TAIL_SHARES = np.array([1e-4, 3e-4, 1e-3, 3e-3, 0.01])
 #: Shares of the values of a column at which it is cut.
-SHARES = np.unique(np.concatenate([CUT_TAIL_SHARES, np.arange(1, 64) / 64, 1 - CUT_TAIL_SHARES]))
+FINE_SHARES = np.unique(np.concatenate([CUT_TAIL_SHARES, np.arange(1, 64) / 64, 1 - CUT_TAIL_SHARES]))
 #: Shares of the values of a column at which it is cut in a quick look.
 COARSE_SHARES = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
 #: The largest number of different values of a column for which each value is a range of its own.

@@ -62,7 +62,7 @@ class OutcomeCounter:
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Integers | None:
-        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after."""
+        """The number of each row's outcome, shape (n,); None from the first time on that outcomes do not repeat."""
         codes, start, size = np.empty(len(rows), np.int64), 0, FIRST_BLOCK_ROWS
         while start < len(rows) and not self._full:
             block = slice(start, start + size)
@@ -295,7 +295,7 @@ def counted_columns(columns: Floats, times: Integers) -> tuple[list[SortedColumn
     return both[0], both[1]
 
 
-class Table(Sample):
+class OutcomeTable(Sample):
     """Repeating outcomes, each kept once; shape (k, width).
 
     `times`, of shape (2, k): the count of each outcome in the training runs of D and of D′. `pairs`, of shape (3, m):
@@ -419,7 +419,7 @@ class SeenOutcomes:
 
     @cached_property
     def sample(self) -> Sample:
-        """The sample of the outcomes so far: a `Table` where outcomes repeat."""
+        """The sample of the outcomes so far: an `OutcomeTable` where outcomes repeat."""
         if self._outcomes is None:
             return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)
@@ -432,10 +432,10 @@ class SeenOutcomes:
         renumbered = np.empty(known, np.int64)
         renumbered[order] = np.arange(known)
         a, b, c, d = np.split(renumbered[numbers], [half, 2 * half, half + self.runs])
-        return Table(self._outcomes[order], _times(a, b, known), _together(c, d, known))
+        return OutcomeTable(self._outcomes[order], _times(a, b, known), _together(c, d, known))
 
 
-def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
+def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> OutcomeTable | None:
     """The table of `runs` paired runs in parts, by turns for training and for tests; memory does not grow with `runs`.
 
     None where outcomes do not repeat, or have more than `width` entries.
@@ -454,7 +454,7 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
         more = _times(a, b, counter.distinct)
         more[:, : times.shape[1]] += times
         times = more
-    return Table(counter.outcomes, times, pairs)
+    return OutcomeTable(counter.outcomes, times, pairs)
 
 
 def shrunken_log_ratio(hits: Integers, others: Integers) -> Floats:

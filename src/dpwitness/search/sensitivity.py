@@ -124,7 +124,7 @@ class OrderedPairs:
 
 
 def by_sensitivity(pairs: Iterable[Pair], runner: Runner, most: int, leading: int) -> OrderedPairs:
-    """At most `most` pairs: up to `leading` pairs of the largest sensitivities, which are all different, then others.
+    """At most `most` pairs: up to `leading` pairs of the largest sensitivities, all different, then other pairs.
 
     Half of the pairs are chosen by sensitivity. The other half are the first of the given pairs, since some violations
     do not show in the sensitivity. The order stays as given if no pair can be measured, or the largest sensitivity is

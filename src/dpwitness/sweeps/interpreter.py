@@ -1,4 +1,4 @@
-"""The processes of a sweep, of this interpreter or of another environment's, in which dpwitness may be missing.
+"""The processes of a sweep: of this interpreter, or of an environment's interpreter that may lack dpwitness.
 
 The other interpreter imports its own packages first, then dpwitness and its dependencies as they are installed here.
 Compiled packages load only if both interpreters have the same minor version.
@@ -34,7 +34,7 @@ print("\\n" + json.dumps([list(sys.version_info[:2]), path, why]))
 
 
 def start_worker(python: str | None) -> Child:
-    """A process of `dpwitness.sweeps.worker`, of this interpreter (None) or another. Raises as `path_of` does."""
+    """A process of `dpwitness.sweeps.worker`, of this interpreter (None) or another. Raises the errors of `path_of`."""
     path = sys.path if python is None else path_of(python)
     # One core a case: libraries of linear algebra take all cores, and cases run side by side.
     environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ}

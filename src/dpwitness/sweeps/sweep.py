@@ -17,7 +17,7 @@ from dpwitness.checks import brief, json_value, one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidData, InvalidParameter, UnknownTarget
 from dpwitness.files import check_writable, read_text, shown, write_atomically
-from dpwitness.mechanisms.child import Unreadable
+from dpwitness.mechanisms.child import UnreadableAnswer
 from dpwitness.mechanisms.remote import REMOTE_SECONDS, program_of
 from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Count, Seed, read_result
@@ -26,16 +26,16 @@ from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.describers import NO_DATA, Recipe
 from dpwitness.sweeps.interpreter import start_worker
 from dpwitness.sweeps.worker import (
+    CASE_STATUSES,
     NOT_REFUTED,
     NOT_RUN,
     REFUTED,
-    STATUSES,
     CaseResult,
     Listing,
 )
 
-#: GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
-GRACE_SECONDS: Final = 60.0
+#: CASE_GRACE_SECONDS is the time that a case's process has beside `max_time`, to start, to import and to compile.
+CASE_GRACE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Case(Recipe, JsonFields):
     def __str__(self) -> str:
         return self.name
 
-    def check(self, *, grace: float = GRACE_SECONDS) -> Verdict:
+    def check(self, *, grace: float = CASE_GRACE_SECONDS) -> Verdict:
         """Check the case in a new process, and return the verdict at its share of α.
 
         `grace`: seconds that the process has in addition, to start, to import and to compile. Raises the
@@ -68,7 +68,7 @@ class Case(Recipe, JsonFields):
             raise errors.MechanismError(text)  # the process wrote the name of another class
         return found.verdict
 
-    def run(self, *, grace: float = GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
+    def run(self, *, grace: float = CASE_GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
         """Check the case in a new process, and return its result, with an error for a case that cannot be run.
 
         `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
@@ -82,7 +82,7 @@ class Case(Recipe, JsonFields):
             return replace(result, case=self.name)
         except errors.DPWitnessError as error:
             return CaseResult(case=self.name, error=type(error).__name__, why=one_line(error))
-        except Unreadable as error:
+        except UnreadableAnswer as error:
             return CaseResult(case=self.name, error="MechanismCrashed", why=f"its process wrote {error}")
         finally:
             child.end()
@@ -96,7 +96,7 @@ class Sweep(JsonFields):
     alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
     max_time: float  # the time limit of each case, in seconds
     seed: Seed
-    cases: tuple[Case, ...]  # in the order of the modules and of their names
+    cases: tuple[Case, ...]  # the cases, in the order of the modules and of their names
     # Versions of dpwitness and of the packages swept, by name. Files of earlier versions lack them and `without`.
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
     # The reason why a module has no case, by module.
@@ -146,7 +146,7 @@ def listing_in(python: str, modules: Sequence[str]) -> Listing:
     child = start_worker(python)
     try:
         (answer,) = child.ask(json.dumps({"modules": modules}).encode() + b"\n", 1, REMOTE_SECONDS)
-    except (errors.MechanismError, Unreadable) as error:
+    except (errors.MechanismError, UnreadableAnswer) as error:
         raise InvalidParameter(f"python={python!r} cannot list the cases of {', '.join(modules)}: {error}") from error
     finally:
         child.end()
@@ -279,10 +279,10 @@ def run(
 def text_of(sweep: Sweep, results: Sequence[CaseResult]) -> str:
     """The text of a sweep, 80 columns wide: a line of numbers, the table, and the report of each violation."""
     width, size, left = 80, len(sweep.cases), len(sweep.cases) - len(results)
-    ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
+    ordered = sorted(results, key=lambda one: CASE_STATUSES.index(one.status))
     counted = Counter(one.status for one in results)
     without_data = sum(one.why == NO_DATA for one in results)
-    numbers = [f"{counted[status]} {status}" for status in STATUSES]
+    numbers = [f"{counted[status]} {status}" for status in CASE_STATUSES]
     numbers[-1] += f" ({without_data} without data)" if without_data else ""
     numbers += [f"{left} left"] if left else []
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""

@@ -29,8 +29,8 @@ from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 
-#: STATUSES has the statuses of cases, in their order in the table.
-REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
+#: CASE_STATUSES has the statuses of cases, in their order in the table.
+REFUTED, NOT_REFUTED, NOT_RUN = CASE_STATUSES = ("refuted", "not refuted", "not run")
 #: LOCAL_MECHANISM_REASON is the reason why a local mechanism is not run on records of several people.
 LOCAL_MECHANISM_REASON: Final = (
     "it returns an entry for each record: its claim is about one record, and not about a dataset"
@@ -80,7 +80,7 @@ NO_CLAIM: Final = "no name that it defines carries a claim or has a parameter ep
 class Listing:
     """The recipes in modules, as one interpreter imports them."""
 
-    recipes: Sequence[tuple[str, str, Recipe]]  # each with its place and the name of its describer
+    recipes: Sequence[tuple[str, str, Recipe]]  # recipes, each with its place and the name of its describer
     without: Mapping[str, str]  # the reason why a module has no recipe, by module
     code: Mapping[str, str]  # the versions of dpwitness and of the modules' packages, by name
 

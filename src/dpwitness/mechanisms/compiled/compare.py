@@ -15,7 +15,7 @@ import numpy as np
 from dpwitness.arrays import RELATIVE_ROUNDING, Booleans, Rows
 from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events import of_one_width, stack, widen
-from dpwitness.events.encoding import TEXTS
+from dpwitness.events.encoding import CODE_TEXTS
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
 
@@ -193,7 +193,9 @@ def differing(rows: Rows, expected: Rows, outcomes: Rows) -> Booleans:
     must be equal.
     """
     unlike: Booleans = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
-    exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
+    exact = (
+        np.isin(rows, [*CODE_TEXTS]) | np.isin(expected, [*CODE_TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
+    )
     exact |= (rows == np.floor(rows)) & (expected == np.floor(expected))
     for column in np.flatnonzero((unlike & ~exact).any(axis=0)):
         at = np.flatnonzero((unlike & ~exact)[:, column])
@@ -219,5 +221,5 @@ def _text(name: str, runs: PairedRuns, run: int, side: int, gave: str, seen: str
 
 def _shown(row: Rows, digits: int = 10) -> str:
     present = row[: int(np.sum(~np.isnan(row)))].tolist()
-    texts = [TEXTS.get(entry) or f"{entry:.{digits}g}" for entry in present[:12]]
+    texts = [CODE_TEXTS.get(entry) or f"{entry:.{digits}g}" for entry in present[:12]]
     return f"({', '.join(texts)}{', …' if len(present) > 12 else ''})"

@@ -26,7 +26,7 @@ INLINE_OPTIONS: Final[dict[str, object]] = {
 }
 
 #: The names of a variable and of the attributes read from it.
-Path = tuple[str, ...]
+AttributePath = tuple[str, ...]
 #: The functions that a walk has visited, by id, and whether the walk is still within the function.
 Seen = dict[int, bool]
 #: The mark of a variable that is not bound yet, or of a missing attribute.
@@ -55,7 +55,7 @@ GLOBAL_LOADS: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_
 FREE_LOADS: Final = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
 
 
-def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[Path]:
+def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[AttributePath]:
     """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE").
 
     `local`: the variables of enclosing code objects, which are not yielded.
@@ -99,7 +99,7 @@ def _is_known(module: pytypes.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in KNOWN_PACKAGES
 
 
-def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> Iterator[tuple[Path, Any]]:
+def used_values(function: pytypes.FunctionType, *, into_known: bool = False) -> Iterator[tuple[AttributePath, Any]]:
     """The values of the paths that a function's code reads, sorted by path; `UNBOUND_MARK` for a missing attribute.
 
     A path is followed through modules, through modules of `KNOWN_PACKAGES` only with `into_known`.
@@ -244,7 +244,7 @@ class _Rebuilder:
         result = copy if options is None else self._remake(copy, options)
         self._copies[id(function)] = result  # before the callees are copied: the function may call itself
         known = variables(function)
-        paths: dict[str, set[Path]] = {}
+        paths: dict[str, set[AttributePath]] = {}
         for name, *attributes in set(names(function.__code__)):
             paths.setdefault(name, set()).add(tuple(attributes))
         for name in {*paths, *cells} & set(known):
@@ -256,7 +256,7 @@ class _Rebuilder:
                 space[name] = value
         return result
 
-    def _value(self, value: Any, attributes: set[Path]) -> Any:
+    def _value(self, value: Any, attributes: set[AttributePath]) -> Any:
         if is_numba(value) and value._can_compile:
             return self._remade(value.py_func, value.targetoptions)
         if self._package is not None and isinstance(value, pytypes.FunctionType):

@@ -162,7 +162,7 @@ NESTED_TYPES: Final = types.Array | types.List | types.ListType | types.BaseTupl
 
 @overload(place, jit_options={"forceinline": True})
 def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
-    """The implementation of `place` for the numba type `value`; None for a type that is not an outcome's."""
+    """The implementation of `place` for the numba type `value`; None for a type that no outcome has."""
     if isinstance(value, types.Integer):
         return _whole if _untyped(value).bitwidth == 64 else _small
     for kind, code in (

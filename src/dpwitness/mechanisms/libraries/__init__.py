@@ -24,7 +24,7 @@ NO_LIBRARY: Final = Library()
 
 @cache
 def registered() -> tuple[Library, ...]:
-    """All libraries, those of other packages first; a library that cannot be loaded is left out with a warning."""
+    """All libraries, in order of precedence; a library that cannot be loaded is left out with a warning."""
     others = []
     for point in sorted(entry_points(group=LIBRARY_GROUP), key=lambda point: point.name):
         try:

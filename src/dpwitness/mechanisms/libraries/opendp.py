@@ -27,7 +27,7 @@ ADDING_METRICS: Final = ("SymmetricDistance", "InsertDeleteDistance")
 LAZY_CARRIER: Final = "LazyFrame"
 
 
-class OpenDP(Library):
+class OpenDPLibrary(Library):
     """Measurements whose privacy loss is ε, ε at a fixed δ, a profile δ(ε), or the ρ of zCDP."""
 
     takes_distance = True
@@ -98,7 +98,7 @@ class OpenDP(Library):
         return float(delta)
 
     def require_distance(self, thing: Any, d_in: object, relation: Relation) -> None:
-        """Raise `InvalidClaim` for a distance below 2 where a record is replaced: one is removed, and one is added."""
+        """Raise `InvalidClaim` for a distance below 2 where a record is replaced, that is, removed and added."""
         metric = str(getattr(thing, "input_metric", ""))
         replaced = any(getattr(one, "adjacency", None) == "replace-one" for one in alternatives(relation))
         if replaced and metric.startswith(ADDING_METRICS) and isinstance(d_in, int | float) and d_in < 2:
@@ -175,4 +175,4 @@ def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
 
 
 #: The library of OpenDP's measurements.
-LIBRARY = OpenDP()
+LIBRARY = OpenDPLibrary()

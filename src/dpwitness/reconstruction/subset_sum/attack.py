@@ -17,12 +17,11 @@ from dpwitness.checks import whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.reconstruction.command import AttackOptions, run_attack
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Finding, Result
+from dpwitness.reconstruction.report import LEVEL, AttackResult, Finding
 from dpwitness.reconstruction.subset_sum import conditions, oracle
 from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
     DOUBTFUL_P_VALUE,
-    LEVEL,
     Scale,
     claims_of_fit,
     equal_ones_p_value,
@@ -32,7 +31,7 @@ from dpwitness.reconstruction.subset_sum.confidence import (
 )
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     NORMAL_LAWS,
-    Bits,
+    PersonBits,
     Reconstruction,
     Subsets,
     choose_adversary,
@@ -42,7 +41,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM, LARGEST_ERROR
-from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, result_of
+from dpwitness.reconstruction.subset_sum.report import CHANCE, AttackOutcome, result_of
 from dpwitness.reconstruction.transcript import Form
 
 #: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
@@ -59,15 +58,15 @@ MIN_CHECKS: Final = 10
 SPARE_ANSWERS: Final = 2
 
 
-class Sample(NamedTuple):
+class AnsweredSubsets(NamedTuple):
     """Questions and their answers."""
 
     subsets: Subsets
     answers: Floats
 
-    def part(self, rows: slice | Integers) -> "Sample":
+    def part(self, rows: slice | Integers) -> "AnsweredSubsets":
         """The questions and answers of the given rows."""
-        return Sample(self.subsets.part(rows), self.answers[rows])
+        return AnsweredSubsets(self.subsets.part(rows), self.answers[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +145,9 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
     return used, fresh
 
 
-def attack(options: Options, size: int, truth: Bits | None, attributes: Attributes | None = None) -> Result | None:
+def attack(
+    options: Options, size: int, truth: PersonBits | None, attributes: Attributes | None = None
+) -> AttackResult | None:
     """Attack the user's system, or a bundled target whose secret bits are `truth`, or are drawn if it is None.
 
     The result is None if the questions wait in a file. The attack on the user's system does not see `truth`. Raises
@@ -163,18 +164,18 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     else:
         settings["kind"] = "all subsets" if plan.asks_all_subsets else "random subsets"
 
-    def secret_bits(rng: np.random.Generator) -> Bits:
+    def secret_bits(rng: np.random.Generator) -> PersonBits:
         drawn = rng.integers(0, 2, size)
         return drawn if truth is None else truth
 
-    def simulate(seed: int, _: object) -> Outcome:
+    def simulate(seed: int, _: object) -> AttackOutcome:
         rng = np.random.default_rng(seed)
         secret, family = secret_bits(rng), -1 if plan.asks_all_subsets else int(rng.integers(1 << 30))
         # One call, without `Asking`, gets all answers: 2²⁴ questions of the exponential adversary take minutes singly.
         answers = oracle.ask(secret, error, queries, law, family, rng)
         if plan.asks_all_subsets:
             return _outcome_of_all_subsets(answers, plan)
-        return _outcome_of(Sample(oracle.subset_family(size, queries, family), answers), plan)
+        return _outcome_of(AnsweredSubsets(oracle.subset_family(size, queries, family), answers), plan)
 
     form: Form[Any] = FORM if attributes is None else conditions.FORM
     ended = run_attack(options, form, settings, partial(reconstruct, plan=plan), simulate)
@@ -186,7 +187,7 @@ def attack(options: Options, size: int, truth: Bits | None, attributes: Attribut
     return result_of(ended, truth)
 
 
-def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:
+def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> AttackOutcome:
     """Ask the planned questions, which the seed determines, and reconstruct bits from the answers.
 
     Raises `AttackStopped` where there are too few answers.
@@ -205,10 +206,12 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan) -> Outcome:
         answers = asking.ask_some(questions)
     if len(answers) < planned and asking.stopped is None:
         asking.stopped = f"there are no more than {len(answers):,} subsets of these people by such conditions"
-    return _outcome_of(Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers))), plan, asking.stopped)
+    return _outcome_of(
+        AnsweredSubsets(subsets, answers).part(np.flatnonzero(np.isfinite(answers))), plan, asking.stopped
+    )
 
 
-def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outcome:
+def _outcome_of(sample: AnsweredSubsets, plan: Plan, stopped: str | None = None) -> AttackOutcome:
     """The reconstructed bits and their claimed probabilities. Raises `AttackStopped` for too few answers."""
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
@@ -220,7 +223,7 @@ def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outco
     sample = sample._replace(answers=clip_answers(sample.answers, plan.size))
     used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
-    def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
+    def recover(name: str, some: AnsweredSubsets, *, sharpened: bool = True) -> Reconstruction:
         # One BLAS thread: on a busy machine the threads wait for the slowest of them, and take 4 to 15 times as long.
         with threadpool_limits(limits=1, user_api="blas"):
             if name == "least-squares":
@@ -261,7 +264,7 @@ def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outco
         claims = CHANCE + (claims - CHANCE) * p_value / DOUBTFUL_P_VALUE
         basis += f"; lowered, since people's ones seem to add different numbers (p = {p_value:.1g})"
     refuted = (contradicted,) if contradicted else ()
-    return Outcome(
+    return AttackOutcome(
         reconstruction=final,
         adversary=plan.adversary,
         finding=Finding(guess=final.bits, probability=claims, chance=CHANCE, contradicted=refuted),
@@ -270,7 +273,7 @@ def _outcome_of(sample: Sample, plan: Plan, stopped: str | None = None) -> Outco
     )
 
 
-def _outcome_of_all_subsets(answers: Floats, plan: Plan) -> Outcome:
+def _outcome_of_all_subsets(answers: Floats, plan: Plan) -> AttackOutcome:
     """The bits that the exponential adversary reconstructs from answers to all subsets; NaN is a missing answer."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
@@ -278,7 +281,7 @@ def _outcome_of_all_subsets(answers: Floats, plan: Plan) -> Outcome:
     right, basis = 1 - 4 * plan.error / plan.size, "Theorem 2, if no answer is wrong by more than E"
     if not np.isfinite(answers).all():
         right, basis = CHANCE, "none: Theorem 2 takes the answers to all subsets"
-    return Outcome(
+    return AttackOutcome(
         reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64)),
         adversary="exponential",
         finding=Finding(guess=bits, probability=np.full(plan.size, right), chance=CHANCE),

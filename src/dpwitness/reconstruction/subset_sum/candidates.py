@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.arrays import Integers as Bits
+from dpwitness.arrays import Integers
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import Interval, OutcomeSet
@@ -56,14 +56,14 @@ def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Cl
         yield Candidate(pair=pair, event=Interval(coordinate=position, low=0.5, high=np.inf))
 
 
-def _list_of_bits(data: Data | None) -> Bits:
+def _list_of_bits(data: Data | None) -> Integers:
     base = np.arange(DEFAULT_BITS) % 2 if data is None else np.asarray(data)
     if base.ndim != 1 or not len(base) or not np.isin(base, (0, 1)).all():
         raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
     return base.astype(np.int64)
 
 
-def _flip(base: Bits, position: int, label: str) -> Pair:
+def _flip(base: Integers, position: int, label: str) -> Pair:
     """The pair of the bits with a 1, and with a 0, at the position."""
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0

@@ -6,18 +6,18 @@ import click
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import READ_FILE, Option
+from dpwitness.cli.command import READ_FILE, CliOption
 from dpwitness.cli.values import number, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import OWN_SYSTEM_OPTIONS, add_attack_command, oracle_options
 from dpwitness.reconstruction.people import read_people
-from dpwitness.reconstruction.report import Result
+from dpwitness.reconstruction.report import AttackResult
 from dpwitness.reconstruction.subset_sum import attack
-from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes
-from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, Bits
-from dpwitness.reconstruction.subset_sum.oracle import LAWS
+from dpwitness.reconstruction.subset_sum.conditions import CONDITION_KINDS, Attributes
+from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, PersonBits
+from dpwitness.reconstruction.subset_sum.oracle import ERROR_LAWS
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -31,38 +31,38 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     parameters = [
         *shared.data("the secret bits, instead of drawn ones; with --oracle, to compare with"),
-        Option(
+        CliOption(
             "--size",
             type=whole,
             help=f"number of people, one secret bit each (default: of --data, else {attack.DEFAULT_SIZE})",
         ),
-        Option("--error", type=number, help=f"E, the largest error of an answer (default {attack.DEFAULT_ERROR:g})"),
-        Option(
+        CliOption("--error", type=number, help=f"E, the largest error of an answer (default {attack.DEFAULT_ERROR:g})"),
+        CliOption(
             "--law",
-            type=click.Choice(LAWS),
+            type=click.Choice(ERROR_LAWS),
             help=f"law of the simulated errors (default {attack.DEFAULT_LAW}); binomial uses R = E² fair bits, so its "
             "standard deviation is E/2, as for gaussian",
         ),
-        Option(
+        CliOption(
             "--adversary",
             type=click.Choice(ADVERSARIES),
             help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of "
             "these two, by --law; least-squares for your own system); least-absolute: a fit of least absolute errors, "
             "some of which may be large; exponential: all subsets and all candidates",
         ),
-        Option("--queries", type=whole, help="number of random subsets (default n·ln²n)"),
+        CliOption("--queries", type=whole, help="number of random subsets (default n·ln²n)"),
         *oracle_options("a bool array, True for the people of a subset,", "the sum of their secret bits"),
-        Option(
+        CliOption(
             "--conditions",
             type=READ_FILE,
             metavar="FILE.csv",
             help="for your own system, if it takes conditions and no subsets: the known attributes, one line per "
             "person; --column names a secret column of this file",
         ),
-        Option(
+        CliOption(
             "--allow",
             multiple=True,
-            type=click.Choice(KINDS),
+            type=click.Choice(CONDITION_KINDS),
             help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
             "(repeatable; default all)",
         ),
@@ -81,8 +81,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
 
 
-def run(options: attack.Options, arguments: SimpleNamespace) -> Result | None:
-    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+def run(options: attack.Options, arguments: SimpleNamespace) -> AttackResult | None:
+    """The result of the attack that the options name; None if the questions wait in a file. Raises `BadInput`."""
     attributes = attributes_of(arguments)
     # --column names the secret column of the --conditions file, if no --data has it.
     column = arguments.column if arguments.data is not None or attributes is None else None
@@ -107,10 +107,10 @@ def attributes_of(arguments: SimpleNamespace) -> Attributes | None:
     columns = {name: column for name, column in read_people(path).items() if name != secret}
     if not columns:
         raise InvalidData(f"{shown(path)} has no column but {secret!r}: give what is known of the people")
-    return Attributes(columns, arguments.allow or KINDS)
+    return Attributes(columns, arguments.allow or CONDITION_KINDS)
 
 
-def read_truth(data: str | None, column: str | None, size: int | None) -> Bits | None:
+def read_truth(data: str | None, column: str | None, size: int | None) -> PersonBits | None:
     """The bits of the --data file; None without the option. Raises `BadInput` for other values, or another `size`."""
     if data is None:
         if column is not None:

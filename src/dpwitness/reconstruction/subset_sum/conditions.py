@@ -15,16 +15,16 @@ import numpy as np
 
 from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.people import Value
+from dpwitness.reconstruction.people import AttributeValue
 from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form
 
 #: A condition: by attribute a list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]}.
-Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
+Condition: TypeAlias = Mapping[str, Sequence[AttributeValue] | Mapping[str, Any]]
 
 #: Names of the kinds of conditions on one attribute, as --allow takes them.
-KINDS: Final = ("values", "range", "remainders")
+CONDITION_KINDS: Final = ("values", "range", "remainders")
 #: Largest number of values that a question lists, so that it stays short; ranges and remainders ask about more values.
 MAX_LISTED_VALUES: Final = 64
 #: Smallest share of the people for whom a condition holds, and for whom it does not: systems often hide small counts.
@@ -50,8 +50,8 @@ class Attributes:
     Raises `InvalidParameter` where no condition of the given kinds tells people apart.
     """
 
-    columns: Mapping[str, Sequence[Value]]
-    kinds: Collection[str] = KINDS
+    columns: Mapping[str, Sequence[AttributeValue]]
+    kinds: Collection[str] = CONDITION_KINDS
 
     def __post_init__(self) -> None:
         if not self._askable_attributes():
@@ -77,7 +77,7 @@ class Attributes:
         while len(conditions) < number and useless_draws < 500:
             useless_draws += 1
             named = rng.permutation(len(attributes))[: rng.integers(1, 3)]  # one attribute or two
-            condition: dict[str, Sequence[Value] | Mapping[str, Any]] = {}
+            condition: dict[str, Sequence[AttributeValue] | Mapping[str, Any]] = {}
             flags = np.ones(self.people, np.bool_)
             for place in named:
                 part, some = attributes[place].drawn(rng, 0.5 ** (1 / len(named)))
@@ -100,7 +100,7 @@ class Attributes:
 class _Attribute:
     """An attribute: its different values in order, the place of each person's value, and its kinds of conditions."""
 
-    def __init__(self, name: str, column: Sequence[Value], kinds: Collection[str]) -> None:
+    def __init__(self, name: str, column: Sequence[AttributeValue], kinds: Collection[str]) -> None:
         self.name = name
         self.values = values = sorted(set(column), key=lambda value: (isinstance(value, str), value))
         place = {value: number for number, value in enumerate(values)}
@@ -112,9 +112,11 @@ class _Attribute:
             "remainders": len(values) > 2
             and all(isinstance(value, int) and value >= 0 for value in values),  # −1 mod 7 is 6 or −1, by the language
         }
-        self.kinds = [kind for kind in KINDS if kind in kinds and possible[kind]]
+        self.kinds = [kind for kind in CONDITION_KINDS if kind in kinds and possible[kind]]
 
-    def drawn(self, rng: np.random.Generator, share: float) -> tuple[Sequence[Value] | Mapping[str, object], Booleans]:
+    def drawn(
+        self, rng: np.random.Generator, share: float
+    ) -> tuple[Sequence[AttributeValue] | Mapping[str, object], Booleans]:
         """Draw a condition that holds for about this share of the values, and flags of the people for whom it holds."""
         kind = self.kinds[rng.integers(len(self.kinds))]
         number, people = len(self.values), len(self.places)

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.special import expit, fdtrc
 
 from dpwitness.arrays import Floats
-from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Reconstruction, Subsets
+from dpwitness.reconstruction.report import LEVEL
+from dpwitness.reconstruction.subset_sum.linear_decoding import PersonBits, Reconstruction, Subsets
 
 #: Number of standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0
@@ -31,8 +32,6 @@ LIKELIHOOD_NATS: Final = 2.0
 TRIED_SCALES: Final = 5
 #: Smallest difference between a fit's mean fractions for ones and for zeros that fresh answers can check.
 MIN_CONTRAST: Final = 0.02
-#: Level of each test of the assumption that answers are sums of bits: if a test rejects it, nothing is claimed.
-LEVEL: Final = 1e-3
 #: p-value of the F test below which claims are lowered in proportion: noise may hide people whose ones add less than 1.
 DOUBTFUL_P_VALUE: Final = 0.05
 #: Root mean square error, relative to the answers' standard deviation, below which rounding alone explains errors.
@@ -145,7 +144,7 @@ def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
     return np.maximum(claims, 0.5)
 
 
-def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction, bits: Bits) -> float:
+def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction, bits: PersonBits) -> float:
     """The p-value (F test) of the assumption that all people with bit 1 add the same number, and all others add 0.
 
     `plain`: a least-squares fit to these answers that is not sharpened, so that values are not rounded to bits.
@@ -164,7 +163,7 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
 
 def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> bool:
-    """Whether some pair of people adds another number together than the two add alone, so that answers are no sums.
+    """Whether some two people together add another number than the sum of both, so that answers are not sums.
 
     The statistic of a pair is the slope, in standard errors, of the errors of `plain` least squares on whether both
     people are in a subset. Subsets are drawn at random, so errors of any law that ignore them have slopes near 0.

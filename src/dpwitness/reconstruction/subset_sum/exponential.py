@@ -10,7 +10,7 @@ import numpy as np
 from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import kernel
-from dpwitness.reconstruction.subset_sum.linear_decoding import Bits
+from dpwitness.reconstruction.subset_sum.linear_decoding import PersonBits
 
 #: Tolerance of the comparison of answers with sums, in counts: rounding errors must not exclude the truth.
 ANSWER_TOLERANCE: Final = 1e-6
@@ -60,7 +60,7 @@ def _smallest_candidate(answers: Floats, size: int, error: float) -> np.int64:
         candidate |= np.uint64(1) << np.uint64(person)
 
 
-def exponential_adversary(answers: Floats, error: float) -> Bits:
+def exponential_adversary(answers: Floats, error: float) -> PersonBits:
     """The first list of bits that no answer contradicts (Theorem 2), shape (n,).
 
     The list differs from the secret in at most 4E places: with E = n/40 at least nine tenths of the bits are right.

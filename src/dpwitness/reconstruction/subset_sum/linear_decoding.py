@@ -24,7 +24,7 @@ from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
 
 #: Bits of people, 0 or 1, shape (people,).
-Bits = Integers
+PersonBits = Integers
 #: A selection of rows of a matrix.
 RowSelection: TypeAlias = slice | Integers | Booleans
 K = TypeVar("K", np.float32, np.float64)
@@ -43,19 +43,19 @@ def choose_adversary(law: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """The bits that an adversary reconstructed from answers; arrays of shape (n,); None for values it does not compute.
+    """The bits that an adversary reconstructed from answers; arrays of shape (n,); None for uncomputed values.
 
     `expected_right` is None, too, where the answers contradict normal errors.
     """
 
-    bits: Bits
-    fractions: Floats  # in [0, 1], rounded to bits: the linear program's solution, or the probabilities of a 1
+    bits: PersonBits
+    fractions: Floats  # the linear program's solution, or the probabilities of a 1, which are rounded to bits
     largest_residual: float | None = None  # the least E, in counts, for which program (1) of Theorem 3 has a solution
     expected_right: float | None = None  # the expected number of right bits, by least squares
     spread: float | None = None  # the standard deviation of the errors that least squares assumes, in counts
     offset: float = 0.0  # the count that all answers have in common
     means: Floats | None = None  # each person's value by least squares, before rounding to a bit
-    variances: Floats | None = None  # the variances of these values, in counts²
+    variances: Floats | None = None  # the variances of `means`, in counts²
 
 
 #: Number of entries of the matrix that are unpacked at a time: 32 MB as floats.
@@ -154,7 +154,8 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     return np.clip(found.x[:-1], 0.0, 1.0), float(found.x[-1])
 
 
-#: Largest number of steps of expectation propagation; most fits take fewer than 10, and later steps change little.
+#: Largest number of steps of expectation propagation; most fits take fewer than 10 steps, and later steps change
+#: little.
 MAX_STEPS: Final = 30
 #: Factor of each step of expectation propagation, since whole steps may oscillate.
 DAMPING: Final = 0.7
@@ -298,7 +299,7 @@ def polynomial_adversary(subsets: Subsets, answers: Floats, *, offset: bool = Fa
         violated = (residual > bound + RESIDUAL_TOLERANCE) & ~chosen
         if not violated.any():
             break
-        near = ~chosen & (residual > 0.97 * bound)  # such constraints are likely to bind in the next program
+        near = ~chosen & (residual > 0.97 * bound)  # these constraints are likely to bind in the next program
         worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
         rows = subsets.rows(chosen).astype(np.float64)

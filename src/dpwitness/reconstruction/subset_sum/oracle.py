@@ -20,7 +20,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
 from dpwitness.reconstruction.transcript import Form, as_number
 
 #: Names of the laws of errors: three within ±E, and binomial and normal errors of standard deviation E/2.
-LAWS: Final = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
+ERROR_LAWS: Final = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
 #: Largest number of people: the adversaries need matrices of n × n numbers, 128 MB each for 4,096 people.
 LARGEST_SIZE: Final = 4096
 #: Largest number of people times subsets: the matrix is kept as bits, 256 MB.

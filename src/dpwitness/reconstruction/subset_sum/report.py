@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from dpwitness.reconstruction.report import EndedAttack, Finding, Result
+from dpwitness.reconstruction.report import AttackResult, EndedAttack, Finding
 from dpwitness.reconstruction.subset_sum.confidence import Scale
-from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bits, Reconstruction
+from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, PersonBits, Reconstruction
 
 #: Probability that a bit guessed without answers is right.
 CHANCE: Final = 0.5
@@ -16,7 +16,7 @@ PRINTED_BITS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AttackOutcome:
     """The outcome of an attack that sees answers alone."""
 
     reconstruction: Reconstruction
@@ -28,8 +28,8 @@ class Outcome:
 
 
 def result_of(
-    ended: EndedAttack[Outcome], truth: Bits | None, simulated: Mapping[str, Any] = MappingProxyType({})
-) -> Result:
+    ended: EndedAttack[AttackOutcome], truth: PersonBits | None, simulated: Mapping[str, Any] = MappingProxyType({})
+) -> AttackResult:
     """The result of an attack: the bits with their claims, and the number of right bits if the truth is known.
 
     `simulated`: the law of the simulated errors, E (in counts: a bound, or two standard deviations) and the number of
@@ -59,7 +59,7 @@ def result_of(
         rows.append(("scale", f"a bit of 1 adds {scale.value:.3g} ± {2 * scale.error:.2g} to fresh answers"))
     bits = "".join(map(str, finding.guess[:PRINTED_BITS].tolist()))
     rows.append(("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}"))
-    return Result(
+    return AttackResult(
         ended=ended,
         finding=finding,
         truth=truth,

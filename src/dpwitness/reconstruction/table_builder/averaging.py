@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, QuerySystem
 
 #: Largest number of two-partitions of one set of values: the sides of 20 values take 20 MB.
 MAX_PARTITIONS: Final = 1 << 20
@@ -115,7 +115,7 @@ class Partitions:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Answers:
+class PartitionAnswers:
     """The partitions whose two answers are usable, and these answers, first sides, then second sides; shape (2, k).
 
     Partitions whose sum is one of the `outliers` are left out, too: a garbled answer would move the mean by many
@@ -126,7 +126,7 @@ class Answers:
     answers: Integers
 
     @classmethod
-    def of(cls, partitions: Partitions, given: Integers) -> "Answers":
+    def of(cls, partitions: Partitions, given: Integers) -> "PartitionAnswers":
         """Choose the usable answers among the answers to all questions of the partitions, shape (2·k,)."""
         both = given.reshape(2, -1)
         kept = np.asarray(usable(both).all(axis=0))
@@ -145,14 +145,14 @@ class Answers:
         return float(self.answers.sum(axis=0).mean()) if self.number else math.nan
 
 
-def noise_variance(counted: Sequence[Answers]) -> float | None:
+def noise_variance(counted: Sequence[PartitionAnswers]) -> float | None:
     """The variance of one answer's noise (people²), from repeated sums of a count; None if no count has two sums."""
     sums = [one.answers.sum(axis=0) for one in counted if one.number]
     freedom = sum(len(one) - 1 for one in sums)
     return sum(float(np.square(one - one.mean()).sum()) for one in sums) / (2 * freedom) if freedom else None
 
 
-def value_positions(oracle: System, attribute: str, positions: Positions) -> Integers:
+def value_positions(oracle: QuerySystem, attribute: str, positions: Positions) -> Integers:
     """Positions of values as an array; raises `InvalidParameter` for repeated and for unknown positions."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
@@ -161,7 +161,7 @@ def value_positions(oracle: System, attribute: str, positions: Positions) -> Int
     return array
 
 
-def choose_base(oracle: System, attribute: str, size: int) -> Integers:
+def choose_base(oracle: QuerySystem, attribute: str, size: int) -> Integers:
     """Positions of the values with the largest answers above 0, at most `size` of them."""
     answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_))
     answers = np.where(usable(answers), answers, 0)

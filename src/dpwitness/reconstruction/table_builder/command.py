@@ -13,14 +13,14 @@ import click
 import numpy as np
 
 from dpwitness import checks
-from dpwitness.cli.command import READ_FILE, Option
+from dpwitness.cli.command import READ_FILE, CliOption
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import number_in, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     AttackOptions,
-    Progress,
+    AttackProgress,
     add_attack_command,
     oracle_options,
     run_attack,
@@ -28,15 +28,15 @@ from dpwitness.reconstruction.command import (
 )
 from dpwitness.reconstruction.people import randhie
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Result
+from dpwitness.reconstruction.report import AttackResult
 from dpwitness.reconstruction.table_builder.differencing import recover_suppressed
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
-from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition
+from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, ValueCondition
 from dpwitness.reconstruction.table_builder.perturbation import recover_perturbation
 from dpwitness.reconstruction.table_builder.report import Found, result_of
-from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import LAWS, SYSTEMS, Simulation, System
-from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute
+from dpwitness.reconstruction.table_builder.supply import CountingPlan
+from dpwitness.reconstruction.table_builder.systems import NOISE_LAWS, SYSTEMS, QuerySystem, Simulation
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Table, read_table, require_attribute
 
 #: Name of the table that is attacked without --data.
 EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
@@ -52,7 +52,7 @@ MAX_VALUES: Final = 1_000_000
 MAX_SUMS: Final = 100_000
 
 #: The values of each attribute.
-Values: TypeAlias = Mapping[str, Sequence[Value]]
+ValuesByAttribute: TypeAlias = Mapping[str, Sequence[AttributeValue]]
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -62,23 +62,23 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --recover perturbation --perturbation 3",
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
-    simulated = functools.partial(Option, title="the simulated system")
-    counts = functools.partial(Option, title="--recover histogram or suppressed", multiple=True)
+    simulated = functools.partial(CliOption, title="the simulated system")
+    counts = functools.partial(CliOption, title="--recover histogram or suppressed", multiple=True)
     parameters = [
-        Option(
+        CliOption(
             "--recover",
             type=click.Choice(tuple(REFUSED_OPTIONS)),
             default="histogram",
             help="histogram: the count of each value by averaging (default); suppressed: the same by differencing, of "
             "counts without noise; perturbation: r, the size of the noise",
         ),
-        Option(
+        CliOption(
             "--data",
             type=READ_FILE,
             metavar="FILE.csv",
             help=f"people, or values with a column of counts (default: {EMBEDDED_DATA})",
         ),
-        Option(
+        CliOption(
             "--column",
             metavar="NAME",
             help="the attacked attribute (default: the first; for perturbation, the largest)",
@@ -90,24 +90,24 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             type=click.Choice(tuple(SYSTEMS)),
             help="kind of system: which questions share their noise (default bounded; exact for --recover suppressed)",
         ),
-        simulated("--noise", type=click.Choice(LAWS), help="law of the noise (default uniform)"),
+        simulated("--noise", type=click.Choice(NOISE_LAWS), help="law of the noise (default uniform)"),
         simulated("--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"),
         counts("--value", metavar="VALUE", help="only the count of this value (repeatable)"),
         counts("--where", metavar="NAME=VALUE", help="only people with this value (repeatable)"),
-        Option(
+        CliOption(
             "--partitions",
             type=whole,
             title="--recover histogram",
             help="two-partitions for each value (default: 100 × the noise's variance)",
         ),
-        Option(
+        CliOption(
             "--sums",
             type=whole,
             title="--recover perturbation",
             help="number of sums, of 3 answers each (default 200)",
         ),
         *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
-        Option(
+        CliOption(
             "--values",
             metavar="NAME=VALUES",
             multiple=True,
@@ -141,15 +141,15 @@ class Options(AttackOptions):
     sums: int | None = None
     values: Sequence[str] = ()
 
-    def question_settings(self, values: Values) -> dict[str, object]:
+    def question_settings(self, values: ValuesByAttribute) -> dict[str, object]:
         """The options and values that determine the questions, for the transcript."""
         names = ("recover", "column", "where", "value", "partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}
         return given | {"values": {name: list(known) for name, known in values.items()}}
 
 
-def run(options: Options, arguments: SimpleNamespace) -> Result | None:
-    """The result of the attack that the options name; None if the questions wait in a file. Bad input raises."""
+def run(options: Options, arguments: SimpleNamespace) -> AttackResult | None:
+    """The result of the attack that the options name; None if the questions wait in a file. Raises `BadInput`."""
     reason = f"says nothing of --recover {options.recover}: leave one of them out"
     refuse(arguments, REFUSED_OPTIONS[options.recover], reason)
     if options.sums is not None:
@@ -163,12 +163,12 @@ class Goal:
     """The counts to recover: of the values of an attribute, among the people in `where`, by the plan of questions."""
 
     attribute: str
-    values: Sequence[Value]
-    where: Mapping[str, tuple[Value, ...]]
-    plan: Plan
+    values: Sequence[AttributeValue]
+    where: Mapping[str, tuple[AttributeValue, ...]]
+    plan: CountingPlan
 
     @classmethod
-    def of(cls, options: Options, values: Values) -> "Goal":
+    def of(cls, options: Options, values: ValuesByAttribute) -> "Goal":
         """The goal of the options in a system with these values. Raises `InvalidParameter` for unknown names."""
         given: dict[str, tuple[str, ...]] = {}
         for item in options.where:
@@ -187,7 +187,7 @@ class Goal:
         }
         known = list(values[attribute])
         targets = tuple(known.index(_find_value(known, text, f"--value {text}")) for text in options.value) or None
-        plan = settings_of(Plan, options, targets=targets, questions=options.budget)
+        plan = settings_of(CountingPlan, options, targets=targets, questions=options.budget)
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
     def true_counts(self, table: Table) -> list[int]:
@@ -207,7 +207,11 @@ class Goal:
 
 
 def _find(
-    system: System, options: Options, goal: Goal | None, rng: np.random.Generator, progress: Progress | None = None
+    system: QuerySystem,
+    options: Options,
+    goal: Goal | None,
+    rng: np.random.Generator,
+    progress: AttackProgress | None = None,
 ) -> Found:
     """The finding of the attack on any system; `goal`: None for an attack on the perturbation parameter."""
     deadline = options.deadline()
@@ -226,7 +230,7 @@ def _find(
     return recover_histogram(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
-def _attack(options: Options, simulation: Simulation) -> Result | None:
+def _attack(options: Options, simulation: Simulation) -> AttackResult | None:
     """Attack the user's system, or a system simulated from the data. None: the questions wait in a file."""
     law = simulation.law()
     table = None
@@ -239,14 +243,14 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
     values = given_values(options.values) if table is None or options.values else table.values
     goal = None if options.recover == "perturbation" else Goal.of(options, values)
 
-    def simulate(seed: int, progress: Progress | None) -> Found:
+    def simulate(seed: int, progress: AttackProgress | None) -> Found:
         noise, choices = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
         assert table is not None
         people = table if goal is None else table.only([goal.attribute, *goal.where])
         system = SYSTEMS[simulation.system](people, noise=law, suppression=simulation.suppressed, rng=noise)
         return _find(system, options, goal, choices, progress)
 
-    def attack(asking: Asking[Condition], seed: int) -> Found:
+    def attack(asking: Asking[ValueCondition], seed: int) -> Found:
         try:
             return _find(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         except InvalidParameter as error:
@@ -262,9 +266,9 @@ def _attack(options: Options, simulation: Simulation) -> Result | None:
     return result_of(ended, None if options.own_system else simulation, data, true)
 
 
-def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+def given_values(given: Sequence[str]) -> dict[str, tuple[AttributeValue, ...]]:
     """Parse attributes from texts NAME=A,B,C or NAME=LOW:HIGH. Raises `InvalidParameter`."""
-    found: dict[str, tuple[Value, ...]] = {}
+    found: dict[str, tuple[AttributeValue, ...]] = {}
     for item in given:
         name, equals, text = item.partition("=")
         if not equals or not name or not text or name in found:
@@ -284,14 +288,14 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
     return found
 
 
-def _find_value(known: Sequence[Value], text: str, option: str) -> Value:
-    """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
+def _find_value(known: Sequence[AttributeValue], text: str, option: str) -> AttributeValue:
+    """The attribute's value that an option names. Raises `InvalidParameter` if the attribute lacks the value."""
     for value in known:
         if text == str(value) or number_in(text) == value:
             return value
     raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
 
 
-def _list_values(values: Sequence[Value]) -> str:
+def _list_values(values: Sequence[AttributeValue]) -> str:
     """The first eight values as a text."""
     return ", ".join(map(str, values[:8])) + (", …" if len(values) > 8 else "")

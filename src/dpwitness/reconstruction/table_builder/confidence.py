@@ -15,20 +15,19 @@ from typing import Final
 import numpy as np
 
 from dpwitness.arrays import Booleans, Floats, Integers
-from dpwitness.reconstruction.table_builder.averaging import Answers, outliers, usable
+from dpwitness.reconstruction.report import LEVEL
+from dpwitness.reconstruction.table_builder.averaging import PartitionAnswers, outliers, usable
 
-#: Level of each check of the assumptions: one check in 1,000 fails although the assumptions hold.
-LEVEL: Final = 1e-3
 #: Number of standard errors beyond a limit at which an estimate contradicts the assumptions: one normal estimate in 3
 #: million lies there.
 CONTRADICTION_STANDARD_ERRORS: Final = 5.0
-#: Largest standard error, in people, of estimates that must lie near whole numbers: larger ones fit any number.
+#: Largest standard error, in people, of estimates that must lie near whole numbers: larger errors fit any number.
 MAX_WHOLE_ERROR: Final = 0.2
 #: Smallest standard error, in people: few answers that agree by chance would have a standard error of 0.
 MIN_STANDARD_ERROR: Final = 1e-3
 #: Number of questions that are turned into floats at once.
 CHUNK_ROWS: Final = 1 << 15
-#: Shares of the answers, in the order of asking, whose counts are compared with those of the later answers.
+#: Shares of the answers, in the order of asking, whose counts are compared with the counts of the later answers.
 MOMENTS: Final = (0.5, 0.125, 0.25, 0.75, 0.875)
 #: Text of the contradiction that parts of the answers disagree.
 PARTS_DISAGREE: Final = (
@@ -79,7 +78,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Fit:
+class _LeastSquares:
     """Least squares of answers on a design: flags of the selected values, and a column of ones for the noise's mean.
 
     `inverse`: the inverse of the normal equations' matrix; `identified`: flags of the determined unknowns.
@@ -91,7 +90,7 @@ class _Fit:
     identified: Booleans
 
     @classmethod
-    def of(cls, design: Booleans, answers: Floats) -> "_Fit":
+    def of(cls, design: Booleans, answers: Floats) -> "_LeastSquares":
         """Fit the answers, shape (answers,)."""
         square, product = np.zeros((design.shape[1], design.shape[1])), np.zeros(design.shape[1])
         for rows in _chunks(design):
@@ -123,11 +122,12 @@ def _chunks(design: Booleans) -> Iterator[slice]:
     return (slice(start, start + CHUNK_ROWS) for start in range(0, len(design), CHUNK_ROWS))
 
 
-def estimate_counts(first: Answers, counted: Sequence[Answers], width: int) -> Estimates:
+def estimate_counts(first: PartitionAnswers, counted: Sequence[PartitionAnswers], width: int) -> Estimates:
     """Estimate the counts of an attribute with `width` values, and check the assumptions.
 
-    An answer is its values' counts + the noise's mean + a noise. Least squares of the answers about base values (those
-    of `first`) give their counts; any other value gets the mean of the answers that hold it, less the base values'.
+    An answer is its values' counts + the noise's mean + a noise. Least squares of the answers about the values of
+    `first`, the base values, give their counts; any other value gets the mean of the answers that hold it, less the
+    counts of base values.
     Standard errors are the larger of two estimates, with a common variance of all noises and without (White 1980), and
     are multiplied by the root of χ²/df of disjoint halves. Fewer than two answers for each unknown say nothing.
     """
@@ -146,7 +146,7 @@ def estimate_counts(first: Answers, counted: Sequence[Answers], width: int) -> E
     for _ in range(30):  # an upper limit: the loop ends when the outliers stay the same
         if np.count_nonzero(kept) < 2 * design.shape[1]:
             return Estimates(counts=counts, errors=errors, freedom=1, failed=())
-        fit, before = _Fit.of(design[kept], answers[kept]), kept
+        fit, before = _LeastSquares.of(design[kept], answers[kept]), kept
         kept = ~outliers(answers - _predict(design, fit.solution) - np.median(fit.residuals))
         if np.array_equal(before, kept):
             break
@@ -174,7 +174,7 @@ def _with_ones(questions: Booleans) -> Booleans:
 
 
 def _count_outside(
-    one: Answers, value: int, known: Integers, fit: _Fit, variance: float, width: int
+    one: PartitionAnswers, value: int, known: Integers, fit: _LeastSquares, variance: float, width: int
 ) -> tuple[float, float]:
     """The count of a value outside the base set and its standard error, in people; NaN and ∞ where undetermined."""
     questions = one.partitions.selections(width)
@@ -190,7 +190,7 @@ def _count_outside(
 
 
 def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float, float]:
-    """The χ² of values of mean 0, by degree of freedom, and its p-value; 0 and 1 without a value."""
+    """The χ² per degree of freedom of values of mean 0, and its p-value; 0 and 1 without a value."""
     from scipy.stats import f  # half a second
 
     if not len(values):
@@ -199,8 +199,10 @@ def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float,
     return square, float(f.sf(square, len(values), freedom))
 
 
-def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, first: Booleans) -> tuple[float, float]:
-    """The χ² by degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
+def _compare_parts(
+    design: Booleans, fit: _LeastSquares, variance: float, freedom: int, first: Booleans
+) -> tuple[float, float]:
+    """The χ² per degree of freedom, and the p-value, of estimates from two parts of the answers, by flags of the first.
 
     The p-value is of χ² or of the largest difference of one count, which one person who leaves makes. A part with fewer
     answers than unknowns has χ² 0 and p-value 1.
@@ -209,7 +211,7 @@ def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, f
 
     if min(np.count_nonzero(first), np.count_nonzero(~first)) < len(fit.solution):
         return 0.0, 1.0
-    one, other = (_Fit.of(design[some], fit.residuals[some]) for some in (first, ~first))
+    one, other = (_LeastSquares.of(design[some], fit.residuals[some]) for some in (first, ~first))
     both = np.flatnonzero(one.identified & other.identified)
     apart, spread = (one.solution - other.solution)[both], variance * (one.inverse + other.inverse)[np.ix_(both, both)]
     square, p_value = _departure(apart, spread, freedom)
@@ -220,9 +222,9 @@ def _compare_parts(design: Booleans, fit: _Fit, variance: float, freedom: int, f
 def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...]:
     """The contradiction of parts of the people that do not add up, in words; () if they do, or are too few to tell.
 
-    `sets`: flags of the values in each question, shape (questions, values). `answers`: those about either part of the
-    people and about both, shape (3, questions). Both answers less the third have no people left, but three noises, and
-    one time more whatever the system adds to a value in each question. An F test compares this with 0.
+    `sets`: flags of the values in each question, shape (questions, values). `answers`: the answers about either part of
+    the people and about both, shape (3, questions). The first two answers less the third have no people left, but three
+    noises, and once the number that the system adds to a value in each question. An F test compares this with 0.
     """
     kept = np.asarray(usable(answers).all(axis=0))
     rest = np.asarray(np.array([1, 1, -1]) @ answers, np.float64)
@@ -231,7 +233,7 @@ def contradicted_additivity(sets: Booleans, answers: Integers) -> tuple[str, ...
     freedom = len(design) - design.shape[1]
     if freedom < design.shape[1]:
         return ()
-    fit = _Fit.of(design, rest[kept])
+    fit = _LeastSquares.of(design, rest[kept])
     variance = (float(np.square(fit.residuals).sum()) + 1) / freedom
     added = np.flatnonzero(fit.identified[:-1])
     _, p_value = _departure(fit.solution[added], variance * fit.inverse[np.ix_(added, added)], freedom)
@@ -250,7 +252,7 @@ def _contradictions(counts: Floats, errors: Floats, freedom: int) -> Iterator[st
         yield "a count is negative: the answers hold more than people and independent noise"
 
 
-def _describe_noise(fit: _Fit, answers: Floats, variance: float, error: float) -> Iterator[str]:
+def _describe_noise(fit: _LeastSquares, answers: Floats, variance: float, error: float) -> Iterator[str]:
     """The contradictions of answers to counts with noise, in words; `error`: the standard error of the noise's mean."""
     offset = float(fit.solution[-1])
     if abs(offset) > math.sqrt(variance) + CONTRADICTION_STANDARD_ERRORS * error:

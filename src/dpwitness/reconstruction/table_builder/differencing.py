@@ -1,4 +1,4 @@
-"""The differencing attack on a system that suppresses small counts and publishes all others exactly.
+"""The differencing attack on a system that suppresses small counts and publishes all other counts exactly.
 
 Asghar & Kaafar (2020), section 2.2: the answer for all people less the answer for all people without a value is the
 value's count, however small.
@@ -12,8 +12,8 @@ from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import usable, value_positions
-from dpwitness.reconstruction.table_builder.systems import Block, System
-from dpwitness.reconstruction.table_builder.tables import Value, Where
+from dpwitness.reconstruction.table_builder.systems import Block, QuerySystem
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Differences:
 
     attribute: str
     where: Where
-    values: tuple[Value, ...]
+    values: tuple[AttributeValue, ...]
     counts: Integers
     published: Integers
     told: Booleans  # whether each count is known from the answers; a count that is not known is 0
@@ -51,7 +51,7 @@ class Differences:
 
 
 def recover_suppressed(
-    oracle: System,
+    oracle: QuerySystem,
     rng: np.random.Generator,
     attribute: str,
     targets: tuple[int, ...] | None = None,
@@ -68,7 +68,7 @@ def recover_suppressed(
         Positions of the values to count; None: all values.
     sets
         The largest number of checks by random sets of values: the answer for the people without the set's values must
-        be that for all people less the counts of the set.
+        be the answer for all people less the counts of the set.
     questions
         The largest number of questions in all, which limits `sets`; None: no limit.
 

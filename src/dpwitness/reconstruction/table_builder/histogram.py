@@ -9,18 +9,29 @@ import numpy as np
 
 from dpwitness.arrays import Integers
 from dpwitness.reconstruction.report import Finding
-from dpwitness.reconstruction.table_builder.averaging import Answers, nearest, noise_variance, usable, value_positions
+from dpwitness.reconstruction.table_builder.averaging import (
+    PartitionAnswers,
+    nearest,
+    noise_variance,
+    usable,
+    value_positions,
+)
 from dpwitness.reconstruction.table_builder.confidence import (
     contradicted_additivity,
     estimate_counts,
     probability_right,
 )
-from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
-from dpwitness.reconstruction.table_builder.systems import System
-from dpwitness.reconstruction.table_builder.tables import Value, Where
+from dpwitness.reconstruction.table_builder.supply import (
+    PARTITIONS_PER_VARIANCE,
+    PILOT_PARTITIONS,
+    CountingPlan,
+    Supply,
+)
+from dpwitness.reconstruction.table_builder.systems import QuerySystem
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Where
 
 #: A function that is called with the number of counted values and the number of all values.
-Progress: TypeAlias = Callable[[int, int], None]
+CountedProgress: TypeAlias = Callable[[int, int], None]
 #: Note for a result that claims nothing because all sums agree.
 NO_NOISE_NOTE: Final = (
     "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
@@ -28,16 +39,16 @@ NO_NOISE_NOTE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class RecoveredHistogram:
     """A recovered histogram: the count of each value, and the noisy count that the system publishes."""
 
     attribute: str
     where: Where
-    values: tuple[Value, ...]
+    values: tuple[AttributeValue, ...]
     counts: tuple[int, ...]
     published: tuple[int, ...]
     confidence: tuple[float, ...]  # the probability that each count is right, from the answers alone
-    base: tuple[Value, ...]  # the values of the base set, on whose count all counts depend
+    base: tuple[AttributeValue, ...]  # the values of the base set, on whose count all counts depend
     base_partitions: int  # the number of two-partitions of the base set with usable answers
     used: tuple[int, ...]  # the number of two-partitions of each value with usable answers
     partitions: int  # the number of two-partitions that were planned for each value
@@ -48,7 +59,7 @@ class Histogram:
 
     @property
     def finding(self) -> Finding:
-        """The counts and their claims; nothing is claimed where all sums agree or none can be compared."""
+        """The counts and their claims; nothing is claimed where all sums agree or no sums can be compared."""
         claims = np.array(self.confidence) * bool(self.variance)
         return Finding(guess=np.array(self.counts), probability=claims, contradicted=self.failed_checks)
 
@@ -69,14 +80,14 @@ class Histogram:
 
 
 def recover_histogram(
-    oracle: System,
+    oracle: QuerySystem,
     rng: np.random.Generator,
     attribute: str,
-    plan: Plan | None = None,
+    plan: CountingPlan | None = None,
     *,
     where: Where | None = None,
-    progress: Progress | None = None,
-) -> Histogram:
+    progress: CountedProgress | None = None,
+) -> RecoveredHistogram:
     """Recover the counts, at least 0, of an attribute's values among the people in `where` (section 4.2.2).
 
     `rng` draws the partitions; `plan` has the values to count and the numbers of questions.
@@ -85,7 +96,7 @@ def recover_histogram(
     stops answering returns `MISSING_ANSWER` from then on: each count and its confidence use the answers that came, and
     a value without a sum gets its published answer with confidence 0.
     """
-    plan, where = plan or Plan(), where or {}
+    plan, where = plan or CountingPlan(), where or {}
     asked, known = oracle.asked, oracle.values(attribute)
     targets = np.arange(len(known)) if plan.targets is None else value_positions(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
@@ -118,7 +129,7 @@ def recover_histogram(
         error = float(estimates.errors[value])
         confidence.append(probability_right(estimate, counts[-1], error, estimates.freedom))
     variance = noise_variance([first, *counted])
-    return Histogram(
+    return RecoveredHistogram(
         attribute=attribute,
         where=where,
         values=tuple(known[i] for i in targets),
@@ -136,7 +147,7 @@ def recover_histogram(
     )
 
 
-def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[Integers, int, Answers | None]:
+def _choose_base(supply: Supply, plan: CountingPlan, number: int) -> tuple[Integers, int, PartitionAnswers | None]:
     """The base set, the number of two-partitions for each value, and the base set's count if a pilot has counted it."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)

@@ -8,17 +8,17 @@ from typing_extensions import override
 
 from dpwitness.arrays import Booleans, Integers
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
-from dpwitness.reconstruction.table_builder.tables import Value, Where
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, QuerySystem
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
 #: A question: the allowed values of each attribute that it names. A person satisfies {"age": [30, 31], "sex": ["F"]} by
 #: having one of the listed values of each named attribute.
-Condition: TypeAlias = Mapping[str, Sequence[Value]]
+ValueCondition: TypeAlias = Mapping[str, Sequence[AttributeValue]]
 
 
 #: Form of the questions, conditions, and of the answers, counts, in calls and transcripts.
-FORM: Final[Form[Condition]] = Form(
+FORM: Final[Form[ValueCondition]] = Form(
     family="table_builder",
     answer="a whole number, or None for a suppressed count",
     written=dict,
@@ -27,10 +27,10 @@ FORM: Final[Form[Condition]] = Form(
 )
 
 
-class AskedSystem(System):
-    """The user's own system as a `System`: `asking` asks the questions in the form `FORM`."""
+class AskedSystem(QuerySystem):
+    """The user's own system as a `QuerySystem`: `asking` asks the questions in the form `FORM`."""
 
-    def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
+    def __init__(self, asking: Asking[ValueCondition], values: Mapping[str, Sequence[AttributeValue]]) -> None:
         super().__init__(values)
         self._asking = asking
 
@@ -47,7 +47,7 @@ class AskedSystem(System):
     def ask_all(self, blocks: Iterable[Block]) -> list[Integers]:
         numbers: list[int] = []
 
-        def conditions() -> Iterator[Condition]:  # a list of all conditions would take much memory
+        def conditions() -> Iterator[ValueCondition]:  # a list of all conditions would take much memory
             for block in blocks:
                 numbers.append(len(block.selections))
                 known = self.values(block.attribute)

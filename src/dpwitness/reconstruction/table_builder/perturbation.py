@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, truncated_normal, uniform
-from dpwitness.reconstruction.table_builder.systems import System
+from dpwitness.reconstruction.table_builder.systems import QuerySystem
 from dpwitness.reconstruction.table_builder.theory import weighted_law
 
 #: Largest number of an attribute's values from which pairs of sets are made: 16 values have 21 million pairs.
@@ -64,7 +64,7 @@ class Perturbation:
 
 
 def recover_perturbation(
-    oracle: System,
+    oracle: QuerySystem,
     rng: np.random.Generator,
     attribute: str | None = None,
     sums: int = 200,
@@ -91,7 +91,7 @@ def recover_perturbation(
     return replace(largest_sum(answers), queries=oracle.asked - asked, attribute=attribute)
 
 
-def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> Integers:
+def pairs_within(oracle: QuerySystem, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> Integers:
     """Ask about `m` pairs of disjoint sets of values of one attribute: answers (n₁, n₂, n₁₂), shape (pairs, 3).
 
     No set is asked about twice, so all noises are independent. `base`: positions of values with answers above 0. The
@@ -136,7 +136,7 @@ def parameter_right(sums: Sequence[int], guess: int) -> float | None:
     seen = np.array(sums)
     if not 1 <= guess <= LARGEST_BOUND or np.any(outliers(seen)):
         return None
-    # Few sums show no standard deviation: that of uniform noise is used if it is larger.
+    # Few sums show no standard deviation: the deviation of uniform noise is used if it is larger.
     expected = math.sqrt(guess * (guess + 1))
     spread = max(float(seen.std()), 0.5 if len(seen) >= MIN_INFORMATIVE_SUMS else expected)
     products = [seen, *(seen[lag:] * seen[:-lag] / spread for lag in (1, 2, 3) if lag < len(seen))]

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.arrays import Integers
-from dpwitness.reconstruction.report import EndedAttack, Finding, Result, Rows
+from dpwitness.reconstruction.report import AttackResult, EndedAttack, Finding, LabelledLines
 from dpwitness.reconstruction.table_builder.differencing import Differences
-from dpwitness.reconstruction.table_builder.histogram import Histogram
+from dpwitness.reconstruction.table_builder.histogram import RecoveredHistogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND
 from dpwitness.reconstruction.table_builder.perturbation import NOISES, Perturbation
 from dpwitness.reconstruction.table_builder.systems import Simulation
@@ -20,14 +20,14 @@ from dpwitness.reconstruction.table_builder.theory import perturbation_found
 MAX_ROWS: Final = 12
 
 #: The finding of an attack on counts.
-Counts = Histogram | Differences
+CountFinding = RecoveredHistogram | Differences
 #: The finding of any attack of the family.
-Found = Counts | Perturbation
+Found = CountFinding | Perturbation
 
 
 def result_of(
     ended: EndedAttack[Found], simulation: Simulation | None, data: str | None, true: Sequence[int] | None
-) -> Result:
+) -> AttackResult:
     """The result of an attack.
 
     `simulation`: the simulated system, None for the user's own. `data`: the file of people or true counts. `true`: the
@@ -62,7 +62,7 @@ def result_of(
         right = None if truth is None else int(np.sum(truth == np.array(found.published)))
         recover = "suppressed" if isinstance(found, Differences) else "histogram"
         compared = {"recover": recover, **found.to_json(), "true": true, "right_as_published": right}
-    return Result(
+    return AttackResult(
         ended=ended,
         finding=finding,
         truth=truth,
@@ -74,7 +74,7 @@ def result_of(
     )
 
 
-def _heading(found: Counts, finding: Finding, truth: Integers | None) -> str:
+def _heading(found: CountFinding, finding: Finding, truth: Integers | None) -> str:
     """The first line of a report on counts."""
     where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
     of = f"{len(found.values)} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
@@ -87,7 +87,7 @@ def _heading(found: Counts, finding: Finding, truth: Integers | None) -> str:
     return f"RECOVERED: {finding.claimed.sum()} of {of}, each right with probability {least:.4f} or more"
 
 
-def _describe_claims(found: Counts, finding: Finding) -> Rows:
+def _describe_claims(found: CountFinding, finding: Finding) -> LabelledLines:
     """The rows of text about the claims of counts and the reasons for them."""
     right = f"{finding.probably_right:.2f} of {len(found.values)} probably right, as the answers alone tell"
     why, notes = "", list(finding.contradicted)
@@ -109,7 +109,7 @@ def _describe_claims(found: Counts, finding: Finding) -> Rows:
     ]
 
 
-def _format_counts(found: Counts, finding: Finding, truth: Integers | None) -> Iterator[str]:
+def _format_counts(found: CountFinding, finding: Finding, truth: Integers | None) -> Iterator[str]:
     """The lines of a table of counts: the wrong counts, and else the first positive counts, at most `MAX_ROWS`."""
     counts, size = np.array(found.counts), len(found.values)
     wrong = np.zeros(size, np.bool_) if truth is None else counts != truth
@@ -123,7 +123,7 @@ def _format_counts(found: Counts, finding: Finding, truth: Integers | None) -> I
         yield f"  … {size - len(printed)} more with --json"
 
 
-def _describe_parameter(found: Perturbation, finding: Finding) -> tuple[Rows, dict[str, object]]:
+def _describe_parameter(found: Perturbation, finding: Finding) -> tuple[LabelledLines, dict[str, object]]:
     """The rows and JSON values of the perturbation finder: the guess for r in people, and its probability."""
     sums, guess = len(found.sums), found.guess
     larger = 0.0 if guess >= LARGEST_BOUND else perturbation_found(guess + 1, sums)

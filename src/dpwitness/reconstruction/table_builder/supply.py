@@ -15,13 +15,13 @@ from dpwitness.arrays import Integers
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     MAX_PARTITIONS,
-    Answers,
+    PartitionAnswers,
     Partitions,
     number_of_partitions,
     two_partitions,
     value_positions,
 )
-from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, QuerySystem
 from dpwitness.reconstruction.table_builder.tables import Where
 
 #: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
@@ -44,11 +44,11 @@ MAX_DIVIDED_SETS: Final = 128
 MAX_DIVIDING_VALUES: Final = 200
 
 #: A function that is called with the share of the asked questions, in [0, 1].
-Progress: TypeAlias = Callable[[float], None]
+ShareProgress: TypeAlias = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CountingPlan:
     """The values to count and the numbers of questions of an attack.
 
     `fitted`: whether counts come from the least squares of all single answers. False: counts come from sums alone, as
@@ -109,7 +109,7 @@ class Supply:
     noisy
         The published answers, shape (values,).
     questions
-        The largest number of questions in all, those for `noisy` included; None: no limit.
+        The largest number of questions in all, the questions for `noisy` included; None: no limit.
 
     Attributes
     ----------
@@ -118,14 +118,14 @@ class Supply:
     workarounds
         Notes on steps other than partitioning the attribute's values.
     divided
-        Answers about sets of values, shape (3, sets): those in each part of the people, and those in both parts.
+        Answers about sets of values in each part of the people, and in both parts together; shape (3, sets).
     divided_sets
         Flags of the values in these sets, shape (sets, values).
     """
 
     def __init__(
         self,
-        oracle: System,
+        oracle: QuerySystem,
         rng: np.random.Generator,
         attribute: str,
         noisy: Integers,
@@ -193,8 +193,12 @@ class Supply:
         self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING_ANSWER), axis=0)
 
     def count(
-        self, sets: Sequence[Integers], k: int, progress: Progress = lambda share: None, divide: Answers | None = None
-    ) -> list[Answers]:
+        self,
+        sets: Sequence[Integers],
+        k: int,
+        progress: ShareProgress = lambda share: None,
+        divide: PartitionAnswers | None = None,
+    ) -> list[PartitionAnswers]:
         """Count the people with a value of each set (positions), by `k` two-partitions or as many as there are.
 
         `divide`: the answers about sets of values whose people are then divided.
@@ -211,10 +215,10 @@ class Supply:
         answers = self._oracle.ask_all(blocks())
         if parts:
             self.divided, self.divided_sets = np.array(answers[len(drawn) :]), parts[0].selections
-        return [Answers.of(one, given) for one, given in zip(drawn, answers, strict=False)]
+        return [PartitionAnswers.of(one, given) for one, given in zip(drawn, answers, strict=False)]
 
-    def _divide(self, answers: Answers) -> list[Block]:
-        """Questions about two parts of the people and about both, by a second attribute; none without one.
+    def _divide(self, answers: PartitionAnswers) -> list[Block]:
+        """Questions about two parts of the people and about both, by a second attribute; no questions without it.
 
         Both parts name the same values together as the last question, so that the values need not be complete.
         """
@@ -230,7 +234,7 @@ class Supply:
         ]
 
     def _partition(self, values: Integers, k: int) -> Partitions:
-        """Draw partitions of a set's values (section 4.2.2); none where fewer than two values have people."""
+        """Draw partitions of a set's values (section 4.2.2); no partition where fewer than two values have people."""
         shown = values[self._noisy[values] > 0]
         extra = values[self.not_empty[values]]
         if number_of_partitions(len(shown)) >= k:

@@ -1,6 +1,6 @@
-"""The interface `System` between attacks and query systems, and simulated systems, which answer from a `Table`.
+"""The interface `QuerySystem` between attacks and query systems, and simulated systems, which answer from a `Table`.
 
-Asghar & Kaafar (2020), Algorithms 1 and 2. An attack asks a `System` for the number of people who have one of the
+Asghar & Kaafar (2020), Algorithms 1 and 2. An attack asks a `QuerySystem` for the number of people who have one of the
 selected values of an attribute, and sees nothing else. `oracle.AskedSystem` asks the user's own system.
 """
 
@@ -24,7 +24,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     truncated_normal,
     uniform,
 )
-from dpwitness.reconstruction.table_builder.tables import Table, Value, Where, require_attribute
+from dpwitness.reconstruction.table_builder.tables import AttributeValue, Table, Where, require_attribute
 
 #: Keys of sets of people, shape (sets,).
 Keys: TypeAlias = NDArray[np.uint64]
@@ -46,12 +46,12 @@ class Block:
     where: Where = field(default_factory=dict)
 
 
-class System(ABC):
+class QuerySystem(ABC):
     """A query system under attack; `asked`: the number of questions so far; `values`: all values of each attribute."""
 
     asked: int = 0
 
-    def __init__(self, values: Mapping[str, Sequence[Value]]) -> None:
+    def __init__(self, values: Mapping[str, Sequence[AttributeValue]]) -> None:
         self._values = {name: tuple(known) for name, known in values.items()}
 
     @property
@@ -59,7 +59,7 @@ class System(ABC):
         """The names of the attributes."""
         return tuple(self._values)
 
-    def values(self, attribute: str) -> tuple[Value, ...]:
+    def values(self, attribute: str) -> tuple[AttributeValue, ...]:
         """The values of an attribute, in the order of selections. Raises `InvalidParameter` for an unknown name."""
         require_attribute(self._values, attribute)
         return self._values[attribute]
@@ -77,7 +77,7 @@ class System(ABC):
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
-class SimulatedSystem(System):
+class SimulatedSystem(QuerySystem):
     """A simulated system: true counts, suppression, and a random key for each set of contributors.
 
     Each profile has a key of 64 bits, and a set of people the xor of its profiles' keys: different sets have equal keys
@@ -174,12 +174,12 @@ SYSTEMS: Final[Mapping[str, type[SimulatedSystem]]] = {
     "fresh": FreshNoisyCounts,
 }
 #: Names of the laws of simulated noise, as --noise takes them.
-LAWS: Final = ("uniform", "maximum-entropy", "normal")
+NOISE_LAWS: Final = ("uniform", "maximum-entropy", "normal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """The options of a simulated system: `system` is a name in `SYSTEMS`, `noise` a law in `LAWS`.
+    """The options of a simulated system: `system` is a name in `SYSTEMS`, `noise` a law in `NOISE_LAWS`.
 
     `perturbation`: the noise's bound r, in people. `scale`: the standard deviation, in people, of normal noise before
     its truncation, or the largest of maximum-entropy noise; None means 1; uniform noise takes no scale. `suppression`:

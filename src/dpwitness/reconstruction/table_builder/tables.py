@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,14 +10,11 @@ from numpy.typing import ArrayLike
 from dpwitness.arrays import Booleans, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import number_in, shown
-from dpwitness.reconstruction.people import Value as Value
-from dpwitness.reconstruction.people import read_people
+from dpwitness.reconstruction.people import LARGEST_COUNT, read_people
+from dpwitness.reconstruction.people import AttributeValue as AttributeValue
 
 #: A sub-population: the values that its people may have of each named attribute.
-Where: TypeAlias = Mapping[str, Collection[Value]]
-
-#: Largest count, in people: a sum of 10³ of such counts is exact as a float.
-LARGEST_COUNT: Final = 1 << 40
+Where: TypeAlias = Mapping[str, Collection[AttributeValue]]
 
 
 class Table:
@@ -33,8 +30,8 @@ class Table:
         The number of people with each profile, at least 1; shape (profiles,).
     """
 
-    def __init__(self, values: Mapping[str, Sequence[Value]], codes: Integers, counts: Integers) -> None:
-        self.values: dict[str, tuple[Value, ...]] = {name: tuple(v) for name, v in values.items()}
+    def __init__(self, values: Mapping[str, Sequence[AttributeValue]], codes: Integers, counts: Integers) -> None:
+        self.values: dict[str, tuple[AttributeValue, ...]] = {name: tuple(v) for name, v in values.items()}
         profiles, index = np.unique(codes, axis=0, return_inverse=True)
         people = np.bincount(index.ravel(), weights=counts).astype(np.int64)
         self.codes, self.counts = profiles[people > 0], people[people > 0]
@@ -47,16 +44,20 @@ class Table:
         return int(self.counts.sum())
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, values: Sequence[Value] | None = None, name: str = "value") -> "Table":
+    def from_counts(
+        cls, counts: ArrayLike, values: Sequence[AttributeValue] | None = None, name: str = "value"
+    ) -> "Table":
         """A table of one attribute, from the number of people with each value."""
         array = np.asarray(counts, np.int64)
         labels = range(len(array)) if values is None else values
         return cls({name: labels}, np.arange(len(array))[:, None], array)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
+    def from_columns(
+        cls, columns: Mapping[str, Sequence[AttributeValue]], counts: Sequence[int] | None = None
+    ) -> "Table":
         """A table from one or more columns of equal length; a row stands for one person, or for `counts` people."""
-        values: dict[str, list[Value]] = {}
+        values: dict[str, list[AttributeValue]] = {}
         codes = []
         for name, column in columns.items():
             values[name] = sorted(set(column), key=lambda value: (isinstance(value, str), value))  # numbers first
@@ -82,8 +83,8 @@ class Table:
         require_attribute(self.values, attribute)
         return list(self.values).index(attribute)
 
-    def positions(self, attribute: str, chosen: Collection[Value]) -> Integers:
-        """The positions of values among the attribute's; raises `InvalidParameter` for an unknown value."""
+    def positions(self, attribute: str, chosen: Collection[AttributeValue]) -> Integers:
+        """The positions of values among the attribute's values; raises `InvalidParameter` for an unknown value."""
         require_attribute(self.values, attribute)
         place = {value: i for i, value in enumerate(self.values[attribute])}
         for value in chosen:
@@ -110,7 +111,7 @@ def read_table(path: str | Path) -> Table:
 
     Raises `InvalidData` for counts that are not whole numbers from 0 to 2⁴⁰, and where `read_people` does.
     """
-    columns: dict[str, Sequence[Value]] = {**read_people(path)}
+    columns: dict[str, Sequence[AttributeValue]] = {**read_people(path)}
     counts = columns.pop("count", None)
     if counts is None:
         return Table.from_columns(columns)

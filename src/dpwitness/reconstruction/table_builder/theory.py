@@ -11,7 +11,7 @@ from dpwitness.arrays import Floats
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 
-#: Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
+#: Pairs of a number of parts and the number of partitions into this number of parts: ((2, 200),).
 Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 

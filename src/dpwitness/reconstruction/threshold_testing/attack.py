@@ -15,12 +15,12 @@ from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.comparison import noise_free_comparisons
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Counts, Queries
+from dpwitness.reconstruction.threshold_testing.oracle import CellCounts, CellIntegers, QueryAccess
 from dpwitness.reconstruction.threshold_testing.relative_counts import find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 
-def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells | None]:
+def ordered_partition(oracle: QueryAccess, *, copies: int = 1) -> tuple[CellIntegers, CellIntegers | None]:
     """Algorithm 3: the number of each cell's part, from 0, and the number of nested sets larger(·) that hold the cell.
 
     Both have shape (cells,). larger(v) holds the cells u for which the majority of `copies` copies of x_u − x_v is ⊤
@@ -47,7 +47,7 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells
     return part.ravel(), inside if nested else None
 
 
-def reconstruct(oracle: Queries, *, copies: int = 1) -> Finding:
+def reconstruct(oracle: QueryAccess, *, copies: int = 1) -> Finding:
     """Algorithm 4: the ordered partition gives parts of cells, and the noisy total of each part gives its count.
 
     Where the oracle gives no totals, the guess of a cell is the number of its part: a lower limit of its count if the
@@ -60,7 +60,7 @@ def reconstruct(oracle: Queries, *, copies: int = 1) -> Finding:
     return Finding(guess=guess, probability=np.zeros(len(guess)))
 
 
-def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05, copies: int = 1) -> Finding:
+def reconstruct_supported(oracle: QueryAccess, support: int, *, delta: float = 0.05, copies: int = 1) -> Finding:
     """Algorithm 3 without totals: where all counts from 0 to k occur, part i holds the cells of count i, up to a limit.
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α this holds for all i ≤ k − 2α with probability at least 1 − δ.
@@ -91,7 +91,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
     return Finding(guess=part, probability=probability, contradicted=() if holds else (contradiction,))
 
 
-def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
+def _explained_by_one_threshold(part: CellIntegers, inside: CellIntegers, most: int, highest: int) -> bool:
     """Whether one ⌈z⌉ from 0 to `highest` explains the number of sets that hold each cell of the parts 0..`most`.
 
     If a part's number is its count, a cell is in larger(v) for all cells v of parts that are at least ⌈z⌉ lower.
@@ -101,7 +101,7 @@ def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: 
     return any(np.array_equal(inside[claimed], up_to[part[claimed] + highest - lower]) for lower in range(highest + 1))
 
 
-def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | None = None) -> Finding:
+def adaptive_attack(oracle: QueryAccess, rng: np.random.Generator, *, copies: int | None = None) -> Finding:
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
     Counts are found and claimed up to a common whole factor, which the answers do not show. Fresh sums test the counts.
@@ -125,7 +125,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     return Finding(guess=found.counts, probability=np.where(found.known, confidence, 0.0), up_to_factor=True)
 
 
-def right_claims(found: Finding, truth: Counts) -> Booleans:
+def right_claims(found: Finding, truth: CellCounts) -> Booleans:
     """Flags of the right claims; an unknown factor is the whole number that makes most claims right."""
     factor = 1
     if found.up_to_factor:
@@ -136,7 +136,7 @@ def right_claims(found: Finding, truth: Counts) -> Booleans:
     return np.asarray(found.claimed & (factor * found.guess == truth))
 
 
-def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
+def score(counts: CellCounts, guess: CellCounts, small: int = 5) -> tuple[float, float]:
     """The fractions of right guesses among all cells, and among cells of at most `small` people (NaN without cells)."""
     right = counts == guess
     few = counts <= small

@@ -1,6 +1,6 @@
 """`dpwitness attack threshold_testing` reads a histogram's counts through private threshold testing.
 
-The system is the user's own, or the bundled `ThresholdOracle`. An attack sees `Queries` alone.
+The system is the user's own, or the bundled `ThresholdOracle`. An attack sees `QueryAccess` alone.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpwitness import checks
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import Option
+from dpwitness.cli.command import CliOption
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
@@ -26,7 +26,7 @@ from dpwitness.reconstruction.command import (
 )
 from dpwitness.reconstruction.people import randhie
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Finding, Result, Rows
+from dpwitness.reconstruction.report import AttackResult, Finding, LabelledLines
 from dpwitness.reconstruction.threshold_testing.attack import (
     adaptive_attack,
     reconstruct,
@@ -36,9 +36,9 @@ from dpwitness.reconstruction.threshold_testing.attack import (
 from dpwitness.reconstruction.threshold_testing.oracle import (
     FORM,
     QUESTIONS_AT_ONCE,
-    Counts,
+    CellCounts,
     Noise,
-    Queries,
+    QueryAccess,
     Signs,
     ThresholdOracle,
     check_histogram,
@@ -46,7 +46,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold
 
 #: The largest number of cells: a question takes a byte a cell.
-MOST_CELLS: Final = 10**7
+MOST_HISTOGRAM_CELLS: Final = 10**7
 #: The largest number of attacks of one command: more attacks would take days.
 MOST_ATTACKS: Final = 1_000_000
 #: The least ε: the noise of a smaller ε does not fit into whole numbers of 64 bits.
@@ -85,7 +85,11 @@ class Options(AttackOptions):
         for name in ("epsilon", "epsilon2"):
             if (epsilon := getattr(self, name)) is not None and not epsilon >= LEAST_EPSILON:
                 raise InvalidParameter(f"--{name} {epsilon:g} must be at least {LEAST_EPSILON}")
-        for name, least, most in (("cells", 2, MOST_CELLS), ("copies", 1, MOST_COPIES), ("repeat", 1, MOST_ATTACKS)):
+        for name, least, most in (
+            ("cells", 2, MOST_HISTOGRAM_CELLS),
+            ("copies", 1, MOST_COPIES),
+            ("repeat", 1, MOST_ATTACKS),
+        ):
             if (value := getattr(self, name)) is not None:
                 checks.whole(f"--{name}", value, least, most)
         if self.method == "weighing":
@@ -111,7 +115,7 @@ class Options(AttackOptions):
             theta = float(attack_threshold(epsilon1, self.delta))
         return Noise(epsilon1=epsilon1, epsilon2=self.epsilon2, threshold=theta)
 
-    def run_on(self, oracle: Queries, rng: np.random.Generator) -> Finding:
+    def run_on(self, oracle: QueryAccess, rng: np.random.Generator) -> Finding:
         """Run the attack on a simulated system or the user's own."""
         if self.method == "weighing":
             return adaptive_attack(oracle, rng, copies=self.copies)
@@ -120,10 +124,10 @@ class Options(AttackOptions):
         return reconstruct(oracle, copies=self.copies or 1)
 
 
-def run(options: Options, arguments: SimpleNamespace) -> Result | None:
+def run(options: Options, arguments: SimpleNamespace) -> AttackResult | None:
     """The result of an attack on the user's own system or a simulated system; None if the questions wait in a file.
 
-    Bad input raises.
+    Raises `BadInput`.
     """
     options.check(arguments)
     truth, noise = _truth(options), options.noise
@@ -134,11 +138,11 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
         # The same questions in a file with --oracle and without.
         together = QUESTIONS_AT_ONCE if options.ask is None else FILE_QUESTIONS_AT_ONCE
         try:
-            return options.run_on(Queries(asking.ask, cells, noise, together=together), np.random.default_rng(seed))
+            return options.run_on(QueryAccess(asking.ask, cells, noise, together=together), np.random.default_rng(seed))
         except AttackStopped:
             return None
 
-    shares: list[float] = []  # of counts that are guessed right, in each attack on a simulated system
+    shares: list[float] = []  # the share of right counts in each attack on a simulated system
 
     def simulate(seed: int, _: object) -> Finding:
         """The finding of the first of `repeat` attacks, or of fewer if the time is over."""
@@ -189,7 +193,9 @@ def run(options: Options, arguments: SimpleNamespace) -> Result | None:
             right = f"{finding.right(truth)} of {cells} counts are right, {values['claimed_right']} of the claimed"
             rows.append(("truth", f"{right}{' up to the factor' if finding.up_to_factor else ''}"))
     heading = f"counts of {cells} cells through private threshold testing: {options.method}"
-    return Result(ended=ended, finding=finding, truth=truth, parts="cell", values=values, heading=heading, rows=rows)
+    return AttackResult(
+        ended=ended, finding=finding, truth=truth, parts="cell", values=values, heading=heading, rows=rows
+    )
 
 
 def _basis(finding: Finding, options: Options) -> str:
@@ -205,7 +211,7 @@ def _basis(finding: Finding, options: Options) -> str:
     return "none: the counts did not pass the attack's own test"
 
 
-def _claims_rows(finding: Finding, basis: str) -> Rows:
+def _claims_rows(finding: Finding, basis: str) -> LabelledLines:
     """Rows of text: the number of claimed counts, their probability, their factor, and the first counts."""
     if not finding.claimed.any():
         return [("claimed", basis)]
@@ -221,7 +227,7 @@ def _claims_rows(finding: Finding, basis: str) -> Rows:
     ]
 
 
-def _truth(options: Options) -> Counts | None:
+def _truth(options: Options) -> CellCounts | None:
     """The counts of --data, else of the simulated system; None if the user's system is attacked without --data.
 
     Raises `InvalidParameter` or `InvalidData` for a wrong number of cells, or wrong counts.
@@ -238,7 +244,7 @@ def _truth(options: Options) -> Counts | None:
     return counts
 
 
-def visits() -> Counts:
+def visits() -> CellCounts:
     """The numbers of people-years of the RAND experiment with 0, 1, 2, … visits to a doctor, shape (78,)."""
     return np.bincount(np.array(randhie("mdvis")["mdvis"], np.int64))
 
@@ -253,25 +259,25 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     parameters = [
         *shared.data("the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with"),
-        Option("--epsilon", type=number, help="the whole budget ε of the simulated system"),
-        Option("--epsilon2", type=_positive, help="ε₂ of the query noise (default inf: none)"),
-        Option(
+        CliOption("--epsilon", type=number, help="the whole budget ε of the simulated system"),
+        CliOption("--epsilon2", type=_positive, help="ε₂ of the query noise (default inf: none)"),
+        CliOption(
             "--adaptive",
             is_flag=True,
             help="compare sums of cells chosen from the answers so far (always with --oracle)",
         ),
-        Option(
+        CliOption(
             "--support",
             type=whole,
             metavar="K",
             help="every count from 0 to K occurs: only Algorithm 3, with all of ε; not with --adaptive",
         ),
-        Option("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
-        Option("--repeat", type=whole, metavar="N", help="attacks, each on a new simulated system (default 1)"),
-        Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
+        CliOption("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
+        CliOption("--repeat", type=whole, metavar="N", help="attacks, each on a new simulated system (default 1)"),
+        CliOption("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
         *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
-        Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
-        Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, for --support"),
+        CliOption("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
+        CliOption("--epsilon1", type=number, help="ε₁ of your system's threshold noise, for --support"),
     ]
     add_attack_command(
         commands,

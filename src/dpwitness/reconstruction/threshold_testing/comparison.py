@@ -16,7 +16,7 @@ import numpy as np
 
 from dpwitness.arrays import Booleans
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Queries, Signs
+from dpwitness.reconstruction.threshold_testing.oracle import CellIntegers, QueryAccess, SignChange, Signs
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES
 
 #: The number of reference cells, whose counts relative to each other are found before all other counts.
@@ -32,14 +32,14 @@ FRESH_SUMS: Final = 64
 LEAST_FRESH_SUMS: Final = 24
 
 
-class Comparison:
+class ThresholdComparison:
     """A comparison of signed sums of cells with the noisy threshold z, which the empty sum does not reach.
 
     If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so −z replaces z. `negated`: whether z ≤ 0; None:
     a query finds out. A sum counts as reaching z where more than a share `cut` of its copies are ⊤.
     """
 
-    def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
+    def __init__(self, oracle: QueryAccess, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
         self.oracle, self.copies, self._least = oracle, copies, cut * copies
         if negated is None:
             negated = bool(2 * oracle.ask_all(np.zeros((1, oracle.cells), np.int8), copies)[0] > copies)
@@ -49,18 +49,18 @@ class Comparison:
         """Whether each sum counts as reaching z, shape (sums,); `signs` has the shape (sums, cells)."""
         return self._reach(self.oracle.ask_all(-signs if self.negated else signs, self.copies))
 
-    def above_changes(self, changes: Sequence[Change]) -> list[Booleans]:
-        """Whether each sum counts as reaching z, for sets of sums (see `Change`), asked at once."""
+    def above_changes(self, changes: Sequence[SignChange]) -> list[Booleans]:
+        """Whether each sum counts as reaching z, for sets of sums (see `SignChange`), asked at once."""
         if self.negated:
             changes = [(-signs, cells, -change) for signs, cells, change in changes]
         return [self._reach(tops) for tops in self.oracle.ask_changes(changes, self.copies)]
 
-    def _reach(self, tops: Cells) -> Booleans:
+    def _reach(self, tops: CellIntegers) -> Booleans:
         """Whether sums with these numbers of ⊤ answers count as reaching z."""
         return np.asarray((self.copies - tops if self.negated else tops) > self._least)
 
 
-def noise_free_comparisons(oracle: Queries, copies: int | None = None) -> Iterator[Comparison]:
+def noise_free_comparisons(oracle: QueryAccess, copies: int | None = None) -> Iterator[ThresholdComparison]:
     """Comparisons at least one of which is free of query noise, by majorities of copies (Theorem 3.5).
 
     With finite ε₂ each copy of a query of value q is ⊤ with probability F(ε₂(q − z)), independently; F is the
@@ -73,7 +73,7 @@ def noise_free_comparisons(oracle: Queries, copies: int | None = None) -> Iterat
     """
     epsilon2 = oracle.noise.epsilon2
     if epsilon2 == np.inf:
-        yield Comparison(oracle)
+        yield ThresholdComparison(oracle)
         return
     margin = -float(np.expm1(-epsilon2 / 2)) / 4
     enough = 9 / max(margin**2, 1e-300)
@@ -82,9 +82,9 @@ def noise_free_comparisons(oracle: Queries, copies: int | None = None) -> Iterat
             f"epsilon2={epsilon2:g} is too small: to read a query takes {enough:.2g} copies of it, more than 10^12; "
             "give a larger epsilon2"
         )
-    negated = Comparison(oracle, copies=int(np.ceil(enough))).negated
+    negated = ThresholdComparison(oracle, copies=int(np.ceil(enough))).negated
     for cut in (0.5 - margin, 0.5 + margin):
-        yield Comparison(oracle, copies=copies or int(np.ceil(enough)), cut=cut, negated=negated)
+        yield ThresholdComparison(oracle, copies=copies or int(np.ceil(enough)), cut=cut, negated=negated)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -96,10 +96,10 @@ class BaseSum:
     """
 
     signs: Signs
-    above: Cells
+    above: CellIntegers
 
 
-def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
+def find_base_sum(comparison: ThresholdComparison, rng: np.random.Generator) -> BaseSum:
     """Add cells as long as the sum stays below z, by bisection in random orders: about two queries a cell.
 
     `above` is empty where all cells together do not reach z, so that no query has another answer than ⊥.
@@ -118,7 +118,7 @@ def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
     return BaseSum(signs=signs, above=np.array(above, np.int64))
 
 
-def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
+def _number_below(comparison: ThresholdComparison, signs: Signs, cells: CellIntegers) -> int:
     """The number of cells that can be added to the sum, in this order, before it reaches z."""
     low, high = 0, len(cells) + 1
     rank = np.full(len(signs), high)
@@ -133,7 +133,7 @@ def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
     return low
 
 
-def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator) -> Cells:
+def smallest_cells(comparison: ThresholdComparison, base: BaseSum, rng: np.random.Generator) -> CellIntegers:
     """About `REFERENCE_CELLS` of the smallest cells of a sample of `base.above`.
 
     A cell is found to be larger than another where their difference is at least the base sum's gap.
@@ -166,7 +166,7 @@ class ReferenceSums:
     are tabulated, so that sums need no cell of count 1. No cell of the base sum is used.
     """
 
-    def __init__(self, base: Signs, known: Booleans, counts: Cells) -> None:
+    def __init__(self, base: Signs, known: Booleans, counts: CellIntegers) -> None:
         self._base, self._counts = base, counts
         free = np.flatnonzero(known & (base == 0) & (counts > 0))
         free = free[np.argsort(counts[free], kind="stable")]
@@ -194,7 +194,7 @@ class ReferenceSums:
                 rest = int(rng.choice(self._sums))
         return None
 
-    def _compose(self, aim: int, large: Cells, rest: int, first: int, last: int) -> tuple[Signs, int]:
+    def _compose(self, aim: int, large: CellIntegers, rest: int, first: int, last: int) -> tuple[Signs, int]:
         """A sum near the aim: large cells make up the aim less `rest`, and small cells make up the remainder."""
         values = self._counts[large]
         cumulative = np.concatenate([[0], np.cumsum(values)])
@@ -217,14 +217,14 @@ class ReferenceSums:
 
 
 @cache
-def _signed_sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
-    """All signed sums of the values, in ascending order, and the signs of each."""
+def _signed_sums(values: tuple[int, ...]) -> tuple[CellIntegers, Signs]:
+    """All signed sums of the values, in ascending order, and the signs of each sum."""
     signs = signings(len(values))
     sums, first = np.unique(signs.astype(np.int64) @ np.array(values, np.int64), return_index=True)
     return sums, signs[first]
 
 
-def _choose_tabulated(ascending: Cells) -> Cells:
+def _choose_tabulated(ascending: CellIntegers) -> CellIntegers:
     """Positions of the cells to tabulate: some cells of each of the smallest counts, then the smallest other cells."""
     _, first = np.unique(ascending, return_index=True)
     turn = np.arange(len(ascending)) - np.repeat(first, np.diff(np.append(first, len(ascending))))
@@ -233,7 +233,7 @@ def _choose_tabulated(ascending: Cells) -> Cells:
 
 
 def fresh_sums(
-    base: Signs, known: Booleans, counts: Cells, cells: Cells, gap: int, rng: np.random.Generator
+    base: Signs, known: Booleans, counts: CellIntegers, cells: CellIntegers, gap: int, rng: np.random.Generator
 ) -> tuple[Signs, Booleans]:
     """Random sums next to the threshold, and whether each reaches the gap between base sum and threshold.
 
@@ -253,7 +253,7 @@ def fresh_sums(
 
 
 def _random_sum(
-    base: Signs, known: Booleans, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
+    base: Signs, known: Booleans, counts: CellIntegers, cells: CellIntegers, target: int, rng: np.random.Generator
 ) -> Signs | None:
     """Coefficients that add `target` to the base sum, random for about half of the known cells; None without a sum."""
     mine = cells[known[cells]]

@@ -1,6 +1,6 @@
 """Systems that answer whether signed sums of a histogram's cells reach a noisy threshold.
 
-`Queries` is an attack's access to a system, the user's own or the bundled `ThresholdOracle`: one call of private
+`QueryAccess` is an attack's access to a system, the user's own or the bundled `ThresholdOracle`: one call of private
 threshold testing on a histogram of known counts. One noisy threshold must serve all answers.
 """
 
@@ -16,22 +16,21 @@ from typing_extensions import override
 from dpwitness.arrays import Floats, Integers
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.exact import laplace_cdf
+from dpwitness.reconstruction.people import LARGEST_COUNT
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: Counts of people, shape (cells,).
-Counts = Integers
+CellCounts = Integers
 #: Positions of cells, from 0; or one whole number for each cell or question.
-Cells = Integers
+CellIntegers = Integers
 #: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by at most 1.
 Signs = NDArray[np.int8]
 #: A set of questions: common signs, the cell whose coefficient each question changes, and the change.
-Change: TypeAlias = tuple[Signs, Cells, int]
+SignChange: TypeAlias = tuple[Signs, CellIntegers, int]
 
 #: The number of questions in a round whose answers determine the next round: more questions take fewer rounds, but more
 #: questions in all.
 QUESTIONS_AT_ONCE: Final = 8
-#: The largest count of a cell, in people: sums of up to 8,192 counts of this size are exact as floats.
-LARGEST_COUNT: Final = 1 << 40
 
 #: The form of the family's questions and answers.
 FORM: Final[Form[Signs]] = Form(
@@ -45,7 +44,7 @@ FORM: Final[Form[Signs]] = Form(
 )
 
 
-def check_histogram(counts: object) -> Counts:
+def check_histogram(counts: object) -> CellCounts:
     """The counts as an array. Raises `InvalidData` for fewer than two cells, and for negative or fractional counts."""
     values = np.asarray(counts)
     if values.ndim != 1 or values.dtype.kind not in "iuf":
@@ -77,7 +76,7 @@ class Noise:
             raise InvalidParameter(f"epsilon2={self.epsilon2!r} must be positive (inf: no noise on the queries)")
 
 
-class Queries:
+class QueryAccess:
     """An attack's access to a system, by many questions at a time, which are counted.
 
     Parameters
@@ -101,32 +100,32 @@ class Queries:
         answers: Callable[[Iterable[Signs]], Floats] | None,
         cells: int,
         noise: Noise | None = None,
-        totals: Callable[[Cells], Floats] | None = None,
+        totals: Callable[[CellIntegers], Floats] | None = None,
         together: int = QUESTIONS_AT_ONCE,
     ) -> None:
         self.cells, self.noise, self.totals, self.together = cells, noise or Noise(), totals, together
         self.queries = 0
         self._answers = answers
 
-    def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
+    def ask_all(self, questions: Signs, copies: int = 1) -> CellIntegers:
         """The number of ⊤ answers to each question, shape (questions,); `questions` has shape (questions, cells)."""
         return self._count_tops(iter(questions), copies)
 
-    def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
+    def ask_changes(self, changes: Sequence[SignChange], copies: int = 1) -> list[CellIntegers]:
         """The number of ⊤ answers to each question of several sets, one array a set, asked at once."""
         if not changes:
             return []
         tops = self._count_tops(_questions(changes), copies)
         return np.split(tops, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
-    def _count_tops(self, questions: Iterator[Signs], copies: int) -> Cells:
+    def _count_tops(self, questions: Iterator[Signs], copies: int) -> CellIntegers:
         assert self._answers is not None
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
         return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
 
 
-def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
+def _questions(changes: Sequence[SignChange]) -> Iterator[Signs]:
     for signs, cells, change in changes:
         for cell in cells:
             question = signs.copy()
@@ -134,12 +133,12 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
             yield question
 
 
-class ThresholdOracle(Queries):
+class ThresholdOracle(QueryAccess):
     """One call of generalised private threshold testing (Chen & Machanavajjhala 2015, Alg. 2) on a histogram.
 
     The noisy threshold z = threshold + Lap(1/epsilon1) is drawn once. A query is a sum of cells with coefficients
     −1, 0, +1, of sensitivity 1; its answer is ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only the
-    methods of `Queries`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
+    methods of `QueryAccess`. Given z, copies of a query are independent, so their number of ⊤'s is drawn as a binomial.
 
     `Noise` explains the ε's; the noise of totals is Lap(1/epsilon_totals), and without this ε there are no totals.
     Raises `InvalidData` for counts that are not a histogram, `InvalidParameter` for ε₁ and ε₂ as `Noise` does.
@@ -147,7 +146,7 @@ class ThresholdOracle(Queries):
 
     def __init__(
         self,
-        counts: Counts,
+        counts: CellCounts,
         rng: np.random.Generator,
         *,
         epsilon1: float,
@@ -163,22 +162,22 @@ class ThresholdOracle(Queries):
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
 
     @override
-    def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
+    def ask_all(self, questions: Signs, copies: int = 1) -> CellIntegers:
         return self._answer(questions @ self._counts, copies)
 
     @override
-    def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
+    def ask_changes(self, changes: Sequence[SignChange], copies: int = 1) -> list[CellIntegers]:
         return [
             self._answer(float(signs @ self._counts) + change * self._counts[cells], copies)
             for signs, cells, change in changes
         ]
 
-    def _answer(self, values: Floats, copies: int) -> Cells:
+    def _answer(self, values: Floats, copies: int) -> CellIntegers:
         self.queries += copies * len(values)
         if self.noise.epsilon2 == np.inf:
             return copies * (values >= self._z)
         return self._rng.binomial(copies, laplace_cdf(self.noise.epsilon2 * (values - self._z)))
 
-    def _noisy_totals(self, scale: float, parts: Cells) -> Floats:
+    def _noisy_totals(self, scale: float, parts: CellIntegers) -> Floats:
         exact = np.bincount(parts, weights=self._counts)
         return np.asarray(exact + self._rng.laplace(0.0, scale, len(exact)))

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from dpwitness.arrays import Booleans, Floats
-from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, signings
-from dpwitness.reconstruction.threshold_testing.oracle import Cells, Signs
+from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, ThresholdComparison, signings
+from dpwitness.reconstruction.threshold_testing.oracle import CellIntegers, Signs
 
 #: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
 LEAST_DEVIATION: Final = 1e-7
@@ -128,7 +128,7 @@ class Posterior:
             self._update(self.asked[wrong], self.above[wrong])
         return False
 
-    def whole_numbers(self) -> tuple[Cells, tuple[int, int]] | None:
+    def whole_numbers(self) -> tuple[CellIntegers, tuple[int, int]] | None:
         """Whole counts in the largest unit that explains all answers, and the limits of the gap; else None."""
         mean, deviation = self.mean[:-1], self.deviation
         units = np.arange(1.0, 1 + int(min(0.3 / max(float(np.median(deviation)), 1e-9), LARGEST_UNIT)))
@@ -149,8 +149,8 @@ class Posterior:
 
 
 def find_reference_cells(
-    comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator
-) -> tuple[Cells, int] | None:
+    comparison: ThresholdComparison, base: BaseSum, cells: CellIntegers, rng: np.random.Generator
+) -> tuple[CellIntegers, int] | None:
     """The counts of `cells`, shape (k,), in their common unit, and the gap between base sum and threshold, rounded up.
 
     The base sum plus a signed sum s of the cells, all from `base.above`, is ⊤ exactly if s ≥ gap. None where the
@@ -177,7 +177,7 @@ def find_reference_cells(
 
 
 def _confirmed_gap(
-    ask: Callable[[Signs], Booleans], counts: Cells, limits: tuple[int, int], rng: np.random.Generator
+    ask: Callable[[Signs], Booleans], counts: CellIntegers, limits: tuple[int, int], rng: np.random.Generator
 ) -> int | None:
     """Find the whole gap within its limits, then test sums next to it; None where an answer is not as predicted."""
     values, (low, high) = counts.astype(np.float64), limits

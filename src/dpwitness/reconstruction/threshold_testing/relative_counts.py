@@ -15,13 +15,13 @@ import numpy as np
 from dpwitness.arrays import Booleans
 from dpwitness.reconstruction.threshold_testing.comparison import (
     BaseSum,
-    Comparison,
     ReferenceSums,
+    ThresholdComparison,
     find_base_sum,
     fresh_sums,
     smallest_cells,
 )
-from dpwitness.reconstruction.threshold_testing.oracle import Cells
+from dpwitness.reconstruction.threshold_testing.oracle import CellIntegers
 from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
 
 #: The upper limit of a count while no answer bounds it.
@@ -30,7 +30,7 @@ OPEN_LIMIT: Final = 1 << 62
 BASE_SUMS: Final = 3
 #: The number of choices of reference cells that are tried for each base sum.
 REFERENCE_CHOICES: Final = 8
-#: The number of cells, besides the reference cells, that are bisected and tested before all others.
+#: The number of cells, besides the reference cells, that are bisected and tested before all other cells.
 PILOT_CELLS: Final = 96
 #: The least share of the pilot cells whose counts a right unit determines: a unit that is too fine leaves many
 #: counts unknown.
@@ -41,7 +41,7 @@ LEAST_KNOWN: Final = 0.9
 class RelativeCounts:
     """Counts up to a common factor, in their largest common unit; arrays of shape (cells,)."""
 
-    counts: Cells  # a lower limit where the count was not found
+    counts: CellIntegers  # a lower limit where the count was not found
     known: Booleans  # the counts that were found, if no other counts explain all answers as well
     fresh_sums: int  # the number of fresh sums, all as predicted; 0 if a sum was not, and the counts are refuted
 
@@ -53,7 +53,7 @@ class Bisection:
     sum, base − cell + w is ⊤ exactly if x ≤ w − gap.
     """
 
-    def __init__(self, comparison: Comparison, base: BaseSum) -> None:
+    def __init__(self, comparison: ThresholdComparison, base: BaseSum) -> None:
         n = comparison.oracle.cells
         self.comparison, self.base, self.gap = comparison, base, 0
         self.low, self.high = np.zeros(n, np.int64), np.full(n, OPEN_LIMIT)
@@ -63,7 +63,7 @@ class Bisection:
         """Whether each cell's limits are equal."""
         return np.asarray(self.low == self.high)
 
-    def restart(self, cells: Cells, counts: Cells, gap: int) -> None:
+    def restart(self, cells: CellIntegers, counts: CellIntegers, gap: int) -> None:
         """Reset all limits except the counts of `cells`, and set the gap."""
         self.low[:], self.high[:], self.gap = 0, OPEN_LIMIT, gap
         self.low[cells] = self.high[cells] = counts
@@ -77,13 +77,13 @@ class Bisection:
         unique = len(self.base.above) > 40 and not 2 <= different <= 6 and not has_exceptions(some // unit)
         return RelativeCounts(counts=self.low // unit, known=self.known & unique, fresh_sums=fresh_sums)
 
-    def refine(self, cells: Cells, rng: np.random.Generator) -> None:
+    def refine(self, cells: CellIntegers, rng: np.random.Generator) -> None:
         """Bisect the cells' limits until each count is known, or no sum of known cells lies between its limits."""
         pending = cells[~self.known[cells]]
         while len(pending) and self._halve(pending, rng):
             pending = cells[~self.known[cells]]
 
-    def _halve(self, pending: Cells, rng: np.random.Generator) -> bool:
+    def _halve(self, pending: CellIntegers, rng: np.random.Generator) -> bool:
         """Ask one query for each pending cell, all at once; False if no query can narrow any cell's limits."""
         known = self.known
         sums, counts = ReferenceSums(self.base.signs, known, self.low), np.sort(self.low[known])
@@ -108,24 +108,24 @@ class Bisection:
             self.high[cells[~at_least]] = split - 1
         return bool(asked)
 
-    def test(self, cells: Cells, rng: np.random.Generator) -> int:
+    def test(self, cells: CellIntegers, rng: np.random.Generator) -> int:
         """The number of fresh random sums of the cells next to the threshold; 0 if an answer is not as predicted."""
         signs, reach = fresh_sums(self.base.signs, self.known, self.low, cells, self.gap, rng)
         predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), reach)
         return len(signs) if predicted else 0
 
 
-def has_exceptions(counts: Cells) -> bool:
-    """Whether all positive counts but a few are multiples of a number above 1: up to 11, and up to a quarter.
+def has_exceptions(counts: CellIntegers) -> bool:
+    """Whether all positive counts but a few, at most 11 and at most a quarter, are multiples of a number above 1.
 
-    So few cells can lie between two multiples although no answer shows where.
+    A few cells can lie between two multiples although no answer shows where.
     """
     units = np.unique(np.gcd(counts[1:2_000], counts[: len(counts[1:2_000])]))
     exceptions = min(11, len(counts) // 4)
     return any(0 < np.count_nonzero(counts % unit) <= exceptions for unit in units[units > 1])
 
 
-def _split(low: int, high: int, known: Cells) -> int:
+def _split(low: int, high: int, known: CellIntegers) -> int:
     """The count that splits low..high (inclusive): the median of at least 8 known counts between, else the middle.
 
     Without an upper limit the split is twice `low`. `known`: counts in ascending order.
@@ -138,7 +138,7 @@ def _split(low: int, high: int, known: Cells) -> int:
     return int(np.clip(known[(first + last) // 2], low + 1, high))
 
 
-def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> RelativeCounts:
+def find_relative_counts(comparison: ThresholdComparison, rng: np.random.Generator) -> RelativeCounts:
     """Find every cell's count, up to a common factor, by a comparison that is free of query noise.
 
     A cell that no sum of known cells reaches, because its count exceeds all others together, is not found.

@@ -15,7 +15,7 @@ from dpwitness.arrays import Floats, Rows
 from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import SHARES, Scan, scan_of
+from dpwitness.search.ranges import FINE_SHARES, Scan, scan_of
 from dpwitness.search.samples import Sample, informative_bins, score_of, shrunken_log_ratio
 
 #: The largest number of bins of an entry that distinguishes D from D′ by itself.
@@ -24,12 +24,12 @@ MOST_BINS: Final = 32
 WEAK_BINS: Final = 2
 #: The largest number of training runs of each input from which weak entries are learned.
 WEAK_RUNS: Final = 1 << 15
-#: The number of values on D that a weak entry must exceed.
+#: The number of present values on D that a weak entry must exceed.
 LEAST_VALUES: Final = 64
 #: The least separation of the sides by a score of weak entries, in standard errors, in runs that did not choose it.
 LEAST_SCORE_SEPARATION: Final = 2.0
 
-Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
+ScorePart = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
 
 class AdditiveScores(Learner):
@@ -49,7 +49,7 @@ class AdditiveScores(Learner):
 
 def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
     """The scores of a sample of rows that have at least two entries, each with its ranges."""
-    strong: list[Part] = []
+    strong: list[ScorePart] = []
     others: list[tuple[int, Floats]] = []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
         bins = informative_bins(
@@ -63,10 +63,10 @@ def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
     scores = [score_of(strong)] if len(strong) >= 2 else []
     if weak and len(strong) + len(weak) >= 2:
         scores.append(score_of(sorted([*strong, *weak], key=lambda part: part[0])))
-    return [(score, scan_of(score.score(sample.outcomes), sample.times, SHARES, paired=True)) for score in scores]
+    return [(score, scan_of(score.score(sample.outcomes), sample.times, FINE_SHARES, paired=True)) for score in scores]
 
 
-def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
+def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[ScorePart]:
     """Edges and weights of weak entries; empty where their score does not separate the sides in other runs.
 
     `columns`: the numbers of the entries, and their sorted values on D.
@@ -84,7 +84,7 @@ def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
     return _parts(columns, edges, x, y)
 
 
-def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Rows, y: Rows) -> list[Part]:
+def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Rows, y: Rows) -> list[ScorePart]:
     """The entries with their edges and shrunken weights; the last weight of each entry is the weight of its absence."""
     counted = []
     for side in (x, y):

@@ -9,7 +9,7 @@ from dpwitness.arrays import Floats
 from dpwitness.events import Box, Event
 from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import COARSE_SHARES, SHARES, Best, Scan, best_of, scan
+from dpwitness.search.ranges import COARSE_SHARES, FINE_SHARES, Best, Scan, best_of, scan
 from dpwitness.search.samples import Sample
 
 #: The number of columns whose best interval is proposed.
@@ -38,7 +38,7 @@ def best_intervals(sample: Sample, objective: Objective, *, thorough: bool, stan
 
 
 def _all_scans(sample: Sample, thorough: bool) -> list[Scan]:
-    return _scans(sample, None, SHARES if thorough else COARSE_SHARES)
+    return _scans(sample, None, FINE_SHARES if thorough else COARSE_SHARES)
 
 
 def _scans(sample: Sample, event: Event | None, shares: Floats) -> list[Scan]:
@@ -83,7 +83,7 @@ def _grown(sample: Sample, objective: Objective, first: Best) -> Box:
 
 def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> Box | None:
     """The box with the best further side among the runs in it; None without a better side."""
-    found = best_of(_scans(sample, box, SHARES), objective, 1.0)
+    found = best_of(_scans(sample, box, FINE_SHARES), objective, 1.0)
     better = [item for item in found if item.swapped == swapped]
     if not better:
         return None

@@ -1,4 +1,4 @@
-"""The protocol of learners: given search runs and an objective, a learner proposes events. Never evidence."""
+"""The protocol of learners: a learner proposes events by search runs, which are never evidence, and an objective."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 LEAST_SCANNED_RUNS: Final = 128
 #: The least number of training runs of a sample that is scanned in a quick look.
 LEAST_SCANNED_RUNS_IF_QUICK: Final = 1024
-#: Shares of the errors of chance by which sets are lowered; the best set for each share is proposed.
+#: Shares of a set's error of chance by which its value is lowered; the best set for each share is proposed.
 ERROR_SHARES: Final = (1.0, 0.5)
 #: The number of sets of each kind, in either direction, that the objective rates.
 KEPT_SETS: Final = 4
@@ -58,9 +58,9 @@ DIGITS: Final = 9
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 #: The largest distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
 GRID_ROUNDING: Final = 1e-11
-#: The set of the value 0 of a feature.
+#: The set that holds the value 0 alone.
 ZERO: Final = OutcomeSet(np.zeros((1, 1)))
-#: The least number of standard errors by which a set stands out on some of the runs before it is counted on all.
+#: The least number of standard errors by which a set stands out in some runs before it is counted in all runs.
 LEAST_STANDARD_ERRORS: Final = 2.5
 
 
@@ -286,7 +286,7 @@ def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
 
 
 def _residues(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
-    """The repeated residues that stand out most, found on some of the training runs and counted on all."""
+    """The repeated residues that stand out most, found in some and counted in all of the training runs."""
     state = _Clearest()
     if sample.repeats:
         continuous = list(range(len(columns)))

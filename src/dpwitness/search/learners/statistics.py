@@ -20,14 +20,14 @@ from dpwitness.search.learners.intervals import best_intervals
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.learners.outcome_sets import best_sets
 from dpwitness.search.objectives import Objective
-from dpwitness.search.ranges import COARSE_SHARES, SHARES, Scan, best_of, scan_of
-from dpwitness.search.samples import Sample, Table
+from dpwitness.search.ranges import COARSE_SHARES, FINE_SHARES, Scan, best_of, scan_of
+from dpwitness.search.samples import OutcomeTable, Sample
 
 #: A family of statistics that show nearly the same difference; the best statistic of a family is compared in more runs.
-Family = Sequence[Feature]
+FeatureFamily = Sequence[Feature]
 #: A function that gives families of statistics from outcomes and their counts under D and D′, of shapes (k, width) and
 #: (2, k), and from the columns, the most promising column first.
-Families = Callable[[Rows, Integers, list[int]], Sequence[Family]]
+FeatureFamilies = Callable[[Rows, Integers, list[int]], Sequence[FeatureFamily]]
 
 #: The largest number of training runs of each input that statistics are screened on.
 STATISTIC_SCREENING_RUNS: Final = 1024
@@ -61,7 +61,7 @@ class Statistics(Learner):
     `of`: the function that gives the families of statistics, such as `families_of` or `bit_families`.
     """
 
-    def __init__(self, of: "Families | None" = None) -> None:
+    def __init__(self, of: "FeatureFamilies | None" = None) -> None:
         self._of = of or families_of
 
     @override
@@ -90,7 +90,7 @@ class Statistics(Learner):
                     yield Proposal(event=FeatureEvent(feature=feature, within=members), swapped=swapped)
 
 
-def _screened(sample: Sample, objective: Objective, of: Families) -> list[Feature]:
+def _screened(sample: Sample, objective: Objective, of: FeatureFamilies) -> list[Feature]:
     """The best statistic of each family in some of the training runs, where it may be better than every entry."""
     families, entries = sample.once(_screening, of)
     least = max((one.value for one in best_of(entries, objective, 1.0)), default=-math.inf)
@@ -103,7 +103,7 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
     return [feature for _, feature in sorted(found, key=lambda item: -item[0])[:KEPT_FAMILIES]]
 
 
-def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
+def _screening(sample: Sample, of: FeatureFamilies) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
     """The scans of the statistics of each family, and of the entries, in some of the training runs."""
     rows, times = sample.some(
         max(min(STATISTIC_SCREENING_RUNS, STATISTIC_SCREENING_ENTRIES // (2 * sample.width)), LEAST_STATISTIC_RUNS)
@@ -126,22 +126,22 @@ def _many(sample: Sample) -> tuple[Rows, Integers]:
 def _in_many(sample: Sample, feature: Feature) -> Scan:
     """The scan of a statistic in `STATISTIC_RUNS` training runs."""
     rows, times = sample.once(_many)
-    return scan_of(feature.values(rows), times, SHARES, paired=not sample.repeats)
+    return scan_of(feature.values(rows), times, FINE_SHARES, paired=not sample.repeats)
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
     """The scan of an entry, by its column, in `STATISTIC_RUNS` training runs."""
     rows, times = sample.once(_many)
-    return scan_of(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
+    return scan_of(numbers(rows[:, column]), times, FINE_SHARES, paired=not sample.repeats)
 
 
-def _table(sample: Sample, feature: Feature) -> Table:
+def _table(sample: Sample, feature: Feature) -> OutcomeTable:
     """The table of the few values of a statistic; runs without a value count as runs."""
     rows, times = sample.once(_many)
     values, places = np.unique(feature.values(rows), return_inverse=True)
     counted = np.stack([np.bincount(places, weights=side, minlength=len(values)) for side in times])
     present = ~np.isnan(values)
-    table = Table(values[present, None], counted[:, present].astype(np.int64), np.zeros((3, 0), np.int64))
+    table = OutcomeTable(values[present, None], counted[:, present].astype(np.int64), np.zeros((3, 0), np.int64))
     table.training_runs = int(times[0].sum())
     return table
 
@@ -184,7 +184,7 @@ COUNTED_SHARE: Final = 1 / 64
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 #: The number of order statistics between the extremes.
 ORDER_STATISTICS: Final = 4
-#: Moduli of residues: people round to their multiples.
+#: Moduli of residues: people round numbers to multiples of them.
 MODULI: Final = (1.0, 10.0, 100.0)
 #: Moduli of residues of whole numbers.
 WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
@@ -202,9 +202,11 @@ ROUNDING: Final = 2.0**-46
 LEAST_SPACING: Final = 2.0**12
 
 
-def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
-    """The families of all statistics except statistics of last bits; see `Families`."""
-    families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
+def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[FeatureFamily]:
+    """The families of all statistics except statistics of last bits; see `FeatureFamilies`."""
+    families: list[FeatureFamily] = [
+        list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]
+    ]
     if rows.shape[1] > 1:
         pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))
         kinds = ("difference", "sum of two", "order", "ratio")
@@ -213,14 +215,14 @@ def families_of(rows: Rows, times: Integers, columns: list[int]) -> list[Family]
     return families
 
 
-def bit_families(rows: Rows, times: Integers, columns: list[int]) -> list[Family]:
+def bit_families(rows: Rows, times: Integers, columns: list[int]) -> list[FeatureFamily]:
     """The statistics of floating-point numbers by their last bits, a family a column; no family for integers.
 
     They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), even if it is private
     in real arithmetic. So a check tests them apart (`api.floating_point`), and no learner proposes them. If a user
     registers `Statistics(of=bit_families)`, a leak through last bits is a violation like any other.
     """
-    families: list[Family] = []
+    families: list[FeatureFamily] = []
     for column in columns[:DIGIT_COLUMNS]:
         plain = numbers(rows[:, column])
         if np.any(plain != np.round(plain), where=np.isfinite(plain)):
@@ -312,7 +314,7 @@ def _spacing(steps: Floats, least: float) -> float:
 
 
 def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, int]]:
-    """All pairs of few columns; of many, pairs that correlate most, or whose order or equality best tells D from D′."""
+    """All pairs of few columns; else the pairs that correlate most, or whose order or equality best tells D from D′."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
     if len(columns) > COLUMNS_WITH_ALL_PAIRS:
@@ -330,7 +332,7 @@ def _pairs(rows: Rows, times: Integers, columns: list[int]) -> list[tuple[int, i
     return [(columns[first[k]], columns[second[k]]) for k in places]
 
 
-def _of_all(rows: Rows) -> list[Family]:
+def _of_all(rows: Rows) -> list[FeatureFamily]:
     """The families of statistics of all entries together."""
     last = (rows.shape[1] - 1,)
     plain = numbers(rows)

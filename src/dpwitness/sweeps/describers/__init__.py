@@ -41,9 +41,9 @@ class Attempt:
     checked only if two runs on an input differ, unlike runs of a formula of ε and settings.
     """
 
-    mechanism: Callable[..., Any]  # a function as `check` takes it
+    mechanism: Callable[..., Any]  # a function that `check` takes
     claim: Claim
-    relations: tuple[Relation, ...]  # all relations that the claim may mean; it is refuted only under all of them
+    relations: tuple[Relation, ...]  # all relations that the claim may mean; a refutation needs a violation under each
     adjacency: str  # the relations in words
     parameters: Mapping[str, Any] = field(default_factory=dict)  # the mechanism's parameters, ε among them
     of_records: bool = False

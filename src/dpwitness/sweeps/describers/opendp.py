@@ -25,8 +25,8 @@ from dpwitness.sweeps.describers.signatures import named_after
 LARGEST_INT32: Final = 2**31 - 1
 #: KEY_THRESHOLD is the noisy count from which on a key is released.
 KEY_THRESHOLD: Final = 4
-#: MOST_RECORDS is the largest number of records of an input.
-MOST_RECORDS: Final = 20
+#: MOST_INPUT_RECORDS is the largest number of records of an input.
+MOST_INPUT_RECORDS: Final = 20
 
 #: ATOM_VALUES has values by carrier type, from low to high; any two are neighbours where the metric is discrete.
 ATOM_VALUES: Final[Mapping[str, list[Any]]] = {
@@ -66,7 +66,7 @@ def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
     return found
 
 
-class OpenDP:
+class OpenDPDescriber:
     """The describer of OpenDP's constructors `make_…`, and of measurements and transformations in any module."""
 
     def describes(self, thing: object, place: str) -> bool:
@@ -178,7 +178,9 @@ def neighbours_of(thing: Any) -> tuple[Relation, Any, str]:
         raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
     sized, changed = re.search(r"size=(\d+)", domain), kind == "ChangeOneDistance"
     adjacency = "replace-one" if sized or changed else "add-remove"
-    relation = records(record, adjacency=adjacency, size=int(sized[1]) if sized else (0, MOST_RECORDS), form="list")
+    relation = records(
+        record, adjacency=adjacency, size=int(sized[1]) if sized else (0, MOST_INPUT_RECORDS), form="list"
+    )
     d_in = 2 if sized and not changed else 1  # one record replaced is one removed and one added
     return relation, d_in, f"{adjacency}, {kind} {d_in}"
 
@@ -212,4 +214,4 @@ def with_noise(dp: Any, made: Any, d_in: Any) -> Any:
 
 
 #: DESCRIBER is the describer of OpenDP.
-DESCRIBER = OpenDP()
+DESCRIBER = OpenDPDescriber()

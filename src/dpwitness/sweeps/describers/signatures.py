@@ -31,8 +31,8 @@ from dpwitness.options import NO_DEFAULT
 from dpwitness.sweeps.describers import NO_DATA, Attempt, Recipe
 from dpwitness.targets import target_of
 
-#: Parameters is the type of a function's parameters by name.
-Parameters = Mapping[str, inspect.Parameter]
+#: SignatureParameters is the type of a function's parameters by name.
+SignatureParameters = Mapping[str, inspect.Parameter]
 
 #: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
 TESTED_EPSILON: Final = 1.0
@@ -40,9 +40,9 @@ TESTED_EPSILON: Final = 1.0
 LABEL_RANGE: Final = (0.0, 1.0)
 #: LENGTH is the public number of records.
 LENGTH: Final = 10
-#: DOMAIN_SIZE is the number of categories, and TEXTS has the categories that are texts.
+#: DOMAIN_SIZE is the number of categories, and LETTERS has the categories that are texts.
 DOMAIN_SIZE: Final = 4
-TEXTS: Final = ("a", "b", "c")
+LETTERS: Final = ("a", "b", "c")
 #: DATES has the dates of a column of dates; they lie between the dates that parameters get.
 DATES: Final = ("2024-01-08", "2024-01-15", "2024-02-01")
 #: FRAME_COLUMNS has the kinds of the usual columns of frames.
@@ -50,8 +50,8 @@ FRAME_COLUMNS: Final = {"x": "numbers", "y": "texts", "z": "categories", "t": "d
 #: RELEASED_VALUES is the number of samples or of predictions that a fitted object releases: few, so that a run is fast.
 RELEASED_VALUES: Final = 5
 
-#: NAMES has names of parameters and of methods by their role.
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+#: ROLE_NAMES has names of parameters and of methods by their role.
+ROLE_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "epsilon": ("epsilon", "eps", "privacy_budget", "privacy_level"),  # the first of them in a signature is its ε
     "bounds": ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y"),
     "lower": ("lower", "low", "lower_bound", "min_value", "minimum", "lo", "clip_min", "a_min", "min_val"),
@@ -76,15 +76,14 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: PATTERNS matches names of parameters, and texts of annotations, by their role.
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
-    # A function that returns noise for a number. The noise of an exponential distribution is a part of such noise.
+    # Functions that return noise for a number. The noise of an exponential distribution is a part of such noise.
     "noise function": r"(?:laplac|discrete|gauss|geometric|staircase).*noise|noise.*(?:laplac|discrete|gauss)",
-    "budget": r"(?:^|_)(?:eps(?:ilon)?|budget)(?:_(?:total|limit|max))?$",  # of an object: what may be spent in all
-    # Texts for no noise, and for noise of other claims.
+    # Texts for no noise, and for the noise of other claims.
     "without noise": r"(?i)^no|none|non|raw|exact|plain|public|off|without|ident|true|test|debug|skip|gauss|normal"
                      r"|rdp|zcdp|gdp",
-    # What may restrict the data of a claim, or spends a budget of its own.
+    # Parameters that may restrict the data of a claim, or that spend a budget of their own.
     "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
-    # What may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
+    # Parameters that may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
     "maximum": r"(?:^|_)max(?:imum)?(?:_|$)|clip",
     # Parameters of noise, and of claims other than (ε, δ): no value fits the claimed ε.
     "noise": r"(?:^|_)(?:mu|sigma|rho|lam|lambd|lambda|scale|std|stdev|stddev|variance|noise)[\d_]*$"
@@ -94,7 +93,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for 
         r"(?:^|_)(?:value|data|input|bit|item|index|answer|vote|category|observation|record|element|symbol|location"
         r"|true|raw|private|secret|count|sum|total|mean|result|string|word|label|choice|number|score|age|salary"
         r"|income)(?:_|$)",
-    # What never takes raw data; reports have been randomised before.
+    # Parameters that never take raw data; reports have been randomised before.
     "setting":
         r"^(?:n|num|dim|no)(?:_|$)"
         r"|(?:^|_)(?:size|shape|scale|sigma|rho|rate|steps|protocol|method|mechanism|type|name|path|file)$"
@@ -102,16 +101,17 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for 
     "array": r"ndarray|NDArray|ArrayLike|_array_like|Tensor|DataFrame|Series",
     "frame": r"^df(?:_|$)|frame$",
     # The name of a column of a frame; with an s at its end a list of names.
-    "column": r"(?:^|_)(?:col|column|colname|feature|field|attr|attribute)s?(?:_|$)",
+    "column": r"(?:^|_)(?:col|column|colname|feature|field|attribute)s?(?:_|$)",
     "date": r"date|(?:^|_)(?:time|day)|timestamp|(?:_|^)at$",
     "group": r"group|categor|(?:^|_)(?:by|key|city|region|user|id|label|class)(?:_|$)",
 }.items()}  # fmt: skip
 #: USUAL_DATA has the usual names of parameters for data.
-USUAL_DATA: Final = NAMES["number"] + NAMES["data"]
+USUAL_DATA: Final = ROLE_NAMES["number"] + ROLE_NAMES["data"]
 #: PARAMETER_VALUES has values for parameters without a default, by name.
 PARAMETER_VALUES: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(NAMES["length"], LENGTH), **dict.fromkeys(NAMES["domain size"], DOMAIN_SIZE),
-    **{name: [*TEXTS] for name in NAMES["domain"]}, **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
+    **dict.fromkeys(ROLE_NAMES["length"], LENGTH), **dict.fromkeys(ROLE_NAMES["domain size"], DOMAIN_SIZE),
+    **{name: [*LETTERS] for name in ROLE_NAMES["domain"]},
+    **dict.fromkeys(("mechanism", "noise_type", "noise"), "laplace"),
     "bins": 5, "n_bins": 5, "num_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "beta": 0.05, "confidence": 0.95, "n_clusters": 2, "n_components": 1,
     "dimension": 2, "cutoff": 1, "depth": 2, "iterations": 2, "epochs": 1, "device": "cpu", "cuda_device": "cpu",
@@ -152,7 +152,7 @@ class Signatures:
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
             return False
         own = {**parameters_of(thing), **(method_of(thing)[1] if inspect.isclass(thing) else {})}
-        return target_of(thing) is not None or any(name in own for name in NAMES["epsilon"])
+        return target_of(thing) is not None or any(name in own for name in ROLE_NAMES["epsilon"])
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """One recipe for each choice of bounds; a refused recipe if a parameter has no known value."""
@@ -167,7 +167,7 @@ class Signatures:
             return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
         labels = [f"{low:g} to {high:g}" for low, high in bounds] if taken[0].bounded else [""]
         return [
-            Recipe(label=label, settings={"ends": ends, "parameters": one.shown})
+            Recipe(label=label, settings={"ends": ends, "parameters": one.given})
             for label, ends, one in zip(labels, bounds, taken, strict=False)
         ]
 
@@ -187,7 +187,7 @@ class Signatures:
             yield from Taking(thing, ends, self.values(thing, ends)).attempts()
 
     def values(self, thing: Any, ends: tuple[float, float]) -> Mapping[str, Any]:
-        """Values of parameters by name that come before all others, for libraries with a describer of their own."""
+        """Values of parameters by name, which precede all other values, for libraries with a describer of their own."""
         return {}
 
 
@@ -201,46 +201,40 @@ class Taking:
         self.thing, self.made, self.own = thing, inspect.isclass(thing), parameters_of(thing)
         self.method, self.taking = method_of(thing) if self.made else (None, self.own)
         self.all = {**self.taking, **self.own}
-        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(NAMES["verb"])
+        self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(ROLE_NAMES["verb"])
         self.data = data_of(self.taking, releases=self.releases)
-        labels = [name for name in NAMES["labels"] if name in self.taking]
+        labels = [name for name in ROLE_NAMES["labels"] if name in self.taking]
         # Noise without data is that of a number; noise of a Gaussian cannot have δ = 0.
         self.noise = self.data is None and not self.made and bool(PATTERNS["noise function"].search(thing.__name__))
         self.noise = self.noise and ("gauss" not in thing.__name__ or bool(DELTA_NAMES & set(self.own)))
         self.inputs = [] if self.noise else [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
-        epsilon = next((name for name in NAMES["epsilon"] if name in self.all), "")  # if both occur, eps is not the ε
-        known = {**dict.fromkeys(NAMES["bounds"], ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
-        known |= {**dict.fromkeys(NAMES["lower"], ends[0]), **dict.fromkeys(NAMES["upper"], ends[1])}
+        # If both occur, eps is not the ε.
+        epsilon = next((name for name in ROLE_NAMES["epsilon"] if name in self.all), "")
+        known = {**dict.fromkeys(ROLE_NAMES["bounds"], ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
+        known |= {**dict.fromkeys(ROLE_NAMES["lower"], ends[0]), **dict.fromkeys(ROLE_NAMES["upper"], ends[1])}
         free = {name: one for name, one in self.all.items() if one.default is NO_DEFAULT and name != self.data}
         self.columns = [name for name in free if PATTERNS["column"].search(name) and free[name].annotation is not int]
         annotated = self.data and "DataFrame" in str(self.taking[self.data].annotation)
         self.takes_frame = bool(self.columns or annotated or PATTERNS["frame"].search(str(self.data)))
         # A default such as 42 is for examples; a claim is about the noise of a secret seed.
-        self.seeds = [name for name in NAMES["seed"] if name in self.all and self.all[name].default is not None]
+        self.seeds = [name for name in ROLE_NAMES["seed"] if name in self.all and self.all[name].default is not None]
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
         known |= {name: text for name, one in free.items() if (text := text_compared(thing, name, one.annotation))}
-        known |= {name: made for name, one in free.items() if (made := maker_of(one.annotation, known))}
-        # The sizes of the domains of the columns, whose values are codes.
-        self.coded = [name for name in NAMES["domain"] if name in free and "apping[str, int" in typed(free[name])]
-        known |= {key: dict.fromkeys("xy", DOMAIN_SIZE) for key in self.coded}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
-        self.makers = {name: one for name, one in self.given.items() if isinstance(one, partial)}
-        self.shown = {**self.given, **{name: f"{one.func.__name__}(…)" for name, one in self.makers.items()}}
-        self.bounded = bool({*NAMES["bounds"], *NAMES["lower"], *NAMES["upper"]} & set(self.given))
+        self.bounded = bool({*ROLE_NAMES["bounds"], *ROLE_NAMES["lower"], *ROLE_NAMES["upper"]} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
         # Claims without bounds are often about values of at most 1; a number of unknown meaning, of 1 or more, may be a
         # bound too.
         self.ends = ends if self.bounded else (0.0, 1.0)
-        self.lengths = [name for name in NAMES["length"] if name in self.given]
+        self.lengths = [name for name in ROLE_NAMES["length"] if name in self.given]
         self.drawn_values = [name for name in SIZE_NAMES if name in free]  # one draw of the noise, not several
-        self.sized = any(name in self.given for name in NAMES["domain size"])
-        self.listed: list[Any] = next((self.given[name] for name in NAMES["domain"] if name in self.given), [])
-        self.listed = [] if self.coded else self.listed
+        self.sized = any(name in self.given for name in ROLE_NAMES["domain size"])
+        self.listed: list[Any] = next((self.given[name] for name in ROLE_NAMES["domain"] if name in self.given), [])
 
     def call(
         self, value: Any, rng: Any = None, *, public: bool = False, column: str = "x", one: bool = False,
@@ -270,7 +264,6 @@ class Taking:
             role = "t" if PATTERNS["date"].search(name) else "y" if PATTERNS["group"].search(name) else column
             named[name] = [role] if name.endswith("s") else role
         named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
-        named |= {name: make() for name, make in self.makers.items()}  # an object may count its calls
         if self.noise:
             return value[0] + np.ravel(self.thing(**named))[0]
         if self.method is None:
@@ -292,14 +285,10 @@ class Taking:
         """The attempt at these relations. `how`: options of `call`; `more`: further fields of the attempt."""
         draws = self.seeds or self.random - {LEGACY_NAME}
         run = (lambda rng, data: self.call(data, rng, **how)) if draws else lambda data: self.call(data, **how)
-        deltas = [{**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)]
-        for make in self.makers.values():  # the δ of a claim may be that of an object of the package
-            deltas += [one.default for name, one in parameters_of(make.func).items() if name in DELTA_NAMES]
-            deltas += [one for name, one in make.keywords.items() if name in DELTA_NAMES]
-        delta = max((float(one) for one in deltas if isinstance(one, int | float) and 0 <= one < 1), default=0.0)
+        delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
-            claim=ApproxDP(TESTED_EPSILON, delta),
+            claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
             unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data or "noise"),
@@ -311,13 +300,12 @@ class Taking:
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        if self.noise or set(NAMES["sensitivity"]) & set(self.all):
+        if self.noise or set(ROLE_NAMES["sensitivity"]) & set(self.all):
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
         scalar = annotation in (float, int, bool, str)
-        observed = self.releases or PATTERNS["observation"].search(str(self.data))
-        first = scalar or self.data in NAMES["number"] or (self.sized and observed)
+        first = scalar or self.data in ROLE_NAMES["number"] or (self.releases and self.sized)
         first = first and (self.releases or not self.made)
         alone = not (self.labelled or self.lengths)  # a true answer of a number of records has an unknown sensitivity
         if alone and first:
@@ -372,7 +360,7 @@ class Taking:
         if annotation in (bool, NO_DEFAULT):
             yield attempt([pairs((False, True))], "False and True")
         if annotation in (str, NO_DEFAULT):
-            yield attempt([pairs(*combinations(TEXTS, 2))], f"any two of {', '.join(TEXTS)}")
+            yield attempt([pairs(*combinations(LETTERS, 2))], f"any two of {', '.join(LETTERS)}")
 
     def of_one_record(self) -> Iterator[Attempt]:
         """Attempts at a list, an array or a frame of one record."""
@@ -381,22 +369,19 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        kinds: list[tuple[bool, Callable[..., Any]]] = [(False, list), (False, np.array)]
-        kinds += [(True, np.array)] if "torch" in sys.modules else []
-        for tensor, kind in kinds:
+        tensors = [(True, np.array)] if "torch" in sys.modules else []
+        for tensor, kind in ((False, list), (False, np.array), *tensors):
             said, how = told + "; tensors" * tensor, {"tensor": tensor}
-            for values in [*([] if tensor else [[*combinations(TEXTS, 2)]]), within[:1], within[1:]]:
+            for values in [*([] if tensor else [[*combinations(LETTERS, 2)]]), within[:1], within[1:]]:
                 sides = [(kind([one]), kind([other])) for one, other in values]
                 yield self.attempt([pairs(*sides)], said, how={"one": True, **how})
                 # A mechanism may take its categories from the data, so public records have both, or all.
-                for public in ((), TEXTS) if values and values[0] == TEXTS[:2] else ((),):
-                    sides = [
-                        (kind([*(public or (one, other)), one]), kind([*(public or (one, other)), other]))
-                        for one, other in values
-                    ]
-                    yield self.attempt([pairs(*sides)], f"{said}, beside public records", how=how)
+                for public in ((), LETTERS) if values and values[0] == LETTERS[:2] else ((),):
+                    sides = [((*(public or pair), one) for one in pair) for pair in values]
+                    near = pairs(*(tuple(kind([*side]) for side in pair) for pair in sides))
+                    yield self.attempt([near], f"{said}, beside public records", how=how)
 
-    def of_records(self, forms: Iterator["Form"]) -> Iterator[Attempt]:
+    def of_records(self, forms: Iterator["RecordForm"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
         sizes, publics = (1, 4) if self.made else (1,), (False, True) if self.classifies else (False,)
         for form, tensor in product(forms, (False, True) if "torch" in sys.modules else (False,)):
@@ -426,7 +411,7 @@ class Taking:
     def lengths_of(self, least: int) -> list[tuple[str, list[tuple[str, Any]]]]:
         """The adjacencies with the numbers of records of their inputs, and their text.
 
-        A public number of records is that of the inputs, or one less than it, if the mechanism accepts both.
+        A public number of records is the inputs' number of records, or one less, if the mechanism accepts both.
         """
         both, known = " and ".join(ADJACENCIES), ("replace-one", LENGTH)
         if not self.lengths:
@@ -434,7 +419,7 @@ class Taking:
         near = ("add-remove", (LENGTH, LENGTH + 1))
         return [(f"{both}, {LENGTH} records", [near, known]), (f"replace-one, {LENGTH} records", [known])]
 
-    def forms(self) -> Iterator["Form"]:
+    def forms(self) -> Iterator["RecordForm"]:
         """Forms of records other than frames; records to start from have both classes, as many classifiers require."""
         low, high = self.ends
         reals = [numbers(low, high, clipped=clipped) for clipped in self.clippings]
@@ -443,53 +428,48 @@ class Taking:
             features = low + (high - low) * steps
             if self.classifies:
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
-                yield Form([((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5))
+                yield RecordForm([((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5))
             labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in self.clippings]
-            yield Form([((real,), label) for real, label in zip(reals, labels, strict=True)], "xy",
+            yield RecordForm([((real,), label) for real, label in zip(reals, labels, strict=True)], "xy",
                        (features[:, None], steps))  # fmt: skip
         elif not self.takes_frame:
             listed: list[Any] = [[categories(*self.listed)]] if self.listed else []
             both: list[Any] = [[categories(*range(1, DOMAIN_SIZE))]] if self.sized else []
             if self.thing.__name__.startswith("nan"):  # ignores missing values, like NumPy's functions
                 missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in self.clippings]
-                yield from (Form(missing, name) for name in ("array", "list"))
-            yield from (Form(domains, "list") for domains in listed)
-            yield from (Form(domains, name) for domains, name in product([*both, reals], ("array", "list")))
-            yield Form([integers(int(low), int(high))], "list")
-            yield Form([(real, real) for real in reals], "array")
-            yield from (Form([domain], "list") for domain in (categories(*TEXTS), categories(False, True)))
+                yield from (RecordForm(missing, name) for name in ("array", "list"))
+            yield from (RecordForm(domains, "list") for domains in listed)
+            yield from (RecordForm(domains, name) for domains, name in product([*both, reals], ("array", "list")))
+            yield RecordForm([integers(int(low), int(high))], "list")
+            yield RecordForm([(real, real) for real in reals], "array")
+            yield from (RecordForm([domain], "list") for domain in (categories(*LETTERS), categories(False, True)))
 
-    def frames(self) -> Iterator["Form"]:
+    def frames(self) -> Iterator["RecordForm"]:
         """Frames; the last frames have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
         names = "xyzt" if any(map(PATTERNS["date"].search, self.columns)) else "xyz"
         usual = [(names, one) for one in "xyz"] if self.columns else [("xy", ""), ("x", "")]
-        coded: list[tuple[dict[str, str], str]] = [(dict.fromkeys("xy", "codes"), "")]
         plain = [({name: FRAME_COLUMNS[name] for name in names}, column) for names, column in usual]
-        # Only a function that takes frames gets codes: other functions may count the columns of a frame of numbers.
-        plain = coded if self.coded else plain + (coded if self.takes_frame and not self.columns else [])
         for kinds, column in chain(plain, self.columns_asked()):
             asked = ", ".join(name for name in kinds if name not in FRAME_COLUMNS)
-            codes = categories(*range(DOMAIN_SIZE))
             for missing in (True, False) if column in ("x", "") else (False,):
                 reals = [numbers(*self.ends, clipped=clipped, missing=missing) for clipped in self.clippings]
-                found = [{"numbers": real, "dates": categories(*DATES), "codes": codes} for real in reals]
-                domains = [{name: one.get(kind, categories(*TEXTS)) for name, kind in kinds.items()} for one in found]
+                found = [{"numbers": real, "dates": categories(*DATES)} for real in reals]
+                domains = [{name: one.get(kind, categories(*LETTERS)) for name, kind in kinds.items()} for one in found]
                 missing = missing and "numbers" in kinds.values()
                 told = "; missing values, which it accepts" if missing else ""
                 told += f"; column {column!r}" if column else ""
                 told += f"; columns {asked}, for which it asks" if asked else ""
                 dates = [name for name, kind in kinds.items() if kind == "dates"]
-                yield Form(domains, "dataframe", self.frame_of(kinds), column, dates, missing, told)
+                yield RecordForm(domains, "dataframe", self.frame_of(kinds), column, dates, missing, told)
 
     def frame_of(self, kinds: Mapping[str, str]) -> Any:
         """A frame with columns of these kinds: see `FRAME_COLUMNS`."""
         import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s, and most functions take no frames
 
-        values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*TEXTS] * 4, "dates": [*DATES] * 4}
-        values["codes"] = [*range(DOMAIN_SIZE)] * 3
+        values: dict[str, Any] = {"numbers": [*self.ends] * 6, "texts": [*LETTERS] * 4, "dates": [*DATES] * 4}
         values["categories"] = pd.Categorical(values["texts"])
         return pd.DataFrame({name: values[kind] for name, kind in kinds.items()})
 
@@ -520,7 +500,7 @@ class Taking:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RecordForm:
     """A form of records, with a domain for each choice of clipping.
 
     `base`: records to start from; `column`: the column whose name a function gets; `dates`: the columns of dates;
@@ -560,18 +540,18 @@ def as_annotated(value: Any, parameter: inspect.Parameter, tensor: bool) -> Any:
     return value
 
 
-def fill_parameters(own: Parameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def fill_parameters(own: SignatureParameters, known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Values of parameters, and the names of the parameters without a known value."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     guessed = 0
     for name, one in own.items():
         optional = one.default is not NO_DEFAULT
-        if name in NAMES["bounds"] and one.default is None and "dict" in str(one.annotation).lower():
+        if name in ROLE_NAMES["bounds"] and one.default is None and "dict" in str(one.annotation).lower():
             continue  # bounds by column have a form of the library's own
         if name in known:
             found[name] = known[name]
-        elif name in NAMES["sensitivity"]:
+        elif name in ROLE_NAMES["sensitivity"]:
             # The relations move numbers by 1, whatever the default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
         elif optional:
@@ -596,9 +576,7 @@ def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
         return None
     compared = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*(['\"][^'\"\n]+['\"]|[\[({{][^\])}}]*)"
     with suppress(OSError, TypeError):
-        texts = re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing))))
-        chosen: str | None = noisy(texts)
-        return chosen
+        return noisy(re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing)))))
     return None
 
 
@@ -609,23 +587,6 @@ def noisy(choices: Iterable[Any]) -> Any:
     """
     private = [one for one in choices if not PATTERNS["without noise"].search(str(getattr(one, "name", one)))]
     return min(private, key=lambda one: "lap" not in str(getattr(one, "name", one)).lower(), default=None)
-
-
-def typed(parameter: inspect.Parameter) -> str:
-    """The text of the annotation of a parameter, in which every dictionary is a Mapping."""
-    return re.sub(r"\b[dD]ict\[", "Mapping[", str(parameter.annotation))
-
-
-def maker_of(annotation: Any, known: dict[str, Any]) -> "partial[Any] | None":
-    """A maker of an object of a class of the package, such as a budget, if values of all its parameters are known."""
-    module = str(getattr(annotation, "__module__", "builtins")).partition(".")[0]
-    public = {*sys.stdlib_module_names, "numpy", "pandas", "torch", "scipy", "sklearn"}
-    if not inspect.isclass(annotation) or module in public or issubclass(annotation, Enum):
-        return None
-    own = parameters_of(annotation)
-    budgets = [name for name in own if PATTERNS["budget"].search(name)]
-    given, unknown = fill_parameters(own, known | dict.fromkeys(budgets, TESTED_EPSILON))
-    return None if unknown or inspect.isabstract(annotation) else partial(annotation, **given)
 
 
 def may_restrict(name: str, default: object = NO_DEFAULT) -> bool:
@@ -655,46 +616,32 @@ def value_of(name: str, annotation: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return next((value for value in (value_of("", one) for one in arguments) if value is not None), None)
     if origin is list and arguments == (str,):
-        return [*TEXTS]
+        return [*LETTERS]
     if inspect.isclass(annotation) and issubclass(annotation, Enum):
         return noisy(annotation)
     return {int: 2, float: 1.0, bool: False, str: "a"}.get(annotation)
 
 
-def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
+def parameters_of(thing: Any, *, bound: bool = False) -> SignatureParameters:
     """The parameters of a function or a class, without *args and **kwargs; empty if they cannot be read.
 
     `bound`: whether the first parameter, self, is left out.
     """
-    found: Parameters = {}
+    found: SignatureParameters = {}
     for evaluated in (True, False):  # annotations may name objects that only type checkers import
         with suppress(Exception):
             found = found or inspect.signature(thing, eval_str=evaluated).parameters
-    own = {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
-    text = f"{getattr(thing, '__doc__', '')}\n{getattr(getattr(thing, '__init__', None), '__doc__', '')}"
-    return {name: one.replace(annotation=documented(name, text, one.annotation)) for name, one in own.items()}
+    return {one.name: one for one in [*found.values()][bound:] if not one.kind.name.startswith("VAR_")}
 
 
-def documented(name: str, text: str, annotation: Any) -> Any:
-    """The annotation of a parameter, else the type that a docstring gives it; the class of a number, text or flag."""
-    found = re.search(rf"^\s*(?::(?:type|param)\s+)?{re.escape(name)}\s*(?::|\()\s*(.*)$", text, re.MULTILINE)
-    if annotation is not NO_DEFAULT or not found:
-        return annotation
-    if array := re.match(r"(?:[\w.]+ ){0,2}[\w.]*(array|Tensor|DataFrame|Series)", found[1]):
-        return array[1].replace("array", "ndarray")
-    first = re.match(r"(?:an? )?(int|float|str|bool)\w*\b(?!\s*(?:or\b|\|))", found[1])
-    types_of = {"int": int, "float": float, "str": str, "bool": bool}
-    return types_of[first[1]] if first else annotation
-
-
-def data_of(own: Parameters, *, releases: bool) -> str | None:
+def data_of(own: SignatureParameters, *, releases: bool) -> str | None:
     """The name of the parameter that takes data: a usual name, else the first other parameter without a default.
 
     None if that parameter has the name of a setting, or is annotated as a number, text or flag and has no name of an
     observation. `releases`: whether the function has the name of a release, so that its first parameter is data.
     """
     roles = ("epsilon", "sensitivity", "bounds", "lower", "upper", "labels", "seed")
-    other = {*DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *chain(*(NAMES[role] for role in roles))}
+    other = {*DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *chain(*(ROLE_NAMES[role] for role in roles))}
     free = [name for name, one in own.items() if one.default is NO_DEFAULT]
     if usual := next((name for name in free if name in USUAL_DATA), None):
         return usual
@@ -709,20 +656,20 @@ def data_of(own: Parameters, *, releases: bool) -> str | None:
     return first if data else None
 
 
-def method_of(thing: Any) -> tuple[str | None, Parameters]:
+def method_of(thing: Any) -> tuple[str | None, SignatureParameters]:
     """The method of a class that releases something about data, and its parameters; None without a releasing method.
 
     A method with an unusual name is taken if it is the only one of the class that takes data.
     """
     public = [name for name in dir(thing) if not name.startswith("_") or name == "__call__"]
-    verbs = [name for verb in NAMES["verb"] for name in public if name == verb or name.startswith(f"{verb}_")]
-    usual, only = dict[str, Parameters](), dict[str, Parameters]()
-    for name in dict.fromkeys((*verbs, *NAMES["method"], *public)):
+    verbs = [name for verb in ROLE_NAMES["verb"] for name in public if name == verb or name.startswith(f"{verb}_")]
+    usual, only = dict[str, SignatureParameters](), dict[str, SignatureParameters]()
+    for name in dict.fromkeys((*verbs, *ROLE_NAMES["method"], *public)):
         if name in public and callable(one := getattr(thing, name, None)) and not inspect.isclass(one):
             static = isinstance(inspect.getattr_static(thing, name, None), staticmethod | classmethod)
             taken = parameters_of(one, bound=not static)
-            if data_of(taken, releases=name.startswith(NAMES["verb"])) is not None:
-                (usual if name in (*verbs, *NAMES["method"]) else only)[name] = taken
+            if data_of(taken, releases=name.startswith(ROLE_NAMES["verb"])) is not None:
+                (usual if name in (*verbs, *ROLE_NAMES["method"]) else only)[name] = taken
     for name, taken in usual.items() or (only.items() if len(only) == 1 else ()):
         return name, taken
     return None, {}
