@@ -258,7 +258,8 @@ def test_ctrl_c_that_an_import_turns_into_another_error_is_130(capsys, monkeypat
             raise ImportError("x") from None
 
     monkeypatch.setattr(dpw, "check", check)
-    assert run(capsys, "check", "svt", "--epsilon", 1)[:2] == (130, "")
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
+    assert (code, out, err) == (130, "", "dpwitness: interrupted before there was a result\n")
 
 
 @pytest.mark.filterwarnings("default")
