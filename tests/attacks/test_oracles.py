@@ -84,8 +84,9 @@ def test_a_factory_draws_by_the_seed():
 @pytest.mark.parametrize(
     ("value", "number", "whole", "flag"),
     [
-        (3, 3, 3, 1), (2.5, 2.5, None, 1), (0.0, 0, 0, 0), (True, None, None, 1), (np.False_, None, None, 0),
-        (np.int64(4), 4, 4, 1), (np.array([1.5]), 1.5, None, 1), (np.array([1, 2]), None, None, None),
+        (3, 3, 3, 1), (-2, -2, -2, 1), (2.5, 2.5, None, 1), (0.0, 0, 0, 0), (True, None, None, 1),
+        (np.False_, None, None, 0), (np.int64(4), 4, 4, 1), (np.array([1.5]), 1.5, None, 1),
+        (np.array([1, 2]), None, None, None),
         (Decimal("1.5"), 1.5, None, 1), (Fraction(1, 2), 0.5, None, 1), (None, None, None, None),
         (float("nan"), None, None, None), (float("inf"), None, None, None), (10**400, None, None, None),
         ("⊤", None, None, 1), (" False ", None, None, 0), ("12", None, None, None), ([1], None, None, None),

@@ -93,7 +93,12 @@ class Replaced(ExactCounts):
 
 @pytest.mark.parametrize(
     ("answers", "why"),
-    [({0: 61}, "not exact sums"), ({42: 3000}, "a count is negative"), ({17: 0}, "as large as a published count")],
+    [
+        ({0: 61}, "not exact sums"),
+        ({50: 61}, "not exact sums"),  # a set of several values
+        ({42: 3000}, "a count is negative"),
+        ({17: 0}, "as large as a published count"),
+    ],
 )
 def test_contradictions(answers, why):
     system = made(Replaced)

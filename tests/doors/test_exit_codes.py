@@ -250,6 +250,18 @@ def test_an_unexpected_error_is_no_verdict(capsys, monkeypatch, error):
     assert refusal(capsys, "check", "svt", "--epsilon", 1, code=70).startswith(f"unexpected {type(error).__name__}")
 
 
+def test_ctrl_c_that_an_import_turns_into_another_error_is_130(capsys, monkeypatch):
+    def check(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("x") from None
+
+    monkeypatch.setattr(dpw, "check", check)
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
+    assert (code, out, err) == (130, "", "dpwitness: interrupted before there was a result\n")
+
+
 @pytest.mark.filterwarnings("default")
 def test_ctrl_c_in_the_users_code_is_130(capsys, mine):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

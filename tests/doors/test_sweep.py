@@ -227,6 +227,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, in_plac
     place = tmp_path / "cut.jsonl"
     _, results = sweeps.run(wanted, workers=1, output=str(place))
     assert {one.case for one in results} == {"mine.asks", done[0]} == set(results_of(place))
+    assert main(["sweep", str(folder / "mine.py"), "--quiet", "--output", str(tmp_path / "again.jsonl")]) == 130
 
 
 @pytest.mark.campaign
@@ -251,7 +252,7 @@ def test_what_a_process_answers_is_data(answer, error, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
     monkeypatch.setattr("dpwitness.sweeps.interpreter.Child.ask", lambda *given: [answer])
     found = dpw.sweep(str(folder / "mine.py"), seed=1)[-1].run()
-    assert (found.case, found.verdict, found.error) == ("mine.wrong", None, error)
+    assert (found.case, found.verdict, found.error, found.status) == ("mine.wrong", None, error, "not run")
 
 
 @pytest.mark.parametrize("name", ["SlowMechanism", "__name__", "ValueError"])
@@ -269,7 +270,7 @@ def test_cases_are_for_parametrize(folder):
         "mine.asks", "mine.either", "mine.exits", "mine.killed", "mine.raises", "mine.right", "mine.wrong"
     ]  # fmt: skip
     assert sum(case.alpha for case in cases) == pytest.approx(1e-6)
-    assert len({case.seed for case in cases}) == len(cases)
+    assert len({case.seed for case in [*cases, *dpw.sweep(str(folder / "mine.py"), seed=2)]}) == 2 * len(cases)
     assert cases == dpw.sweep(str(folder / "mine.py"), alpha=1e-6, max_time=2, seed=1)
     with pytest.raises(dpw.InvalidParameter, match=r"mine\.asks: no value is known for its parameter 'oracle'"):
         cases[0].check()

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from itertools import islice, product
 
 import numpy as np
@@ -114,6 +115,8 @@ def test_given_numbers_stand_in_every_pair(relation, values):
         assert relation.contains(pair, data)
         assert pair.data.tolist() == values
         assert not pair.data.flags.writeable
+        for one in adjacent_variations(replace(relation, length=len(values)), pair, data):
+            assert values in [side.tolist() for side in one.sides]
 
 
 def test_the_pair_that_earlier_tools_miss_is_among_the_first():

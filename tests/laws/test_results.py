@@ -291,6 +291,11 @@ def test_a_bound_is_rounded_down_wherever_it_is_said():
     assert "δ(ε) ≥  0.999" in profile.to_html()
 
 
+def test_a_p_value_is_the_inverse_of_the_e_value_and_at_most_1():
+    found = [replace(RESULTS["passed"], log_e_value=log_e).p_value for log_e in (-3.0, 0.0, 2.0)]
+    assert found == pytest.approx([1, 1, math.exp(-2)])
+
+
 def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
     curve = replace(RESULTS["curve"], lines=(replace(LINE, tests=(replace(LINE.tests[0], p_value=0.0),)),))
     assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]

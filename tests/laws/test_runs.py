@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import dpwitness
-from dpwitness.candidate import Tally
+from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import (
     FEATURES,
@@ -366,12 +366,19 @@ def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
         np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
 
 
+@pytest.mark.parametrize(("both", "coupled"), [(None, False), (0.25, True)])
+def test_sides_share_draws_unless_the_estimate_is_of_independent_sides(both, coupled):
+    assert Candidate(pair=PAIR, event=EVENTS[0], estimate=Estimate(p=0.5, q=0.5, both=both)).coupled == coupled
+
+
 def test_tallies_and_tables_of_cells_have_d_first():
     x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
     tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
     assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)
     cells = cuts_around(Interval(coordinate=0, low=1.0), sample_of(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])))
     cells = replace(cells, edges=np.array([1.0, 2.0]))
-    tally = tally_of_rows(cells, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
+    x, y = np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]])
+    tally = tally_of_rows(cells, x, y)
+    assert tally.swapped() == tally_of_rows(cells, y, x)
     assert np.reshape(tally.cells, (4, 4)).tolist() == [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     assert (tally.n10, tally.n11, tally.n01, tally.n00) == (1, 1, 0, 0)

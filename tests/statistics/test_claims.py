@@ -116,6 +116,7 @@ class TestEveryClaim:
         assert hash(again) == hash(claim)
         assert claim.at(claim.parameter) == claim
         assert claim.at(claim.parameter + 0.25).parameter == claim.parameter + 0.25
+        assert str(claim.at(claim.parameter + 0.25)) != str(claim)
 
     def test_its_boundary_its_inverse_and_its_parameter_agree(self, claim):
         assert claim.largest(1.0) == 1.0

@@ -1,6 +1,7 @@
 """Audits of one training run: bounds against linear programs, level at the boundary, and inputs that are refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -161,9 +162,12 @@ def test_a_pass_would_have_caught_what_it_names(claim, m):
 
 def test_what_an_audit_finds():
     found = dpw.one_run(*scores(np.random.default_rng(1), 1_000, 3.0), 1.0)
-    assert found.refuted
+    assert [replace(found, alpha=share * found.p_value).refuted for share in (1, 0.9)] == [True, False]
     assert found.p_value < 1e-30
     assert 3 < found.lower_bound < 5
+    for more, refuted in ((-1e-3, True), (1e-3, False)):
+        claim = found.lower_bound + more
+        assert dpw.one_run(*scores(np.random.default_rng(1), 1_000, 3.0), claim, seed=found.seed).refuted == refuted
     assert found.correct <= found.guesses == found.highest + found.lowest
     assert str(found).startswith("VIOLATED: not 1-DP\n")
     assert f"ε ≥ {math.floor(found.lower_bound * 1000) / 1000:.4g}" in str(found)

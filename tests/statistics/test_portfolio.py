@@ -85,6 +85,13 @@ def test_counts_of_swapped_events_are_those_of_the_swapped_pair():
     assert [directed.of(k) for k in range(3)] == [counts.of(1).swapped(), counts.of(1), counts.of(0).swapped()]
 
 
+def test_counts_of_kept_events_go_on_and_those_of_new_events_begin():
+    earlier = CountsTable(np.array([[1, 5], [2, 6], [3, 7], [4, 8]]))
+    counts = CountsTable(np.array([[10, 50, 90], [20, 60, 0], [30, 70, 1], [40, 80, 2]]))
+    total = counts.plus(earlier, np.array([1, -1, 0]))
+    assert [total.of(k) for k in range(3)] == [counts.of(0) + earlier.of(1), counts.of(1), counts.of(2) + earlier.of(0)]
+
+
 def flags_in(members, swapped, x, y):
     """The flags of such runs."""
     hits, others = members[:, list(x)], members[:, list(y)]
