@@ -84,7 +84,7 @@ def test_answers_with_fewer_than_no_people_contradict():
     true = np.append(10 * rng.integers(1, 20, 9), -30)
     partitions = Partitions(base=np.arange(10), beside=np.arange(0), sides=averaging.two_partitions(rng, 10, 400))
     answers = partitions.selections(10) @ true + rng.integers(-3, 4, 800)
-    found = confidence.estimate_counts(Answers.of(partitions, answers), (), 10)
+    found = confidence.estimate_counts(PartitionAnswers.of(partitions, answers), (), 10)
     assert any("negative" in text for text in found.failed)
 
 

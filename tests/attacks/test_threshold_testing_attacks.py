@@ -260,7 +260,7 @@ def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
 def test_counts_are_not_known_where_a_few_lie_between_multiples_of_all_others(between, known):
     counts = 6 * np.arange(1, 121)
     counts[:between] += 1
-    comparison = Comparison(oracle_at(counts, 3.5))
+    comparison = ThresholdComparison(oracle_at(counts, 3.5))
     bisection = Bisection(comparison, find_base_sum(comparison, np.random.default_rng(0)))
     bisection.restart(np.arange(len(counts)), counts, 4)
     assert bisection.result(64).known.tolist() == [known] * len(counts)

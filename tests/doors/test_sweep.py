@@ -792,7 +792,7 @@ def noisy_formula(prob, eps, delta):
 
 
 def test_a_formula_of_epsilon_and_settings_is_not_run():
-    why = "it returns the same twice for each input, and its parameter 'prob' is not known as data"
+    why = "it returns the same again and again, and its parameter 'prob' is not known as data"
     found = {try_attempt(one) for one in attempts_of(formula)}
     assert why in found
     assert "" not in found

@@ -369,16 +369,15 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
-        tensors = [(True, np.array)] if "torch" in sys.modules else []
-        for tensor, kind in ((False, list), (False, np.array), *tensors):
+        kinds: list[tuple[bool, Any]] = [(False, list), (False, np.array)]
+        for tensor, kind in [*kinds, *([(True, np.array)] if "torch" in sys.modules else [])]:
             said, how = told + "; tensors" * tensor, {"tensor": tensor}
             for values in [*([] if tensor else [[*combinations(LETTERS, 2)]]), within[:1], within[1:]]:
                 sides = [(kind([one]), kind([other])) for one, other in values]
                 yield self.attempt([pairs(*sides)], said, how={"one": True, **how})
                 # A mechanism may take its categories from the data, so public records have both, or all.
                 for public in ((), LETTERS) if values and values[0] == LETTERS[:2] else ((),):
-                    sides = [((*(public or pair), one) for one in pair) for pair in values]
-                    near = pairs(*(tuple(kind([*side]) for side in pair) for pair in sides))
+                    near = pairs(*((kind([*(public or p), p[0]]), kind([*(public or p), p[1]])) for p in values))
                     yield self.attempt([near], f"{said}, beside public records", how=how)
 
     def of_records(self, forms: Iterator["RecordForm"]) -> Iterator[Attempt]:
@@ -576,7 +575,8 @@ def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
         return None
     compared = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*(['\"][^'\"\n]+['\"]|[\[({{][^\])}}]*)"
     with suppress(OSError, TypeError):
-        return noisy(re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing)))))
+        texts = re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing))))
+        return None if (text := noisy(texts)) is None else str(text)
     return None
 
 
