@@ -275,7 +275,12 @@ def try_attempt(attempt: Attempt) -> str:
             _ = [run(side) for side in smallest.sides]
         except Exception as error:
             return on_one_line(error)
-    if lengths and not (random or any(repr(run(accepted)) != repr(output) for _ in range(MOST_REPEATS))):
+    if lengths and not random:
+        try:
+            random = any(repr(run(accepted)) != repr(output) for _ in range(MOST_REPEATS))
+        except Exception as error:  # of an input that it accepted before
+            return on_one_line(error)
+    if lengths and not random:
         return f"it returns the same again and again, and its parameter {attempt.unknown!r} is not known as data"
     several = {records for records, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
