@@ -281,7 +281,7 @@ FEATURES: Final[dict[str, FeatureKind]] = {
     "length": FeatureKind(
         "number of {all} present", None, lambda e, number: np.count_nonzero(~np.isnan(e), axis=1) * 1.0, whole=True
     ),
-    "different": FeatureKind("number of different {all}", None, _different, whole=True),
+    "different": FeatureKind("number of different values among {all}", None, _different, whole=True),
     "count": FeatureKind(
         "number of {all} equal to {number}", None, lambda e, number: np.count_nonzero(e == number, axis=1) * 1.0,
         "value", whole=True,
