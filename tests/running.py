@@ -29,14 +29,16 @@ def sampled(cases, number=6):
 def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
     """Whether alarms come no more often than at a level, rather than so many times as often: Wald's test (1945).
 
-    Each round is a list of alarms, one of each case; it ends after a round, and not before so many of them. Of cases
-    whose mean is at most `level` it says no with probability at most `false`, of those whose mean is `times` as large
-    it says yes with probability at most .01: the likelihood ratio has a mean of at most 1 in each round, however the
-    cases of a round differ.
+    Each round is a list of independent alarms, one of each case. The test ends after `fewest` rounds or later. If the
+    mean rate of the cases is at most `level`, it says no with probability at most `false`; if the mean rate is at least
+    `times` as large, it says yes with probability at most .01: the likelihood ratio, or its inverse, has a mean of at
+    most 1 in each round, however the cases of a round differ.
     """
     alarm, none = math.log(times), math.log((1 - times * level) / (1 - level))
     log_ratio = 0.0
     for number, alarms in enumerate(rounds, 1):
+        assert alarms
+        assert {*alarms} <= {True, False}, alarms
         log_ratio += sum(alarm if one else none for one in alarms)
         if log_ratio >= -math.log(false):
             return False

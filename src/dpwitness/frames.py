@@ -94,7 +94,7 @@ class Frames(ABC):
 
     def require_names(self, data: Frame) -> None:
         """Raise `InvalidNeighbours` for two columns of one name."""
-        for name, count in Counter(name for name, _ in self._columns(data)).items():
+        for name, count in Counter(self._names(data)).items():
             if count > 1:
                 raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
 
@@ -175,6 +175,10 @@ class Frames(ABC):
     def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> FrameColumn:
         return self._column([read(item) for item in items], self._type_from_json(kind, read))
 
+    def _names(self, data: Frame) -> Sequence[Any]:
+        """The names of columns; empty if the library lets no two columns have one name."""
+        return ()
+
     @abstractmethod
     def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         """The names of the columns, each with its column."""
@@ -248,6 +252,11 @@ class PandasFrames(Frames):
         computed = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
         return pickle.dumps((data, computed, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
 
+    @override
+    def _names(self, data: Frame) -> Sequence[Any]:
+        return data.columns.tolist() if data.ndim == 2 else ()
+
+    @override
     def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
 
@@ -502,6 +511,11 @@ class ArrowFrames(Frames):
     def blank(self, data: Frame) -> Frame:
         return data[:0].replace_schema_metadata(None)  # pandas writes the number of rows into the metadata
 
+    @override
+    def _names(self, data: Frame) -> Sequence[Any]:
+        return data.column_names  # type: ignore[no-any-return]  # Arrow is Any here
+
+    @override
     def _columns(self, data: Frame) -> list[tuple[Any, FrameColumn]]:
         return list(zip(data.column_names, data.columns, strict=True))
 

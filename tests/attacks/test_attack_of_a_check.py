@@ -84,6 +84,15 @@ def test_data_that_are_no_numbers_get_no_candidates_and_no_bits_are_named(attack
             list(attack_named("subset_sum")({}, np.array(data), ApproxDP(epsilon=1.0), 1000))
 
 
+@pytest.mark.campaign
+def test_an_attack_of_ones_own_finds_what_no_search_does():
+    check = {"claim": 1, "seed": 1, "workers": 1, "outcome": float, "runs": 400, "search_runs": 100}
+    verdict = dpw.check(remembering, neighbours=dpw.queries(1), attack=magic, **check)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.witness.pair.data.tolist() == [777_777.0]
+    assert isinstance(dpw.check(remembering, neighbours=dpw.queries(1), **check), dpw.NotRefuted)
+
+
 def test_what_an_attack_proposes_is_never_judged_by_the_runs_that_chose_it(monkeypatch):
     problem, runner = prepare(remembering, neighbours=dpw.queries(1), attack=magic, outcome=float)
     streams, tallies = [], Runner.tallies

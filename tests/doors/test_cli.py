@@ -63,6 +63,15 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
     assert json.loads(saved.read_text())["verdict"] == "violated"
 
 
+@pytest.mark.campaign
+def test_the_printed_command_reproduces_the_counts(capsys):
+    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1.5")
+    command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
+    _, second, _ = run(capsys, *command)
+    pattern = r"on D′? +(.*)"
+    assert re.findall(pattern, first) == re.findall(pattern, second)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

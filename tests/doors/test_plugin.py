@@ -517,6 +517,30 @@ def test_a_witness_of_another_question_accuses_nobody_and_that_is_said(project, 
     )
 
 
+COUNTED = """
+    def counted(rng, counts, size):
+        return counts[0] + rng.laplace(0, 0.5, size=size)
+
+    def test_counted(assert_private):
+        assert_private(counted, epsilon=1.0, neighbours=dpw.histogram(2), data=[10, 3])
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("asked_here")  # the subject is what is kept of a violation
+def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester, edit):
+    run = project(COUNTED)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())["witness"]
+    assert value["data"] == [10, 3]
+    assert [10, 3] in (value["input"], value["neighbour"])
+    expect(run("--dp-seed=2"), SEEN_AGAIN, failed=1)
+    edit("[10, 3]", "[9, 3]")
+    edit("0, 0.5,", "0, 1.0,")
+    expect(run("--dp-seed=3"), "    .dpwitness/* was saved for another relation and was not replayed", passed=1)
+
+
 @pytest.mark.campaign
 @pytest.mark.usefixtures("asked_here")  # the subject is what is kept of a violation
 def test_a_witness_whose_replay_fails_is_kept(project, pytester, edit, monkeypatch):
@@ -535,14 +559,22 @@ def test_a_witness_whose_replay_fails_is_kept(project, pytester, edit, monkeypat
 
 @pytest.mark.campaign
 @pytest.mark.usefixtures("asked_here")  # the subject is what is kept of a violation
-def test_inputs_that_no_file_can_hold_are_not_saved(project, pytester):
+@pytest.mark.parametrize("pair", ["(Ledger(), Ledger(1))", r"('a\ud800b', 'ab')"])
+def test_inputs_that_no_file_can_hold_are_not_saved(project, pytester, pair):
     run = project(
-        r"""
+        f"""
+    class Ledger(list):
+        def __init__(self, *entries):
+            super().__init__(entries)
+
+        def __deepcopy__(self, memo):
+            return self
+
     def counted(rng, data):
         return len(data) + rng.laplace(0, 0.3)
 
     def test_counted(assert_private):
-        assert_private(counted, epsilon=1.0, neighbours=[('a\ud800b', 'ab')], runs=5_000, bits=False)
+        assert_private(counted, epsilon=1.0, neighbours=[{pair}], runs=5_000, bits=False)
     """
     )
     for seed in (1, 2):  # the second one finds no damaged file

@@ -1,6 +1,7 @@
 """Objects that are used up: they are named, and `make=` makes a new one for each run."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,6 +27,38 @@ class OnceOnly:
         if self.left < 0:
             raise ValueError("budget exceeded")
         return value + random.gauss(0, 3)
+
+
+def used_up():
+    noise = OnceOnly()
+    return lambda data: noise.randomise(data[0])
+
+
+def on_one_input(rng, data):
+    if data[0] == 1.0:
+        raise ValueError("no ones")
+    return data[0] + rng.laplace()
+
+
+def now_and_then(rng, data):
+    if rng.random() < 0.5:
+        raise ValueError("no luck")
+    return data[0]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "told", "differ"),
+    [
+        (used_up(), "budget exceeded", False),
+        (on_one_input, "no ones", True),
+        (now_and_then, "no luck", False),
+    ],
+)
+def test_an_exception_is_told_with_the_inputs_that_raise(mechanism, told, differ):
+    """An object that is used up raises on both inputs, which is no difference between them."""
+    with pytest.raises(dpw.MechanismRaised, match=told) as raised:
+        dpw.check(partial(mechanism), claim=1.0, neighbours=PAIR, **FEW)
+    assert ("a difference between neighbours" in str(raised.value)) is differ
 
 
 def test_the_claim_and_the_relation_are_those_of_what_is_made():

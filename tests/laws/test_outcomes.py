@@ -297,7 +297,7 @@ ENDLESS.append(ENDLESS)
         (ENDLESS, "on run 0.*holds itself"),
         ([0.0] * 20_000, "20000 values on a run from 0 on"),
         (Fitted([1.0, 2.0]), "on run 0.*outcome='coef_,intercept_'"),
-        (np.complex128(1j), "on run 0: return its real part and its imaginary part"),
+        (np.complex64(1j), "on run 0: return its real part and its imaginary part"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "a DataFrame on run 0: several columns are called 'a'"),
     ],
 )

@@ -385,7 +385,7 @@ def test_a_slip_is_refuted_at_default_settings(name):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", sampled(TWINS.values(), 2))
+@pytest.mark.parametrize("name", sampled(TWINS.values(), 3))
 def test_its_correct_twin_is_not(name):
     verdicts = [dpw.check(load(name), epsilon=1.0, seed=seed, workers=1) for seed in range(scaled(20))]
     assert not any(verdict.refuted for verdict in verdicts)

@@ -80,7 +80,7 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
-    if isinstance(value, complex):
+    if isinstance(value, complex | np.complexfloating):
         return "return its real part and its imaginary part"
     if isinstance(value, Iterator | MappingView):
         return "return list(…) of it"

@@ -76,11 +76,10 @@ ROLE_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: PATTERNS matches names of parameters, and texts of annotations, by their role.
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {role: re.compile(pattern) for role, pattern in {
-    # Functions that return noise for a number. The noise of an exponential distribution is a part of such noise.
-    "noise function": r"(?:laplac|discrete|gauss|geometric|staircase).*noise|noise.*(?:laplac|discrete|gauss)",
-    # Texts for no noise, and for the noise of other claims.
-    "without noise": r"(?i)^no|none|non|raw|exact|plain|public|off|without|ident|true|test|debug|skip|gauss|normal"
-                     r"|rdp|zcdp|gdp",
+    # Values for no noise, for a part of the noise, and for the noise of other claims.
+    "without noise": r"(?i)^no|none|non|raw|exact|plain|public|off|without|ident|true|test|debug|skip|zero|disabled|inf"
+                     r"|clear|orig|base|clean|fixed|const|mock|dummy|insecure|false|null|determ|local|client|distrib"
+                     r"|share|gauss|normal|rdp|renyi|cdp|concentrated|gdp|approx",
     # Parameters that may restrict the data of a claim, or that spend a budget of their own.
     "limit": r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])",
     # Parameters that may restrict the data, unless the default is a count, as max_iter=100, or a bound to clip to.
@@ -160,7 +159,7 @@ class Signatures:
             return [Recipe()]
         bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero; and with both signs, the lower end nearer to 0
         taken = [Taking(thing, ends, self.values(thing, ends)) for ends in bounds]
-        if taken[0].data is None and not taken[0].noise:
+        if taken[0].data is None:
             return [Recipe(refused=NO_DATA)]
         if unknown := taken[0].unknown:
             why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
@@ -204,10 +203,7 @@ class Taking:
         self.releases = str(self.method or getattr(thing, "__name__", "")).startswith(ROLE_NAMES["verb"])
         self.data = data_of(self.taking, releases=self.releases)
         labels = [name for name in ROLE_NAMES["labels"] if name in self.taking]
-        # Noise without data is that of a number; noise of a Gaussian cannot have δ = 0.
-        self.noise = self.data is None and not self.made and bool(PATTERNS["noise function"].search(thing.__name__))
-        self.noise = self.noise and ("gauss" not in thing.__name__ or bool(DELTA_NAMES & set(self.own)))
-        self.inputs = [] if self.noise else [str(self.data), *labels[:1]]
+        self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is NO_DEFAULT for name in labels)
         self.classifies = self.labelled and "bounds_y" not in self.all
         # If both occur, eps is not the ε.
@@ -224,7 +220,6 @@ class Taking:
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is NO_DEFAULT}
         other = {self.data, *labels, *self.columns, *self.seeds, *GENERATOR_NAMES, *SIZE_NAMES}
         settings = {name: one for name, one in self.all.items() if name not in other}
-        known |= {name: text for name, one in free.items() if (text := text_compared(thing, name, one.annotation))}
         self.given, self.unknown = fill_parameters(settings, {**known, **values})
         self.bounded = bool({*ROLE_NAMES["bounds"], *ROLE_NAMES["lower"], *ROLE_NAMES["upper"]} & set(self.given))
         self.clippings = (True, False) if self.bounded else (False,)
@@ -264,8 +259,6 @@ class Taking:
             role = "t" if PATTERNS["date"].search(name) else "y" if PATTERNS["group"].search(name) else column
             named[name] = [role] if name.endswith("s") else role
         named |= {name: int(rng.integers(1 << 31)) for name in self.seeds}
-        if self.noise:
-            return value[0] + np.ravel(self.thing(**named))[0]
         if self.method is None:
             return self.thing(**named)
         made = self.thing(**{name: one for name, one in named.items() if name in self.own})
@@ -291,7 +284,7 @@ class Taking:
             claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
-            unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data or "noise"),
+            unknown="" if self.data in USUAL_DATA or self.labelled else str(self.data),
             **more,
         )
 
@@ -300,7 +293,7 @@ class Taking:
 
         Numbers beyond the bounds are relations of their own, as a signature does not say whether its claim covers them.
         """
-        if self.noise or set(ROLE_NAMES["sensitivity"]) & set(self.all):
+        if set(ROLE_NAMES["sensitivity"]) & set(self.all):
             yield from self.of_sensitivity()
             return
         annotation = self.taking[str(self.data)].annotation
@@ -325,9 +318,8 @@ class Taking:
         values = [low, low + 1, high - 1] if self.bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
         for kind in (float, int):
             near = pairs(*((kind(one), kind(one) + 1) for one in values))
-            told = "numbers that differ by the sensitivity" + ", to which the noise is added" * self.noise
-            yield self.attempt([near], told, how={"one": True})
-        if not (self.bounded or self.noise):
+            yield self.attempt([near], "numbers that differ by the sensitivity", how={"one": True})
+        if not self.bounded:
             told = "lists of which one number differs by the sensitivity"
             for tensor in (False, True) if "torch" in sys.modules else (False,):
                 yield self.attempt([queries(3, may_move="one")], told, how={"tensor": tensor})
@@ -567,17 +559,6 @@ def fill_parameters(own: SignatureParameters, known: Mapping[str, Any]) -> tuple
                 value, guessed = value + guessed, guessed + 1  # several numbers in ascending order
             found[name] = value
     return found, unknown
-
-
-def text_compared(thing: Any, name: str, annotation: Any) -> str | None:
-    """A text with which the source of a function or of a class compares a parameter; None without one."""
-    if annotation not in (str, NO_DEFAULT):
-        return None
-    compared = rf"\b{re.escape(name)}(?:\.lower\(\))?\s*(?:[!=]=|(?:not )?in)\s*(['\"][^'\"\n]+['\"]|[\[({{][^\])}}]*)"
-    with suppress(OSError, TypeError):
-        texts = re.findall(r"['\"]([\w -]+)['\"]", " ".join(re.findall(compared, inspect.getsource(thing))))
-        return None if (text := noisy(texts)) is None else str(text)
-    return None
 
 
 def noisy(choices: Iterable[Any]) -> Any:
