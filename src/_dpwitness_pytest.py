@@ -23,7 +23,7 @@ from _dpwitness_session import BITS, PROFILES, SMALLEST_ALPHA, Session
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
 
-#: FILE_OPTIONS has the options that name a file which is written at the end.
+#: FILE_OPTIONS has the options that name a file, which is written at the end of the session.
 FILE_OPTIONS = ("report", "sarif")
 #: RETRY_REASON is the reason why the second run of a dp test fails.
 RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"

@@ -10,7 +10,7 @@
     │   ├── UnknownTarget                 no mechanism has the name
     │   ├── UnknownAttack                 no attack has the name
     │   ├── BudgetTooSmall                too few runs to refute anything
-    │   └── AttackStopped                 the questions or the time ended before the attack had enough answers
+    │   └── AttackStopped                 the questions or the time ended before the attack had its answers
     ├── OracleFailed (also a RuntimeError)     the system under attack raised, or its answer was invalid
     ├── ClusterLost (also a ConnectionError)   no cluster answers, or the cluster stopped answering
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
@@ -34,7 +34,7 @@ The command line prints the message of any error on one line and exits with 2. T
 
 
 class RunsEnded(BaseException):
-    """Runs are ended from outside; no `except Exception` of the user's code stops this."""
+    """Ends a run. A `BaseException`, so that `except Exception` in the mechanism does not catch the end."""
 
 
 class DPWitnessError(Exception):
@@ -78,7 +78,7 @@ class BudgetTooSmall(BadInput):
 
 
 class AttackStopped(BadInput):
-    """The questions or the time of an attack ended before it had enough answers."""
+    """The questions or the time of an attack ended before the attack had the answers that it needs."""
 
 
 class OracleFailed(DPWitnessError, RuntimeError):

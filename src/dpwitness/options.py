@@ -53,7 +53,8 @@ CLAIM_FORMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, trade
 _RELATION_EXAMPLES: Final = "For example `queries(10)` or `[([1, 1], [2, 0])]`."
 #: The meanings of the values of `errors`, for help.
 _ERRORS_HELP: Final = (
-    '"raise": it ends the check. "outcome": its class is the outcome of the run; functions then run as plain Python.'
+    '"raise": the exception ends the check. "outcome": the exception\'s class is the outcome of the run; functions '
+    "then run as plain Python."
 )
 
 
@@ -83,7 +84,7 @@ class Option:
         return f"{first}{self.text[1:]}. {self.more}".strip()
 
 
-#: The treatment of an exception of the mechanism: it ends the check, or its class is an outcome.
+#: The treatment of an exception of the mechanism: it ends the check, or the exception's class is an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
 #: The role of the last bits of floating-point outcomes: a finding beside the verdict, a violation, or not tested.
 LastBits: TypeAlias = bool | Literal["strict"]

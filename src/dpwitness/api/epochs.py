@@ -72,7 +72,7 @@ RUNS_BEFORE_VARIATIONS: Final = 4
 UNUSUAL_PLACES: Final = 1
 #: The divisor of the runs that fit in the time: an eighth is for unusual pairs, if the other pairs have won nothing.
 UNUSUAL_DIVISOR: Final = 8
-#: The share of the time that is left after the bets on unusual pairs.
+#: The share of `max_time` that the bets on unusual pairs leave to later bets.
 SHARE_AFTER_UNUSUAL_PAIRS: Final = 0.42
 #: The log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
 WINNING_NATS: Final = 1.0
@@ -93,7 +93,7 @@ def in_epochs(cost: Cost, effort: Effort) -> bool:
 
 
 def enough_search(claim: Claim, effort: Effort) -> int:
-    """The number of search runs that suffice for `effort.detectable_ratio`; `MOST_RUNS` without a ratio above 1."""
+    """The number of search runs that suffice for `effort.detectable_ratio`; `MOST_RUNS` if no ratio above 1 is set."""
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
@@ -296,7 +296,7 @@ class Epochs:
         self.courses, self.later = [*self.courses, *self.later], []
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
-        """Give a place each to at most `most` of the pairs without a place."""
+        """Give places to the first pairs that have no place, to at most `most` pairs."""
         for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
             self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
             self.numbered += 1
@@ -321,9 +321,9 @@ class Epochs:
         self.bet(self.runs + most, SHARE_AFTER_UNUSUAL_PAIRS)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
-        """Leave out a pair that cannot be run and had no bet: its place keeps its wealth.
+        """Leave out a pair that cannot be run and had no bet; the pair's place is then unused, with wealth 1.
 
-        Raises the error where the pair had a bet, and where no pair is left.
+        Raises `error` if the pair had a bet, and if no other pair is left.
         """
         self._join()
         if course.runs or len(self.courses) == 1:

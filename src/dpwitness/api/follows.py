@@ -67,9 +67,10 @@ class SymbolPartition:
         self.counts += np.bincount(cells, minlength=self.counts.size).reshape(self.counts.shape)
 
     def log_e_value(self, counts: Any, draws: int) -> Any:
-        """The logarithm (nats) of the weight times the e-value of counts, shape (…, rows, cells); c is at most `draws`.
+        """The logarithm (nats) of the partition's weight times the e-value of counts, shape (…, rows, cells).
 
-        Counts of several samples have leading axes, which the result keeps.
+        The e-value is a mean over Dirichlet concentrations c: 4 and all larger powers of 4 below `draws`. Counts of
+        several samples have leading axes, which the result keeps.
         """
         from scipy.special import gammaln
 

@@ -241,7 +241,7 @@ def require_agreement(
     if event is None or counts is None:
         require_same(first_difference(compiled, plain, pair))
     elif counts.hits or counts.neighbour_hits:
-        # In most cases an early run falls into the event. If h of n runs did, none of 2n does with probability e^(−2h).
+        # In most cases an early run falls into the event. If h of n runs did, no run of 2n does with probability e^−2h.
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
         require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))

@@ -39,7 +39,7 @@ LEAST_FIGURE_RUNS: Final = 50
 
 
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
-    """The figure of further runs; None where they would take more than a few per cent of the time."""
+    """The distributions of the event's statistic in further runs; None if the runs would take too much of the time."""
     n = min(FIGURE_RUNS, FIGURE_ENTRIES // (2 * max(problem.mechanism.width, 1)))
     seconds = max(FIGURE_SECONDS, FIGURE_SECONDS_SHARE * runner.seconds)
     if not _of_one_value(candidate.event) or 2 * n * problem.mechanism.cost.seconds_per_run > seconds:
@@ -53,7 +53,10 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
 
 
 def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
-    """The figure of outcomes of D and of D′, shapes (n, any width); None for few runs or an event of several values."""
+    """The distributions of the event's statistic in outcomes `x` of D and `y` of D′, shapes (n, any width).
+
+    None for few runs, or an event of several values.
+    """
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
         if len(x) < LEAST_FIGURE_RUNS or not _of_one_value(event):

@@ -50,10 +50,10 @@ EXCHANGED_CELLS: Final = (2, 1, 0, 3)
 def counted_events(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
 ) -> tuple[list[Event], Floats, int]:
-    """The learned events, or all half-lines of their statistics; the shares of their four cells; the number of runs.
+    """The learned events, or all half-lines of their statistics; the shares of each event's cells; the number of runs.
 
-    The shares, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline, in the direction
-    of the pair. If no run is done in time, they come from the learned events' estimates.
+    The shares of the four cells, of shape (events, 4), are counted in `runs` fresh search runs, fewer at the deadline,
+    in the direction of the pair. If no run is done in time, they come from the learned events' estimates.
     """
     cuts: dict[Hashable, CutCells] = {}
     others: dict[str, Event] = {}
@@ -84,11 +84,12 @@ def counted_events(
 CHOICE_EPSILON_STEP: Final = 0.02
 #: The largest ε for which events are chosen, also where log(runs) is larger.
 MOST_EPSILON: Final = 20.0
-#: The allowed loss of δ against the best event at an ε, as a share of the error of the best event.
+#: The allowed loss of δ against the best event at an ε, as a share of the best event's error, which is the expected
+#: distance between its δ and the lower bound of this δ.
 ALLOWED_ERROR: Final = 0.05
 #: The allowed loss of δ against the best event at an ε, as a share of the δ of the best event.
 ALLOWED_DELTA: Final = 5e-4
-#: The relative errors between which an event's share of α is proportional to its error.
+#: The least and the largest relative error (error divided by δ) to which an event's share of α is proportional.
 RELATIVE_ERRORS: Final = (0.002, 0.05)
 #: The largest number of events of a band.
 MOST_BAND_EVENTS: Final = 96
@@ -102,7 +103,7 @@ MOST_ATTACKED_PAIRS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileEvents:
-    """A pair, events, each with its part in the band, and the paired search runs spent."""
+    """A pair, events, the planned line of each event in the band, and the paired search runs spent."""
 
     pair: Pair
     events: list[Event]
@@ -162,7 +163,7 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 def _covering(
     events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
 ) -> tuple[list[Event], tuple[PlannedLine, ...]]:
-    """Few events, of which one event is nearly the best at every ε, and their parts in the band.
+    """A few events, one of which is nearly the best at each ε, and the planned line of each event.
 
     `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """
@@ -230,9 +231,9 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
     δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence at ε (nats): the least δ
     with which M is (ε, δ)-differentially private on the pair (Balle & Wang 2018). Searches for a pair and for an event
     for every ε, then counts all these events on the same `runs` fresh paired runs. With probability at least 1 − alpha
-    the band is nowhere above the true curve of that pair, in its better direction. The mechanism's own curve is the
-    largest over all pairs, so the band is nowhere above that curve either, and may lie far below it. Valid at any
-    stopping time; the inequalities are in `evidence.profile_band`.
+    the band is nowhere above the true curve of that pair, the larger δ of both directions at every ε. The mechanism's
+    own curve is the largest over all pairs, so the band is nowhere above that curve either, and may lie far below it.
+    Valid at any stopping time; the inequalities are in `evidence.profile_band`.
 
     `epsilon` is the mechanism's own parameter. A `claim` of any kind that lies outside the band is refuted, and the
     result has a witness; without `claim` the result is the band alone. Raises the errors of `check`.

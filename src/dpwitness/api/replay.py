@@ -235,9 +235,9 @@ def _as_witness(given: AnyWitness) -> Witness:
 
 
 def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
-    """The witness; if no file could hold its inputs, with the pair of a given relation whose JSON is the same.
+    """The witness. If its file could not hold the inputs, its pair is the relation's pair with the same JSON.
 
-    Raises `InvalidWitness` where no pair has that JSON.
+    Raises `InvalidWitness` if no pair of the relation has the same JSON.
     """
     if not witness.unreadable_inputs:
         return witness
@@ -319,7 +319,7 @@ COMPILED_STEP_RUNS: Final = 200_000
 PYTHON_STEP_RUNS: Final = (100, 10_000)
 #: The least number of steps that must fit in the time, or nothing is shrunk.
 LEAST_SHRINKING_STEPS: Final = 20
-#: The share of the confirm runs in which a smaller witness is expected to refute.
+#: The share of the confirm runs within which a smaller witness is expected to refute the claim.
 REFUTING_SHARE: Final = 0.5
 #: The share of the time at which shrinking of the inputs ends.
 INPUTS_TIME_SHARE: Final = 0.5
@@ -414,7 +414,7 @@ def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
 
 
 def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
-    """The pair in its better direction, and candidates for its event, simplest first.
+    """The pair in the direction of the best learned event, and candidates for the event in rising complexity.
 
     The candidates are newly learned events, the given event, and parts of each.
     """

@@ -41,11 +41,11 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import ABORT_REASONS, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
-#: The number of runs at which a pass is first tested for enough runs.
+#: The number of runs after which a check first tests whether a pass needs no further runs.
 FIRST_TEST_RUNS: Final = 64
-#: The number of runs of compiled or vectorised code, made in 0.1 s, at which a pass is first tested for enough runs.
+#: The value in place of `FIRST_TEST_RUNS` for compiled or vectorised code, which makes these runs in 0.1 s.
 FIRST_TEST_RUNS_IF_CHEAP: Final = 1 << 20
-#: The factor by which the runs grow between two tests of whether a pass has enough runs.
+#: The factor by which the runs grow between two tests of whether a pass needs no further runs.
 TEST_GROWTH: Final = 1.1
 
 
@@ -106,12 +106,12 @@ def until_settled(
     enough: Callable[[Bet, Claim, float], str] | None = None,
     wealth: Callable[[Counts], EProcess] | None = None,
 ) -> Callable[[Totals], tuple[str, str]]:
-    """The function that ends confirm runs of one event once the claim is refuted, or a pass has enough runs.
+    """The function that ends confirm runs of one event once the claim is refuted, or a pass needs no further runs.
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets. `enough`: the
-    reason why a pass has enough runs, by its bet, the claim and the log e-value; None: `why_enough` at the detectable
-    ratio of `effort`. `wealth`: all bets, also the bets of earlier sessions, by the event's counts; None: a bet on the
-    event after `earlier`.
+    reason why a pass needs no further runs, by its bet, the claim and the log e-value; None: `why_enough` at the
+    detectable ratio of `effort`. `wealth`: all bets, also the bets of earlier sessions, by the event's counts; None: a
+    bet on the event after `earlier`.
     """
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio

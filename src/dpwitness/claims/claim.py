@@ -106,7 +106,10 @@ class Claim(Protocol):
 
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:
-    """Convert a claim's field to a float. Raises `InvalidClaim` unless it is ≥ `least` (or above it) and ≤ `most`."""
+    """Convert the field `name` of a claim to a float. Raises `InvalidClaim` for a value outside [least, most].
+
+    `above`: whether `least` itself is outside too.
+    """
     value = number(name, getattr(claim, name), InvalidClaim)
     if not (least < value if above else least <= value) or not value <= most:
         limits = f"above {least:g} and at most {most:g}" if above else f"from {least:g} to {most:g}"

@@ -147,7 +147,7 @@ class Hyperplane:
             raise ValueError("a hyperplane needs finite logarithms of ratios for at least two cells")
 
     def sides(self) -> tuple[Floats, Floats]:
-        """Payoffs a_i by the cell of M(D), costs b_i by the cell of M(D′), shape (k,), rounded to the safe side."""
+        """Payoffs a_i by the cell of M(D), rounded down, and costs b_i by the cell of M(D′), rounded up; shape (k,)."""
         less, logs = self.order - 1, np.asarray(self.log_ratios, np.float64)
         if less == 0:
             error = 1e-15 * (8 + np.abs(logs))

@@ -111,7 +111,7 @@ def list_targets(arguments: SimpleNamespace) -> int:
     for name in registered():
         try:
             target = target_of(load_registered(name))
-        except (UnknownTarget, SystemExit) as error:  # one broken package must not hide all others
+        except (UnknownTarget, SystemExit) as error:  # one broken package must not hide all other packages
             say(f"warning: {error if isinstance(error, UnknownTarget) else f'target {name!r} exits on import'}")
             continue
         if target is not None:

@@ -100,7 +100,7 @@ class Event(Counted, Protocol):
         return ()
 
     def rounded(self) -> Iterator["Event"]:
-        """Copies of this event with rounded numbers, the fewest digits first."""
+        """Copies of this event with rounded numbers, in rising order of the number of digits."""
         return iter(())
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
@@ -308,7 +308,7 @@ Number: TypeAlias = Annotated[
         lambda _: {"anyOf": [{"type": "number"}, {"enum": list(_INFINITIES)}]},
     ),
 ]
-#: NUMBERS_CODEC is the codec of an array of shape (n,).
+#: NUMBERS_CODEC is the codec of an array of numbers of shape (n,).
 NUMBERS_CODEC: Final = array_of(list[float])
 
 
@@ -316,9 +316,9 @@ NUMBERS_CODEC: Final = array_of(list[float])
 class Statistic:
     """A number computed from each outcome that alone decides whether the outcome lies in an event.
 
-    The event holds the outcomes with values in [low, high), or if `outside` all others; both ends are NaN for a list of
-    values. `between` makes the event of another range, which must have one infinite end unless `two_ended`; it is None
-    if the event is not a range. Events of the same statistic have equal `key`.
+    The event holds the outcomes with values in [low, high), or if `outside` all other outcomes; both ends are NaN for a
+    list of values. `between` makes the event of another range, which must have one infinite end unless `two_ended`; it
+    is None if the event is not a range. Events of the same statistic have equal `key`.
     """
 
     key: Hashable

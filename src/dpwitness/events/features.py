@@ -396,7 +396,7 @@ class FeatureEvent(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the number of columns of the feature plus the size of the set of values."""
+        """The complexity (level, size): level 1, and the number of the feature's columns plus the size of `within`."""
         return 1, len(self.feature.columns) + self.within.complexity[1]
 
     @override
@@ -410,7 +410,7 @@ class FeatureEvent(Event):
         return self.feature.name in ("power of two", "trailing zeros", "low bits")
 
     def statistic(self) -> Statistic:
-        """The feature, with the ends of the interval; a set of values has no ends."""
+        """The feature as a statistic, with the ends of the interval; a set of values has no ends."""
         low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
         return Statistic(
             key=self.feature,

@@ -62,7 +62,7 @@ class Interval(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 0, or 2 for a range of codes; the size is the number of finite bounds, at least 1."""
+        """The complexity (level, size): level 0, or 2 for a range of codes, and 1 plus the number of finite ends."""
         level = 2 if (is_code(self.low) or is_code(self.high)) and not self._single_code else 0
         return level, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
 
@@ -85,7 +85,7 @@ class Interval(Event):
         return (column >= self.low) & (column < self.high)
 
     def statistic(self) -> Statistic:
-        """The entry; the interval of a single code is not a range, as codes have no order."""
+        """The entry as a statistic; the interval of a single code is not a range, as codes have no order."""
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
             key=self.coordinate,
@@ -201,7 +201,7 @@ class Outside(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the size of the interval."""
+        """The complexity (level, size): level 1 and the interval's size."""
         return 1, self.interval.complexity[1]
 
     @override
@@ -251,7 +251,7 @@ class Box(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the size is the number of sides."""
+        """The complexity (level, size): level 1 and the number of sides."""
         return 1, len(self.sides)
 
     @override
@@ -259,7 +259,7 @@ class Box(Event):
         return np.asarray(np.logical_and.reduce([side.contains(rows) for side in self.sides]))
 
     def simpler(self) -> Sequence[Event]:
-        """The sides, each alone."""
+        """An event for each side of the box: the interval of the side."""
         return self.sides
 
     def rounded(self) -> Iterator[Event]:

@@ -75,7 +75,7 @@ class OutcomeSet(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 0 for a single outcome, with its number of entries as size; else level 2 and the number of outcomes."""
+        """The complexity (level, size): (0, number of entries) for a single outcome, else (2, number of outcomes)."""
         return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
 
     @override
@@ -105,7 +105,7 @@ class OutcomeSet(Event):
         return found
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.uint64], Integers]:
-        """The members as rows of `width` columns, their rising hashes, and the index of each hash's member."""
+        """The members as rows of `width` columns, the rows' hashes in rising order, and each hash's row index."""
         if width not in self._tables:
             members = widen(self.rows, width)
             hashes = row_hashes(members)
@@ -136,7 +136,7 @@ class OutcomeSet(Event):
         return f"one of {len(self.rows)} outcomes: {self._join(texts, ', ')}"
 
     def _join(self, texts: Sequence[str], between: str) -> str:
-        """The first texts, joined to about 70 characters, at least one text; "…" marks further outcomes."""
+        """The first texts, as many as fit in 70 characters, or one text; "…" if `self.rows` has further outcomes."""
         ends = accumulate(len(text) + len(between) for text in texts)
         first = texts[: max(1, sum(end <= 70 for end in ends))]
         return between.join([*first, *(["…"] if len(first) < len(self.rows) else [])])

@@ -76,7 +76,7 @@ class ScoreThreshold(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 3; the size is the number of columns up to the last one used."""
+        """The complexity (level, size): level 3, and the number of columns up to the last column of the score."""
         return 3, self.width
 
     def score(self, rows: Rows) -> Floats:
@@ -95,7 +95,7 @@ class ScoreThreshold(Event):
         return ScoreThreshold(self.coordinates, self.edges, self.weights, threshold)
 
     def statistic(self) -> Statistic:
-        """The score; the event is the range from just above the threshold."""
+        """The score as a statistic; the event is the range of scores from the next float above the threshold on."""
         low = math.nextafter(self.threshold, math.inf)
         return Statistic(
             key=(self.kind, self.coordinates, tuple(part.tobytes() for part in (*self.edges, *self.weights))),
@@ -168,7 +168,7 @@ class Cells(Event, Partition):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 3; the size is one more than the size of the score."""
+        """The complexity (level, size): level 3, and one more than the size of the score."""
         return 3, self.score.width + 1
 
     @override

@@ -8,14 +8,14 @@ look after every batch and stop at any time (Waudby-Smith & Ramdas 2024, JRSS-B 
 sides of a run may depend on each other: if they share random draws, X_i varies less, and the evidence of a small
 difference is many times stronger.
 
-The runs may depend on each other too: E[X_i | past] ≤ 0 is enough, where the past is everything before run i. A
-mechanism with a state satisfies it if each call keeps the claim in every state, and if the state moves by the calls
+The runs may depend on each other too: E[X_i | past] ≤ 0 suffices, where the past is everything before run i. A
+mechanism with a state satisfies this if each call keeps the claim in every state, and if the state moves by the calls
 alone, not by their inputs. Proof: let run i find the state u, and let v be the state after one more call. An
-independent fair coin draws the side that comes first (`runs.streams.order`). So
-P[M(D)_i ∈ S | past] = (p_u + E p_v)/2 and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q)
-that the claim allows, and mixtures keep p ≤ s·q + t. In a fixed order D would find u and D′ v, and a state of period
-two would refute a true claim. A state that moves by the inputs, and calls that keep the claim only on average over
-states (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
+independent fair coin draws the side that comes first (`runs.streams.order`). So P[M(D)_i ∈ S | past] = (p_u + E p_v)/2
+and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q) that the claim allows, and mixtures keep
+p ≤ s·q + t. In a fixed order D would find u and D′ v, and a state of period two would refute a true claim. A state that
+moves by the inputs, and calls that keep the claim only on average over states (a pool of noise, AR(1) noise), are not
+covered: `health.dependence` tests for them.
 
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
 (`claims.renyi.Hyperplane`). With the cells I of M(D) and J of M(D′) in a paired run, X = a_I − b_J − c has E[X] ≤ 0
@@ -170,7 +170,7 @@ def _binomial_power(counts: Counts, values: Floats, log_shares: Floats, threshol
         table = np.stack([hits, both, others - both, most - hits], axis=1)
         return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
 
-    # `needed` is the smallest number of hits that refutes, as each hit raises the wealth; `most` + 1 if none does.
+    # `needed` is the smallest number of hits that refutes, as each hit raises the wealth; `most` + 1 if no number does.
     low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
     while np.any(needed - low > 1):
         middle = (low + needed) // 2

@@ -21,7 +21,7 @@ MOST_RUNS: Final = 10**18
 #: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
 #: ABSENCE_PROBABILITY is the largest probability of a replay without a hit, at half of the witness's rate, at which the
-#: runs of the replay are enough.
+#: replay needs no further runs.
 ABSENCE_PROBABILITY: Final = 1e-6
 #: RARE_RATE is the probability on D of the rare event for which a pass states a detectable parameter: leaks in one run
 #: of a thousand are common, and a frequent event does not show them.
@@ -41,11 +41,11 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     region of x lies in the region of c, so whatever refutes c refutes x. Points below c get the bets against c where
     their half-planes have no larger slope s and intercept t: c's λ < 1/(s + t) is admissible for them, so E(x) is an
     e-value; and X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s and t, run by run, so E(x) ≥ E(c). The points below a
-    curved claim have bets of their own and are all tried: rarely one is not refuted, and the bound is less than c.
+    curved claim have bets of their own and are all tried: rarely a point is not refuted, and the bound is less than c.
 
     On cells E falls in x, so the refuted parameters are an interval from 0, and the bound is its end. If the wealth is
-    shared by two parts, the bound is the larger of theirs: a part that reaches 1/α with its share refutes alone. Both
-    together may refute c where neither does alone; then the bound is c.
+    shared by two parts, the bound is the larger bound of the parts: a part that reaches 1/α with its share refutes
+    without the other part. Both parts may refute c together where neither part refutes c; then the bound is c.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
@@ -130,11 +130,11 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
 
 
 def why_excluded(bet: Bet, claim: Claim, log_e: float, *, alpha: float, witness: Counts) -> str:
-    """The reason, "excluded", why a replay that does not refute has enough runs; empty where it needs more runs.
+    """The text "excluded" if a replay's runs would have refuted half of the witness's excess; "" if more are needed.
 
-    The runs are enough if they would have caught half of the excess over the claim that the `witness` shows; also if
-    the event never happened on D, where at half of the witness's rate the probability of no event is at most
-    `ABSENCE_PROBABILITY`.
+    The excess is the parameter that the rates of the `witness` show, less the claim's parameter. If the event never
+    happened on D, the runs suffice if the event's absence has a probability of at most `ABSENCE_PROBABILITY` at half of
+    the witness's rate.
     """
     if may_refute(bet, claim, log_e):
         return ""

@@ -91,9 +91,10 @@ class PlannedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandLine:
-    """Simultaneous bounds of an event from confirm runs: p − slope·q ≥ difference and q_low ≤ q ≤ q_high.
+    """Simultaneous bounds of an event's probabilities p and q: p − slope·q ≥ difference and q_low ≤ q ≤ q_high.
 
-    `swapped`: whether p is the probability under D′, and q the probability under D.
+    The bounds come from confirm runs. `swapped`: whether p is the probability under D′ and q under D; else p is the
+    probability under D and q under D′.
     """
 
     slope: float
@@ -122,7 +123,7 @@ class ProfileBand:
     lines: tuple[BandLine, ...]
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """The lower band of δ at ε ≥ 0 (nats) of the pair in its better direction. Arguments broadcast."""
+        """The lower band of δ at ε ≥ 0 (nats), the larger band of both directions. Arguments broadcast."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
         return np.maximum(self._at_slopes(slopes, False), self._at_slopes(slopes, True))[()]
 
@@ -153,7 +154,10 @@ class ProfileBand:
 
 
 def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int) -> ProfileBand:
-    """The band that the counts give, one per planned line in its direction; `runs`: the planned number of runs."""
+    """The band that the counts give: one `Counts` for each planned line, in the line's direction.
+
+    `runs`: the planned number of runs.
+    """
     if not planned:
         return ProfileBand(())
     if len(planned) != len(counts):

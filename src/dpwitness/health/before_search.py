@@ -69,7 +69,7 @@ def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
 
 
 def all_findings(problem: Problem, runner: Runner) -> list[HealthFinding]:
-    """Return the findings of all health checks before the search, for the plugin."""
+    """The findings of all health checks before the search, for the plugin."""
     if finding := identical_inputs(problem):
         return [finding]  # the other checks need two inputs
     seen, name = first_runs(problem, runner), problem.mechanism.name
@@ -106,7 +106,7 @@ def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Seri
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
-    """Return the finding `deterministic_output` if all runs on both inputs returned the same outcome."""
+    """The finding `deterministic_output` if all runs on both inputs returned the same outcome; else None."""
     if seen is None:
         return None
     rows = stack([side.rows for side in seen])
@@ -121,7 +121,7 @@ def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Healt
 
 
 def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
-    """Return the finding `stuck_generator` if runs depend on each other, which makes counts worthless as evidence."""
+    """The finding `stuck_generator` if runs depend on each other, so that counts are no evidence; else None."""
     try:
         refuse_series(name, (), seen or ())
     except DependentRuns as error:
@@ -130,7 +130,7 @@ def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> HealthFind
 
 
 def identical_inputs(problem: Problem) -> HealthFinding | None:
-    """Return `identical_inputs` if the first pairs that the relation proposes consist of equal inputs."""
+    """The finding `identical_inputs` if the relation's first pairs consist of equal inputs; else None."""
     both = None
     for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
         if len(pair.key) != 1:
@@ -144,7 +144,7 @@ def identical_inputs(problem: Problem) -> HealthFinding | None:
 
 
 def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> HealthFinding | None:
-    """Return `unrepeated_texts` if an entry is a text in `LEAST_FINDING_RUNS` runs or more, and all texts differ."""
+    """The finding `unrepeated_texts` if `LEAST_FINDING_RUNS` or more texts of an entry all differ; else None."""
     for entries in stack([side.rows for side in seen]).T if seen else ():
         texts = entries[is_text(entries)]
         if len(texts) >= LEAST_FINDING_RUNS and len(np.unique(texts)) == len(texts):
@@ -157,7 +157,7 @@ def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> HealthFin
 
 
 def unlike_inputs(problem: Problem) -> HealthFinding | None:
-    """Return `unlike_inputs` if D and D′ of a pair differ in more than their records, as explicit pairs may."""
+    """The finding `unlike_inputs` if D and D′ of a pair differ in more than their records; else None."""
     if problem.relation.judged:  # the relation makes pairs that differ in their records alone
         return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), MOST_PROPOSED_PAIRS):
@@ -168,7 +168,7 @@ def unlike_inputs(problem: Problem) -> HealthFinding | None:
 
 
 def input_ignored(problem: Problem, runner: Runner) -> HealthFinding | None:
-    """Return `input_ignored` if both inputs of every pair gave the same outcomes from the same random numbers.
+    """The finding `input_ignored` if both inputs of each pair gave equal outcomes for equal random numbers, or None.
 
     Mechanisms whose randomness no seed repeats are not tested; `ignored_throughout` tests slow mechanisms.
     """
@@ -201,7 +201,7 @@ def _find_ignored_input(problem: Problem, runner: Runner) -> HealthFinding | Non
 
 
 def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
-    """Return a note if all coupled runs gave equal outcomes on both inputs; `outcomes`: rows of D and of D′ by pair."""
+    """A note if all coupled runs gave equal outcomes on both inputs, or (); `outcomes`: rows of D and D′ by pair."""
     both = list(outcomes)
     runs = sum(len(left) for left, _ in both)
     same = all(np.array_equal(left, right, equal_nan=True) for left, right in both)
@@ -209,7 +209,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
 
 
 def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
-    """Return a note if all runs on the same input returned the same outcome, for every input in `outcomes`."""
+    """A note if for every input in `outcomes` all runs on this input returned the same outcome; else ()."""
     by_input: dict[Hashable, list[Rows]] = {}
     for data, rows in outcomes:
         if len(rows):
@@ -231,7 +231,7 @@ def _ignored_finding(name: str, runs: int) -> HealthFinding:
 
 
 def time_needed(problem: Problem, runner: Runner, alpha: float) -> HealthFinding | None:
-    """Return `too_slow` if refuting even the clearest violation takes more seconds than the check has."""
+    """The finding `too_slow` if to refute the clearest violation takes more seconds than the check has; else None."""
     mechanism = problem.mechanism
     needed = runs_needed(problem.claim, alpha)
     cores = runner.pool.workers if runner.pool is not None else runner.workers if mechanism.threads else 1

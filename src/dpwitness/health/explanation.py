@@ -360,7 +360,7 @@ class RecordingComparison:
         return columns
 
     def _fits(self, entries: Sequence[Sides]) -> dict[int, Fit]:
-        """The entries that are a constant plus scaled noise on D and on D′, by their number."""
+        """The fit of each entry that is a constant plus scaled noise on D and on D′, by the entry's index."""
         columns = self._columns()
         if not columns or len(entries) > MOST_COMPARED_VALUES:
             return {}
@@ -476,7 +476,7 @@ class Branch:
 
     @property
     def on(self) -> list[str]:
-        """Texts of the next step on D and on D′."""
+        """The texts of the steps that the runs on D and on D′ take after the line."""
         return [f"goes on at line {line}" if line else "returns" for line in self.after]
 
 

@@ -48,7 +48,7 @@ def check_names(suppressed: Collection[str]) -> None:
 
 
 def notes_on_counts(counts: Counts) -> tuple[str, ...]:
-    """Return a note if the event always happened, or never."""
+    """A note if the event happened in all runs or in no run; else ()."""
     if counts.runs and counts.n00 == counts.runs:
         return ("the event never happened on either input: it says nothing",)
     if counts.runs and counts.n11 == counts.runs:
@@ -57,7 +57,7 @@ def notes_on_counts(counts: Counts) -> tuple[str, ...]:
 
 
 def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
-    """Return notes on a pass with little power, with a rare event, or with an event that cannot show a violation."""
+    """The notes on a pass with little power, with a rare event, or with an event that cannot show a violation."""
     # One piece of advice: a pass that is too slow has low power too.
     notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)[:1]), verdict.counts
     if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of fewer than 1,000 runs is no tail
@@ -71,7 +71,7 @@ def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
 
 
 def findings_on_pass(verdict: NotRefuted) -> list[HealthFinding]:
-    """Return `too_slow`, `low_power` or both, for a pass with almost no power."""
+    """The findings `too_slow`, `low_power` or both for a pass with almost no power; else an empty list."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     made, needed = verdict.runs_made or runs, PASS_FACTOR * runs_needed(claim, verdict.alpha)
     # The power is that of an event of probability 1/2: whether a correct mechanism passes must not depend on the event

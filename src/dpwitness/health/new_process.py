@@ -52,8 +52,7 @@ INSIDE_VARIABLE: Final = "DPWITNESS_FRESH_PROCESS"
 FORK_CONTEXT: Final[Any] = multiprocessing.get_context(
     "fork" if "fork" in multiprocessing.get_all_start_methods() else None
 )
-#: LIBRARIES are the libraries that further processes inherit as forks where the mechanism imports them, as twenty
-#: imports take up to a minute. Their imports draw no noise; NumPy's generator is seeded in each fork.
+#: LIBRARIES has the packages that are imported before the forks of further processes, if the mechanism imports them.
 LIBRARIES: Final = frozenset({"dpwitness", "numba", "pandas", "scipy", "sklearn"})
 #: _RUNNING_PROCESSES has the new processes that are answering now.
 _RUNNING_PROCESSES: Final[set[Child]] = set()
@@ -223,7 +222,7 @@ def same_constants(function: Callable[..., object], further: Further = Further()
 
 
 def _ask_processes(question: Request | FunctionPlace, further: Further) -> list[Any]:
-    """The answers of new processes, as data. Raises `CannotLoad`."""
+    """The values that new processes answer to `question`. Raises `CannotLoad` if the first process fails."""
     command = [sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"]
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     with NamedTemporaryFile() as file:  # inputs may be too large for a line of JSON
@@ -294,6 +293,8 @@ def _ask_further(asking: Connection, pipe: Connection, question: Path, further: 
     """
     asking.close()  # else no end of the asking process is seen
     with suppress(EOFError):  # raised if the mechanism could not be loaded
+        # The forks inherit these imports, as twenty imports take up to a minute. The imports draw no noise, and
+        # `_answer_of` seeds NumPy's generator in each fork.
         for name in pipe.recv():
             with suppress(Exception):  # a mechanism may import a part of a library in a way of its own
                 importlib.import_module(name)
@@ -353,7 +354,7 @@ def _count_runs(
     only: set[tuple[float, ...] | None] = set()
     for event in events:
         event.contains(np.full((1, width), np.nan))  # compiles the events before the mechanism's time starts
-    if further is not None:  # the first call is dropped: it may differ from others, such as by connecting to a server
+    if further is not None:  # the first call is dropped: unlike later calls it may connect to a server, for example
         mechanism.outcomes(data, rng, 1, start=0, least=width)
     end = time.monotonic() + seconds
     while runs < most and (runs == 0 or time.monotonic() < end):

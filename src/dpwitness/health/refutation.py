@@ -265,7 +265,7 @@ class _ObservedSide:
         return self.always is None or any(0 < hits < runs for hits, runs in self.shares)
 
     def other_share(self, there: InputAnswer, where: str, *, between: str = "", tests: int = 1) -> str | None:
-        """A text on an event or outcome whose share differs in other runs of the input; None without a difference.
+        """A text on an event or outcome whose share of these runs differs from its share of the runs `there`, or None.
 
         If the runs have the same law, any of `tests` tests of both inputs returns a text with probability at most
         `DEPENDENCE_LEVEL`.

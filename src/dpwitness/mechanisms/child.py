@@ -187,7 +187,7 @@ def _value(line: bytes | bytearray, number: int) -> object:
 
 
 def _whole(digits: str) -> float:
-    """The value of a number without a point; −0.0 for "-0". Raises `ValueError` for more digits than Python reads."""
+    """The value of an integer literal; −0.0 for "-0". Raises `ValueError` beyond Python's limit of digits."""
     try:
         return -0.0 if digits == "-0" else int(digits)
     except ValueError as error:

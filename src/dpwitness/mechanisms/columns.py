@@ -114,12 +114,12 @@ class Columns:
 
     @property
     def parts(self) -> dict[int, int]:
-        """The coordinate of a value's first entry, by the coordinates of its further entries."""
+        """The coordinate of a value's first entry, by the coordinate of each further entry of the value."""
         return {c: node.coordinates[0] for node in self._nodes.values() for c in node.coordinates[1:]}
 
     @property
     def names(self) -> dict[int, str]:
-        """The names of entries for people, by coordinate."""
+        """The names of entries for people, by coordinate; if `full`, also of two entries for all others."""
         named = {c: entry.name for c, entry in enumerate(self.entries)}
         if self.full:
             named |= {len(named): "number of other entries", len(named) + 1: "all other entries together"}

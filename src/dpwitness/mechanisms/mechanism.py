@@ -102,7 +102,7 @@ class InputConversion:
         return cls(lists_as_arrays=True, dtype=dtype, mixed=len(types) > 1)
 
     def source(self, data: Data) -> Callable[[], Data]:
-        """A function that returns the converted input, if it is mutable a new copy each time.
+        """A function that returns the converted input: for each call a new copy, if the input is mutable.
 
         Raises `InvalidNeighbours` for a list that should become an array and holds other values than numbers.
         """
@@ -281,7 +281,7 @@ class Mechanism(ABC):
 
     @property
     def parts(self) -> Mapping[int, int]:
-        """The coordinate of a value's first entry, by the coordinates of its further entries."""
+        """The coordinate of a value's first entry, by the coordinate of each further entry of the value."""
         return {} if self.columns is None else self.columns.parts
 
     def outcome_text(self, outcome: Sequence[float]) -> str:
@@ -293,7 +293,7 @@ class Mechanism(ABC):
         self.traits = OutputTraits()
 
     def release(self) -> None:  # noqa: B027  # most mechanisms cannot end a run
-        """End runs that still run, such as a run that hangs after a deadline, if the mechanism can."""
+        """End the runs in progress, such as a run that hangs after a deadline, if the mechanism can end runs."""
 
     @property
     def columns(self) -> Columns | None:

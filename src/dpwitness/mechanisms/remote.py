@@ -24,7 +24,7 @@ from dpwitness.mechanisms.signature import GENERATOR_NAMES, RESERVED_NAMES, Sign
 from dpwitness.neighbours import Data
 from dpwitness.values import UnreadableValue, value_from_json, value_to_json
 
-#: The default of `max_time` in seconds; long, since libraries may be slow to import.
+#: The default of `max_time`, in seconds; it is long, since libraries may be slow to import.
 REMOTE_SECONDS: Final = 600.0
 #: The types of values that two interpreters can exchange, for messages; tables of Polars are sent but not returned.
 SENDABLE_TYPES: Final = (

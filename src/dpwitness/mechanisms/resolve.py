@@ -189,7 +189,7 @@ def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
 
 
 def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether the mechanism runs on both inputs, once each."""
+    """Whether the mechanism makes one run on each input without an error."""
     errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is not an outcome yet
     try:
         for data in pair.sides:

@@ -212,7 +212,7 @@ def _polars(value: dict[str, Any]) -> Any:
 
 @functools.lru_cache(8)
 def source(written: str) -> Callable[[], Any]:
-    """A function that returns a sent value, if it is mutable a new copy each time. Raises `Unsendable`."""
+    """A function that returns a sent value: for each call a new copy, if the value is mutable. Raises `Unsendable`."""
     value = of_json(json.loads(written))
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return lambda: value

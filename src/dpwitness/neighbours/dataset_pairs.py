@@ -1,7 +1,7 @@
 """Changes of datasets in one group of records (the records of one unit), chosen to break real code.
 
-A slow mechanism runs on the first few changes only, so kinds of changes take turns. Most kinds change a single record
-without its unit; if the relation has units, the record then becomes a group of equal or different records.
+A slow mechanism runs on the first few changes only, so changes of different kinds alternate. Most kinds change a single
+record without its unit; if the relation has units, the record then becomes a group of equal or different records.
 """
 
 import math
@@ -32,7 +32,7 @@ def _key_of_side(records: tuple[Record, ...]) -> Hashable:
 
 
 def distinct(changes: Iterable[GroupChange]) -> Iterator[GroupChange]:
-    """The changes whose two datasets differ, each once."""
+    """The changes whose two datasets differ; of several changes of the same two datasets only the first."""
     seen: set[object] = set()
     for change in changes:
         if change.differs and (key := frozenset(map(_key_of_side, change.datasets))) not in seen:
@@ -72,7 +72,7 @@ class Proposals:
         return self.groups.rest
 
     def __iter__(self) -> Iterator[GroupChange]:
-        """The changes, the most promising kinds first, each kind in turn, no change twice.
+        """The changes without repetitions: one change of each kind in turn, the most promising kinds first.
 
         The first dataset is ordinary, since the cost of a run is measured on it. A very slow mechanism runs on the
         first four changes, a slow one on the first twelve.

@@ -94,7 +94,7 @@ class Steps:
         """The length of a change for a reader; a change of smaller length is simpler.
 
         Its entries count the other records, the group's records, the differing fields, the group's different records,
-        all different records (units aside), the group's records ahead of others, and the characters.
+        all different records (units aside), the group's records ahead of other records, and the characters.
         """
         others, after, before = map(change.on, (BOTH_SIDES, SECOND_SIDE, FIRST_SIDE))
         group = {tuple(map(key_of, record)) for record in (*after, *before)}

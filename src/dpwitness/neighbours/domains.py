@@ -176,13 +176,13 @@ class Listed(Domain):
 
 
 def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
-    """The places of values by their keys; equal values have the place of the first equal value."""
+    """The place of each value, by the value's key; of equal values the place of the first value."""
     return {key_of(value): place for place, value in reversed(list(enumerate(values)))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Categories(Listed):
-    """A list of values of one type: texts, whole numbers, numbers or flags.
+    """The domain of listed values of one type: texts, whole numbers, numbers or flags.
 
     `other`: unlisted values of the type are allowed too; `missing`: None is allowed.
     """
@@ -261,7 +261,7 @@ def flags(*, missing: bool = False) -> Categories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples(Listed):
-    """The given records of any kind, such as draws from a hypothesis strategy; without a form in JSON."""
+    """The domain of given records of any kind, such as draws from a hypothesis strategy; without a form in JSON."""
 
     values: tuple[Value, ...]
     source: str = "examples"
@@ -285,7 +285,7 @@ class Examples(Listed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Domain):
-    """Texts of at most `max_length` characters; `missing`: None is allowed."""
+    """The domain of texts of at most `max_length` characters; `missing`: None is allowed."""
 
     max_length: int
     missing: bool = False
@@ -336,7 +336,7 @@ class Text(Domain):
 
 
 def text(max_length: int = 20, *, missing: bool = False) -> Text:
-    """Texts of at most `max_length` characters; see `Text`. Raises `InvalidNeighbours`."""
+    """A domain of texts of at most `max_length` characters; see `Text`. Raises `InvalidNeighbours`."""
     return Text(max_length=max_length, missing=missing)
 
 
@@ -355,7 +355,7 @@ SPECIAL_NUMBERS: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range(Domain):
-    """Numbers from `low` to `high`: integers of 64 bits where `whole`, else doubles.
+    """The domain of numbers from `low` to `high`: integers of 64 bits where `whole`, else doubles.
 
     `clipped`: the mechanism promises to clip to the range itself, so any finite number is allowed; `missing`: NaN and
     None are allowed. Only inputs of the claim's domain can violate the claim, so the user states both. A missing
@@ -509,7 +509,7 @@ class Range(Domain):
 
 
 def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Range:
-    """Numbers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
+    """A domain of numbers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
     ends = {}
     for name, value in (("low", plain(low)), ("high", plain(high))):
         ends[name] = checks.number(name, value, InvalidNeighbours) if type(value) is int else value
@@ -517,7 +517,7 @@ def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = F
 
 
 def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Range:
-    """Integers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
+    """A domain of integers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
     return Range(low=plain(low), high=plain(high), whole=True, clipped=clipped, missing=missing)
 
 

@@ -106,7 +106,7 @@ class Layout(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout(Layout):
-    """A list of records."""
+    """The layout of a list of records."""
 
     missing = (math.nan, None)
 
@@ -206,7 +206,7 @@ def _needs_names(fields: Fields) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraysLayout(Layout):
-    """An array or a list of each field's values; the fields `matrix` share one array."""
+    """The layout of an array or a list of each field's values; the fields `matrix` share one array."""
 
     matrix: ClassVar[slice]
 
@@ -253,7 +253,7 @@ class ArraysLayout(Layout):
 
 
 class ArrayLayout(ArraysLayout):
-    """An array of numbers, of one axis or of records by fields."""
+    """The layout of an array of numbers, of one axis or of records by fields."""
 
     matrix = slice(None)
 
@@ -277,7 +277,7 @@ class ArrayLayout(ArraysLayout):
 
 
 class ColumnsLayout(ArraysLayout):
-    """A dict of arrays and lists."""
+    """The layout of a dict of arrays and lists."""
 
     matrix = slice(0)
 
@@ -301,7 +301,7 @@ class ColumnsLayout(ArraysLayout):
 
 
 class XYLayout(ArraysLayout):
-    """A tuple of an array of features and an array or a list of labels."""
+    """The layout of a tuple of an array of features and an array or a list of labels."""
 
     matrix = slice(-1)
 
@@ -334,7 +334,7 @@ def _is_xy(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(Layout):
-    """A frame of a library; `blank` has all its properties except the records.
+    """The layout of a library's frames; `blank` is a frame without rows with all other properties.
 
     In Polars and Arrow a missing number is null, and NaN another value, which only data of the user hold.
     """
@@ -416,25 +416,25 @@ class FrameLayout(Layout):
 
 
 class PandasLayout(FrameLayout):
-    """A DataFrame of pandas."""
+    """The layout of a DataFrame of pandas."""
 
     frames = PANDAS
 
 
 class PolarsLayout(FrameLayout):
-    """A DataFrame of Polars."""
+    """The layout of a DataFrame of Polars."""
 
     frames = POLARS
 
 
 class LazyPolarsLayout(FrameLayout):
-    """A LazyFrame of Polars."""
+    """The layout of a LazyFrame of Polars."""
 
     frames = LAZY_POLARS
 
 
 class ArrowLayout(FrameLayout):
-    """A Table of Arrow."""
+    """The layout of a Table of Arrow."""
 
     frames = ARROW
 

@@ -37,7 +37,7 @@ class GroupChange:
     def of(
         cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
     ) -> "GroupChange":
-        """The change of a group whose records all stand before the other record at `place`."""
+        """The change of a group from `before` to `after`, whose records stand before the record `others[place]`."""
         rest = [(record, BOTH_SIDES) for record in others]
         group = [*((record, FIRST_SIDE) for record in before), *((record, SECOND_SIDE) for record in after)]
         return cls(rows=(*rest[:place], *group, *rest[place:]), label=label)

@@ -22,7 +22,7 @@ from dpwitness.neighbours.relation import Relation, written_by_fields
 
 
 class NumberList(JsonFields, Relation):
-    """Lists of `length` numbers.
+    """A relation of lists of `length` numbers.
 
     `any_length`: whether the claim is for lists of any length; by default it is for lists of `length` numbers, or of
     the length of the given data, and not for shorter lists.
@@ -97,7 +97,7 @@ COARSE_TOLERANCE: Final = 1e-6
 @written_by_fields
 @dataclass(frozen=True, slots=True)
 class Queries(NumberList):
-    """Answers to `length` queries, each of sensitivity `sensitivity`.
+    """The relation of answers to `length` queries, each of sensitivity `sensitivity`.
 
     `may_move`: "all" answers may differ on a neighbour, or only "one". `direction`: "any", or "up" if all answers move
     in the same direction (adding a person never lowers a count). `any_length`: as in `NumberList`.
@@ -184,7 +184,8 @@ class Queries(NumberList):
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Pairs of equal answers at 0.01 to 100 noise scales and at special numbers, then pairs of other shapes.
 
-        In the last pairs one answer moves, the first answer lies apart from the others, or answers rise or fall evenly.
+        In the last pairs one answer moves, the first answer lies apart from the other answers, or answers rise or fall
+        evenly.
         """
         n, centre = self.length, self._resolved(centre)
         # Answers that move together behave unlike answers that move against each other.
@@ -256,7 +257,7 @@ def queries(
     *,
     any_length: bool = False,
 ) -> Queries:
-    """Answers to `length` queries of the given sensitivity; see `Queries`. Raises `InvalidNeighbours`."""
+    """The relation of answers to `length` queries of a sensitivity; see `Queries`. Raises `InvalidNeighbours`."""
     return Queries(length, sensitivity, may_move, direction, any_length=any_length)
 
 
@@ -324,7 +325,7 @@ def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
 @written_by_fields
 @dataclass(frozen=True, slots=True)
 class Bits(NumberList):
-    """Bits of `length` people, one each; neighbours differ in one bit. `any_length`: as in `NumberList`."""
+    """One bit of each of `length` people; neighbours differ in one bit. `any_length`: as in `NumberList`."""
 
     kind: ClassVar[str] = "bits"
 

@@ -144,9 +144,10 @@ class Records(Relation):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs with outliers, special or unique values, duplicates or no records, in several sizes; kinds take turns.
+        """Pairs with outliers, special or unique values, duplicates or no records; a pair of each kind in turn.
 
-        `data`, if given, are an input of every pair. Raises `InvalidNeighbours` for data of another form or domain.
+        The datasets have several sizes. `data`, if given, are an input of every pair. Raises `InvalidNeighbours` for
+        data of another form or domain.
         """
         base, layout = self.base, self.layout
         if data is not None:
@@ -158,7 +159,7 @@ class Records(Relation):
                 yield pair
 
     def _sized(self, kinds: Iterable[Iterator[GroupChange]], most: int) -> Iterator[GroupChange]:
-        """The first `most` changes between datasets of allowed sizes, one of each kind in turn."""
+        """The first `most` changes between datasets of allowed sizes, one change of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
 
@@ -215,7 +216,7 @@ class Records(Relation):
         return self._build(records, layout=self._layout_of(data) if source == self.form else self.layout)
 
     def _taken(self, data: Data, form: str) -> list[Record]:
-        """The flat records of data in a form. Raises `InvalidNeighbours` for other data, or a unit beyond its bound."""
+        """The flat records of data in `form`. Raises `InvalidNeighbours` for other data, or a too large unit."""
         records = FORMS[form].read(self.fields, data)
         if records is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records")

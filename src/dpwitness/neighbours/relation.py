@@ -113,7 +113,7 @@ class Relation(ABC):
         return as_input(data if array is None else array)
 
     def alternatives(self) -> "tuple[Relation, ...]":
-        """The relations that get a verdict each: several if the adjacency is left open, else the relation itself."""
+        """The relations of a check's verdicts: one for each adjacency if none is given, else the relation itself."""
         return (self,)
 
     def to_json(self) -> dict[str, object] | None:

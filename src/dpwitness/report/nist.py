@@ -10,7 +10,7 @@ from dpwitness.results.saved import Shown
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import NotRefuted, Violation
 
-#: OTHER_FIELDS names the fields that running a mechanism cannot fill in.
+#: OTHER_FIELDS names the fields of an evaluation that no run of a mechanism can fill in.
 OTHER_FIELDS: Final = (
     "Side channels: time, memory and power used by a run. Composition with other releases from the same data. Utility. "
     "Bias: systemic, human and statistical. Trust model: central, local or distributed. Query model: who may ask, and "

@@ -173,7 +173,7 @@ def _facts(result: Shown) -> list[NamedText]:
 def _figure(
     draw: "Callable[[Axes, Any], None]", shown: object, title: str, caption: str = "", **points: float
 ) -> list[Piece]:
-    """A figure with a title for screen readers and a caption; `points` go to `plots.svg`."""
+    """One piece: a figure with a title for screen readers and a caption; `points`: sizes in points, for `plots.svg`."""
     return [{"figure": plots.svg(draw, shown, title, caption or title, **points), "caption": caption or title}]
 
 

@@ -130,7 +130,7 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
     edges = np.array(shown.edges)
     if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # too long for an axis: bins of one width, without values
         edges = np.arange(float(len(edges)))
-    # Heights are shares divided by widths, so that areas are probabilities; very narrow bins would hide all others.
+    # Heights are shares divided by widths, so that areas are probabilities; very narrow bins would hide all other bins.
     widths = np.diff(edges)
     heights = shares / np.maximum(widths / np.median(widths), 0.25)
     *_, second, highest = 0.0, *np.sort(heights.max(axis=0))

@@ -68,7 +68,7 @@ def _result(record: VerdictRecord, rule: int) -> dict[str, object]:
 
 
 def _related(at: PlaceRecord, witness: Mapping[str, object]) -> dict[str, object]:
-    """The line at which runs on D and on D′ first differ, if the line is known and in the file of `at`; else empty."""
+    """The line at which runs on D and on D′ first differ, if the line is known and in the file of `at`; else {}."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
         return {}

@@ -58,10 +58,10 @@ class BandEvent(JsonFields):
 class Profile(Result):
     """A lower band of the privacy profile δ(ε), all ε at once, with confidence 1 − alpha.
 
-    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, for the tested pair in its better
-    direction. The mechanism's profile is the largest over all pairs, so the band is below it too. A given claim whose
-    profile is below the band somewhere is refuted, with false-alarm probability at most alpha, and `witness` can be
-    replayed; else `witness` is None.
+    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, for the tested pair in the direction of
+    the larger δ. The mechanism's profile is the largest over all pairs, so the band is below it too. A given claim
+    whose profile is below the band somewhere is refuted, with false-alarm probability at most alpha, and `witness` can
+    be replayed; else `witness` is None.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (

@@ -126,7 +126,7 @@ def confidence(alpha: float) -> str:
 
 
 def odds(alpha: float) -> str:
-    """The rate of false alarms at probability `alpha`, as text: "at most 1 check in 1,000,000"."""
+    """The largest rate of false alarms at level `alpha`, as text: "at most 1 check in 1,000,000"."""
     return f"at most 1 check in {math.floor((1 + 1e-12) / float(at_most(alpha, 2))):,}"
 
 

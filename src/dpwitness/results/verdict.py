@@ -95,7 +95,7 @@ class Course(JsonFields):
     #: Numbers of paired runs, each with the log e-value (nats) after these runs: a thinned list that keeps the last
     #: point. A check in epochs counts all runs, other checks the confirm runs. Empty for a bound.
     evidence: tuple[tuple[Count, float], ...] = ()
-    #: The figure of the event's statistic; None for an event of several values, or where runs are expensive.
+    #: The distributions of the event's statistic; None for an event of several values, or if runs are expensive.
     outputs: Outputs | None = field(default=None, metadata={"json": "sparse"})
 
 

@@ -105,7 +105,7 @@ def _pickle_users_code() -> Iterator[None]:
 
 
 def _is_users(name: str, module: ModuleType | None) -> bool:
-    """Whether a module is a file of the user; `__main__`, which cloudpickle pickles by itself, does not count."""
+    """Whether a module is a file of the user other than `__main__`, whose objects cloudpickle never pickles by name."""
     if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
         return False
     file = vars(module).get("__file__")
@@ -125,8 +125,8 @@ def process_name() -> str:
 class FirstRuns:
     """The digest of the outcomes of a mechanism's first runs in a process, or the runs' error.
 
-    `orders`: the logarithm of the number of different orders of these outcomes; 0 if all are equal. If independent runs
-    of another process have the same outcomes, they have the same order with probability exp(−orders).
+    `orders`: the logarithm of the number of different orders of these outcomes; 0 if all outcomes are equal. If
+    independent runs of another process have the same outcomes, they have the same order with probability exp(−orders).
     """
 
     digest: str
@@ -285,7 +285,7 @@ class Dispatcher:
         return len(self._first_runs)
 
     def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results of all shards in order; None, once, as the last, if the deadline passes first."""
+        """Yield the results of all shards in order; the last result is None if the deadline passes first."""
         first = 0
         # A run that has begun here ends here, so that no outcome decides whether it counts.
         here = takewhile(lambda shard: not self._saves_time(work, work.count - shard), range(work.count))

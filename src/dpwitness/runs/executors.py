@@ -104,7 +104,7 @@ class Pool:
 def ordered(
     pool: Pool, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None, *, again: int = 0
 ) -> Generator[T | None, None, None]:
-    """Yield the results of tasks in their order; None, once, as the last, if the deadline passes first.
+    """Yield the results of tasks in the order of the tasks; the last result is None if the deadline passes first.
 
     A task's error is raised after the results of all tasks before it. When a deadline with patience closes, no more
     tasks are sent, and sent tasks are waited for. At most twice as many tasks as workers are sent at a time, so that
@@ -440,7 +440,7 @@ def cluster_of(cluster: "str | Client | ClientExecutor") -> Cluster:
 
 
 def _connect(address: str) -> "Client":
-    """A client of a scheduler."""
+    """A new client of the scheduler at `address`. Raises `ClusterLost` if no scheduler answers."""
     from distributed import Client
 
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` reports a lost scheduler

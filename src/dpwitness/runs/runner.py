@@ -74,7 +74,7 @@ class Runner:
         return max(self.due - time.monotonic(), 1.0)
 
     def _results(self, work: ShardedRuns[T]) -> Iterator[T | None]:
-        """The results of all shards in their order; None, once, as the last, if the deadline passes first."""
+        """The results of all shards in the order of shards; the last result is None if the deadline passes first."""
         if self.pool is not None:
             return self.pool.map(work, self.deadline)
         threads = Threads(self.workers if self.mechanism.threads else 1)
@@ -142,7 +142,7 @@ class Runner:
                 raise InvalidParameter(f"progress={brief(self.progress)} raised {class_and_text(error)}") from error
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
-        """The results of tasks that do not run the mechanism, in their order; None, once, at the deadline."""
+        """The results, in order, of tasks that do not run the mechanism; the last result is None at the deadline."""
         return Threads(self.workers if workers is None else workers).ordered(tasks, self.deadline)
 
     def sample(
@@ -243,8 +243,8 @@ class Runner:
         """Counts of each event in n fresh paired runs, the outcomes on D and on D′, and the turns of the runs.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. The
-        sides of a run share their draws, see `confirm`. There are fewer runs, or none, if the deadline passes first. A
-        run that fails, or exceeds the mechanism's own time limit, raises: if its epoch were left out and another bet
+        sides of a run share their draws, see `confirm`. There are fewer runs, or no runs, if the deadline passes first.
+        A run that fails, or exceeds the mechanism's own time limit, raises: if its epoch were left out and another bet
         placed, outcomes would decide which runs count.
         """
         size = self.part_of(n)

@@ -64,10 +64,10 @@ class Aim:
 
 
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
-    """The candidate, with cells as its event if cells look better; and the paired search runs spent, about `budget`.
+    """The candidate, whose event is replaced by cells if the cells' value is larger; and the paired search runs spent.
 
-    `objective`: the objective that chose the candidate, in the unit of the aim's values. The candidate stays if the
-    time is over, or if it reaches the stop value.
+    At most about `budget` runs are spent. `objective`: the objective that chose the candidate, in the unit of the aim's
+    values. The candidate stays if the time is over, or if it reaches the stop value.
     """
     promised = _promised(candidate, objective)
     if promised >= objective.stop_value:
@@ -106,7 +106,7 @@ def better_by_rows(x: Rows, y: Rows, candidate: Candidate, aim: Aim, objective: 
 
 
 def _promised(candidate: Candidate, objective: Objective) -> float:
-    """The value of the candidate's event alone."""
+    """The objective's value of the candidate's event, hardly lowered for the error of the estimate."""
     estimate = candidate.estimate
     assert estimate is not None  # a search gives every candidate an estimate
     return value_of(estimate, objective, 1 << 40)  # for 2^40 runs the deducted error is negligible

@@ -133,7 +133,7 @@ def compare(
     role: Role,
     costs: Costs | None = None,
 ) -> tuple[list[ComparedEvent], int]:
-    """Count entries until the best is known or no longer matters; return them, best first, and the runs spent.
+    """Count entries until the best is known or no longer matters; return the entries, best first, and the runs spent.
 
     Counting takes about `budget` runs at most, and ends at the deadline. The events of one pair are counted in the same
     runs: all pairs get an even part, and then each slice goes to the pair of the best entry so far or of its strongest

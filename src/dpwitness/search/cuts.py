@@ -191,9 +191,10 @@ class OutcomeCells(Partition):
 
 
 def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
-    """The cells of the ranges of an event's statistic, cut at quantiles of a sample, or of sets of outcomes.
+    """Cells of outcomes: ranges of the event's statistic, cut at quantiles of a sample, or sets of outcomes.
 
-    None for other events, and where no edge is finite.
+    The cells are sets if the event is a set of outcomes. None for an event that is neither a set nor a range, for a set
+    if outcomes do not repeat, and for a range if no edge is finite.
     """
     if outcomes_of(event) is not None:
         return _cells_of_outcomes(event, sample) if sample.repeats else None

@@ -12,7 +12,7 @@ clear events soonest, and bets on each by itself. The wealth of a check is sprea
 from the start, so its mean is an e-value, whichever pairs get the runs. The next epoch belongs to the pair whose
 wealth, less a charge for its runs or its time, is largest.
 
-`search.pairs` draws 10⁵ runs and more, keeps none of them as evidence, and looks at each once or twice. Here every run
+`search.pairs` draws 10⁵ runs and more, keeps no run as evidence, and looks at each run once or twice. Here every run
 is evidence, as it should be where a run takes milliseconds. But portfolios are computed anew before every epoch, in a
 time in which compiled code makes 10⁴ runs. Against ε = 0.7 `search.pairs` refutes `isvt3` in 0.8 CPU seconds, `isvt4`
 in 0.9 to 1.1 and `noisy_max_laplace_value` in 2.3. This search takes 12 to 17 CPU seconds for `isvt3` and more than
@@ -133,7 +133,7 @@ class Ranges(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        """The event with a number from 0, or the events of a slice of numbers."""
+        """The event of a number from 0, or the list of the events of a slice of numbers."""
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
@@ -330,7 +330,7 @@ CHARGED_SECONDS: Final = 0.1
 CHARGED_RATIO: Final = 8.0
 #: The least number of runs of a pair from which learners propose events.
 LEARNING_RUNS: Final = 32
-#: The least number of runs of a pair from which learners propose thoroughly.
+#: The least number of runs of a pair from which learners are called with `thorough=True`.
 LEAST_THOROUGH_RUNS: Final = 512
 #: The factor by which the runs of a pair grow before events are learned, and columns cut, anew.
 RENEWING_GROWTH: Final = 1.25
@@ -544,7 +544,7 @@ class PairWealth:
         return self.rows if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
-        """The counts of an event in the epochs since it was chosen, with the candidate's D as D."""
+        """The counts of the candidate's event since portfolios hold it without a break, with the candidate's D as D."""
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
@@ -552,7 +552,7 @@ class PairWealth:
     def later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
         """Events that were best earlier, and the counts of each in all later runs, with the candidate's D as D.
 
-        The runs that chose an event are left out, as they hold it more often than others.
+        The runs that chose an event are left out, as these runs hold the event more often than other runs.
         """
         x, y = self.outcomes_of(candidate)
         earlier = [(event, at) for event, at in self.chosen if self.runs - at >= LEAST_LATER_RUNS]

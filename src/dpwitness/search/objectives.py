@@ -146,7 +146,7 @@ def _square(p: Floats, q: Floats, joint: Floats, slope: float | Floats, runs: in
 
 
 def _planned(planned: int, cost: float, affordable: float) -> int:
-    """The planned runs that fit in the time at the cost of a run; at least 1."""
+    """The planned number of runs, or the smaller number that fits in the time at the cost of a run; at least 1."""
     return int(max(min(planned, affordable / cost), 1.0))
 
 

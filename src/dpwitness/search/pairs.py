@@ -264,7 +264,7 @@ class Search:
         ]
 
     def _share(self, pair: Pair, share: int) -> int:
-        """The number of paired runs of a pair in a round, smaller for costly runs, so that pairs compete per second."""
+        """The number of paired runs of a pair in a round: `share`, or fewer if a run costs more than 1."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
         return max(int(share / min(max(cost, 1.0), LARGEST_COST_FACTOR)), min(share, 8))
 
@@ -411,7 +411,7 @@ def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 
 def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pair]:
-    """The pairs that are not among the known pairs, each once in either order: events are tried in both directions."""
+    """The pairs that are not among the known pairs, without repetitions; (D′, D) is a repetition of (D, D′)."""
     seen: set[Hashable] | None = None
     for pair in pairs:
         if seen is None:  # only once a pair comes: the keys of known pairs may take as long as making the pairs
@@ -599,7 +599,7 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
         return []
     attack = attack_named(own.attack)
     relation, whole = problem.relation, problem.relation
-    if len(alternatives(own.neighbours)) > 1:  # each adjacency is checked by itself, without candidates of the others
+    if len(alternatives(own.neighbours)) > 1:  # each adjacency is checked by itself, without other candidates
         whole = own.neighbours
     found = []
     for candidate in attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned):

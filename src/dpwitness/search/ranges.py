@@ -102,13 +102,13 @@ class Scan:
         return best_of([self], objective, standard_errors)[0]
 
     def proposals(self, objective: Objective, errors: Sequence[float]) -> list[Best]:
-        """The best range for each number of standard errors in `errors`; each range once."""
+        """The best range for each number of standard errors in `errors`, without repetitions of a range."""
         found = [self.best(objective, one) for one in errors]
         return list({(one.interval, one.swapped): one for one in found}.values())
 
 
 def best_of(scans: Sequence[Scan], objective: Objective, standard_errors: float) -> list[Best]:
-    """The best range of each of some scans of equally many runs, in its better direction."""
+    """The best range of each of some scans of equally many runs, in the direction of the larger value."""
     if not scans:
         return []
     p, q = np.concatenate([one.p for one in scans]), np.concatenate([one.q for one in scans])

@@ -1,7 +1,7 @@
 """Samples of search runs: events are learned from one half of the runs and compared on the other half.
 
-Repeating outcomes are kept once each, with their counts, so that memory does not grow with the runs; other outcomes
-are kept as rows.
+Repeating outcomes are kept as a table of different outcomes with counts, so that memory does not grow with the runs;
+other outcomes are kept as rows.
 """
 
 from abc import ABC, abstractmethod
@@ -125,7 +125,7 @@ class SortedColumn(NamedTuple):
 class Sample(ABC):
     """Paired runs of one pair (D, D′) to learn events from, and to compare events on; `width` entries an outcome."""
 
-    #: Whether outcomes repeat, so that each is held once, with its count.
+    #: Whether outcomes repeat, so that each different outcome is held once, with its count.
     repeats: ClassVar[bool]
     training_runs: int
     test_runs: int
@@ -147,7 +147,7 @@ class Sample(ABC):
     @property
     @abstractmethod
     def times(self) -> Integers:
-        """The counts of each of `outcomes` in the training runs of D, and of D′; shape (2, k)."""
+        """The numbers of training runs of D, and of D′, that returned each of `outcomes`; shape (2, k)."""
 
     @abstractmethod
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
@@ -180,7 +180,7 @@ class Sample(ABC):
 
 
 class RowSample(Sample):
-    """All outcomes as rows, in parts of shape (any number, width); the first half of the runs is for training."""
+    """A sample of outcomes as rows, in parts of shape (any number, width); the first half is for training."""
 
     repeats = False
 
@@ -296,7 +296,7 @@ def counted_columns(columns: Floats, times: Integers) -> tuple[list[SortedColumn
 
 
 class OutcomeTable(Sample):
-    """Repeating outcomes, each kept once; shape (k, width).
+    """A sample of repeating outcomes, which keeps each different outcome once; shape (k, width).
 
     `times`, of shape (2, k): the count of each outcome in the training runs of D and of D′. `pairs`, of shape (3, m):
     the outcome numbers of D and of D′ in the test runs, and the count of each such pair.
@@ -436,9 +436,9 @@ class SeenOutcomes:
 
 
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> OutcomeTable | None:
-    """The table of `runs` paired runs in parts, by turns for training and for tests; memory does not grow with `runs`.
+    """The table of `runs` paired runs in parts: every second part is for tests, the other parts are for training.
 
-    None where outcomes do not repeat, or have more than `width` entries.
+    Memory does not grow with `runs`. None where outcomes do not repeat, or have more than `width` entries.
     """
     counter = OutcomeCounter(width, runs)
     times, pairs = np.zeros((2, 0), np.int64), np.zeros((3, 0), np.int64)

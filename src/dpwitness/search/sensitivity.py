@@ -109,7 +109,7 @@ def measured_sensitivities(pairs: Sequence[Pair], runner: Runner, seconds: float
 def measurable(mechanism: Mechanism) -> bool:
     """Whether sensitivities are measured: for Python functions whose draws follow from a seed, neither fast nor slow.
 
-    A mechanism that is cheap in bulk gets enough runs on all pairs; a slow one has no runs to spare.
+    A mechanism that is cheap in bulk makes many runs on all pairs; a slow mechanism has no runs to spare.
     """
     cost = mechanism.cost
     return mechanism.in_process and mechanism.reproducible and not cost.cheap_in_bulk and not cost.slow

@@ -34,7 +34,10 @@ print("\\n" + json.dumps([list(sys.version_info[:2]), path, why]))
 
 
 def start_worker(python: str | None) -> Child:
-    """A process of `dpwitness.sweeps.worker`, of this interpreter (None) or another. Raises the errors of `path_of`."""
+    """A new process of `dpwitness.sweeps.worker` in the interpreter `python`; None: in this interpreter.
+
+    Raises the errors of `path_of`.
+    """
     path = sys.path if python is None else path_of(python)
     # One core a case: libraries of linear algebra take all cores, and cases run side by side.
     environment = {**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ}

@@ -150,7 +150,7 @@ def answer_case(case: dict[str, Any]) -> dict[str, object]:
 
 
 def check_case(case: dict[str, Any]) -> CaseResult:
-    """Check the first attempt of a case that runs, under each relation that its claim may mean.
+    """The result of a case: its first attempt that runs is checked under each relation that the claim may mean.
 
     Raises every error of the module, its describer and the mechanism.
     """

@@ -29,7 +29,7 @@ MOST_NUMBERS: Final = 1 << 20
 
 
 def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = 16) -> str | None:
-    """The first difference in up to `runs` runs on both inputs, in about `COMPARISON_SECONDS`; None if all are equal.
+    """The first difference in up to `runs` runs on both inputs, in about `COMPARISON_SECONDS`; None if all agree.
 
     A difference is a line of text: the run, its input, and both outcomes.
     """
@@ -79,7 +79,7 @@ def require_same(difference: str | None) -> None:
 
 
 class Agreement:
-    """A comparison of compiled code with Python on the pairs of a search: one run each, 0.01 s of CPU time in all."""
+    """A comparison of compiled code with Python: one run of each pair of a search, 0.01 s of CPU time in all."""
 
     def __init__(self) -> None:
         self._pairs: set[frozenset[Hashable]] = set()
@@ -109,10 +109,11 @@ def difference_in_event(
     *,
     coupled: bool = True,
 ) -> str | None:
-    """The first difference in up to 16 runs with an outcome in an event, 8 of them on D alone; None if all are equal.
+    """The first difference between machine code and Python in runs whose outcome lies in an event; None if all agree.
 
-    These runs are evidence, in which an error of compiled code in a rare branch matters. `streams`: the generator and
-    the order of each stream of paired runs, until a stream has runs with the event.
+    Up to 8 runs fall into the event on D alone, and up to 8 on D′. These runs are evidence, in which an error of
+    compiled code in a rare branch matters. `streams`: the generator and the order of each stream of paired runs, until
+    a stream has runs with the event.
     """
     began = time.perf_counter()
     for rng, order in streams:
@@ -137,7 +138,7 @@ def _difference_one_by_one(
     deadline: float,
     outcomes: Rows | None = None,
 ) -> str | None:
-    """The first difference between compiled and plain code in the runs `numbers`, made one by one; None if equal.
+    """The first difference between compiled and plain code in the runs `numbers`, made one by one; None if all agree.
 
     `rng`: the generator at the start of `runs`; `outcomes`: compiled rows (2, n, width), for the spread of outcomes.
     """

@@ -42,7 +42,7 @@ class Objects(Library):
         return _fit(thing)
 
     def neighbours(self, thing: object) -> Relation | None:
-        """Return the pair (0, sensitivity); None for an object that selects a candidate, and for an estimator."""
+        """The relation of the pair (0, sensitivity); None for an object that selects a candidate, or an estimator."""
         takes_number = any(hasattr(thing, name) for name in ("randomise", "add_noise", "quick_result"))
         return of_sensitivity(thing) if takes_number and not hasattr(thing, "utility") else None
 

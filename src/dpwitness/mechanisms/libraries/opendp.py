@@ -108,7 +108,7 @@ class OpenDPLibrary(Library):
             )
 
     def may_remember(self, thing: object) -> bool:
-        """Whether a function of the user may be part of a measurement; OpenDP's own parts keep nothing."""
+        """Whether a function of the user may be part of a measurement; OpenDP's own parts keep no state."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USER_FEATURE,))
         return USER_FEATURE in features
 

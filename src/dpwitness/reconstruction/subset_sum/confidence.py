@@ -87,7 +87,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
     spare = len(answers) - columns.shape[1]
     if spare < 2 or expected < MIN_CONTRAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
         return None
-    # The limits of clipping do not depend on the bits, so clipping adds no scale to answers that have none.
+    # The limits of clipping do not depend on the bits, so clipping adds no scale to answers that have no scale.
     middle = float(np.median(answers))
     if (far := CLIP_MEDIAN_DEVIATIONS * float(np.median(np.abs(answers - middle)))) > 0:
         answers = np.clip(answers, middle - far, middle + far)
@@ -105,7 +105,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
 
 
 def _expected_scale(reconstruction: Reconstruction) -> float:
-    """The scale that a least-squares fit predicts for fresh answers; 1 without probabilities, or for equal bits."""
+    """The scale that a fit predicts for fresh answers; 1 if the fit has no probabilities, or all bits are equal."""
     ones = reconstruction.bits == 1
     if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0
@@ -176,7 +176,7 @@ def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> 
     if spare <= 0 or people < 2 or spread <= ROUND_OFF * float(np.std(answers)):
         return False
     sizes, together = subsets.moments(np.ones(number)), subsets.gram()
-    # The number of subsets with both people of a pair, with either alone, and with neither.
+    # The number of subsets with both people of a pair, with either person alone, and with neither person.
     first, second = np.triu_indices(people, 1)
     both = together[first, second]
     kinds = np.stack([both, sizes[first] - both, sizes[second] - both, number - sizes[first] - sizes[second] + both])

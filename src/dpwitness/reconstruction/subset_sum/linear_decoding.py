@@ -176,19 +176,11 @@ def least_squares_adversary(
     Where the answers are not sums of bits with normal errors, `expected_right` is None, and the fractions are not
     probabilities but the fitted values, cut off at 0 and 1.
 
-    Parameters
-    ----------
-    subsets
-        The people of each query, shape (t, n).
-    answers
-        The answers in counts, finite, shape (t,).
-    variance
-        The variance of the errors, in counts²; None: estimated, from more answers than people.
-    offset
-        Whether all answers may have an unknown count in common.
-    sharpened
-        Whether the fit assumes that values are 0 or 1. Without this assumption no bit depends on the rounding of
-        others, which matters where questions hardly tell two people apart.
+        Parameters ---------- subsets The people of each query, shape (t, n). answers The answers in counts, finite,
+        shape (t,). variance The variance of the errors, in counts²; None: estimated, from more answers than people.
+        offset Whether all answers may have an unknown count in common. sharpened Whether the fit assumes that values
+        are 0 or 1. Without this assumption no bit depends on the rounding of other bits, which matters where questions
+        hardly tell two people apart.
 
     Raises `InvalidParameter` for too few answers to estimate the variance.
     """

@@ -66,7 +66,7 @@ def probability_right(mean: float, count: int, standard_error: float, freedom: f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """Estimates of the counts of an attribute's values, in people; NaN, with an infinite error, where undetermined.
+    """Estimates of the counts of an attribute's values, in people; an undetermined count is NaN with an infinite error.
 
     `failed`: the contradictions of the answers to the assumptions, in words; () if they agree.
     """
@@ -176,7 +176,7 @@ def _with_ones(questions: Booleans) -> Booleans:
 def _count_outside(
     one: PartitionAnswers, value: int, known: Integers, fit: _LeastSquares, variance: float, width: int
 ) -> tuple[float, float]:
-    """The count of a value outside the base set and its standard error, in people; NaN and ∞ where undetermined."""
+    """The count of a value outside the base set and its standard error, in people; (NaN, ∞) if it is undetermined."""
     questions = one.partitions.selections(width)
     rows = questions[:, value]
     design, answers = _with_ones(questions[rows][:, known]), one.answers.ravel()[rows]
@@ -190,7 +190,7 @@ def _count_outside(
 
 
 def _departure(values: Floats, covariance: Floats, freedom: int) -> tuple[float, float]:
-    """The χ² per degree of freedom of values of mean 0, and its p-value; 0 and 1 without a value."""
+    """The χ² per degree of freedom of values of mean 0, and its p-value; (0, 1) if there are no values."""
     from scipy.stats import f  # half a second
 
     if not len(values):

@@ -111,7 +111,7 @@ def recover_histogram(
 
     if first is None or first.number < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
-        # If the system has stopped answering, the pilot's count may be the better one.
+        # If the system has stopped answering, the pilot may have counted by more partitions.
         first = more if first is None or more.number >= first.number else first
     sets = [base[base != value] if value in base else np.append(base, value) for value in targets]
     counted = supply.count(sets, k, done, divide=first)

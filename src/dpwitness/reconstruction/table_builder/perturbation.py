@@ -1,7 +1,7 @@
 """The perturbation finder estimates the bound r of a system's noise from its answers.
 
 Asghar & Kaafar (2020), Algorithm 3. Where the paper takes two values in many sub-populations, this takes many pairs of
-disjoint sets of values, which one attribute has enough of.
+disjoint sets of values of one attribute, which has many of these pairs.
 """
 
 import math
@@ -33,7 +33,7 @@ MIN_INFORMATIVE_SUMS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """Sums of two answers less a third, in people, all of them 0 without noise.
+    """The differences answer 1 + answer 2 − answer 3, in people; each is 0 without noise.
 
     `attribute`: the attribute whose answers were added up.
     """

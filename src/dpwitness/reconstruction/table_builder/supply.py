@@ -1,7 +1,7 @@
 """The supply of an attack's questions: their number, and the partitions and values that make them.
 
 Asghar & Kaafar (2020), section 4.2.2; by appendix C, first workaround, suppressed values that certainly have people are
-partitioned, too, if the others have too few partitions.
+partitioned, too, if the other values have too few partitions.
 """
 
 import math
@@ -27,7 +27,7 @@ from dpwitness.reconstruction.table_builder.tables import Where
 #: Number of two-partitions per person² of the noise's variance: the mean has a standard error of 0.14 people and rounds
 #: wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
 PARTITIONS_PER_VARIANCE: Final = 100
-#: Largest number of two-partitions of a value by the noise's variance: enough for uniform noise within ±21.
+#: Largest number of two-partitions of a value by the noise's variance: they suffice for uniform noise within ±21.
 MAX_DEFAULT_PARTITIONS: Final = 1 << 14
 #: Factor of the base set's number of two-partitions: all counts use the base set's count, so that count should be wrong
 #: only once in 10⁷ times.

@@ -28,7 +28,7 @@ from dpwitness.reconstruction.table_builder.tables import AttributeValue, Table,
 
 #: Keys of sets of people, shape (sets,).
 Keys: TypeAlias = NDArray[np.uint64]
-#: The number for an answer that was refused or never came: the least int64, which is no possible count.
+#: The value in place of an answer that was refused or never came: the least int64, which no count equals.
 MISSING_ANSWER: Final = -(1 << 63)
 #: Number of bits of a key that choose a cell of the perturbation table: 65,536 cells hold probabilities to 2⁻¹⁶.
 CELL_BITS: Final = 16

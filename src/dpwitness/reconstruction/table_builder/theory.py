@@ -16,7 +16,7 @@ Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def _as_kinds(k: int | Kinds) -> Kinds:
-    """The numbers of partitions by parts; a number k alone means k two-partitions."""
+    """The number of partitions for each number of parts; an integer k means k partitions into two parts."""
     kinds = k if isinstance(k, tuple) else ((2, k),)
     if not all(number >= 1 for _, number in kinds):
         raise InvalidParameter(f"partitions={k!r} must be at least 1")
@@ -111,5 +111,5 @@ def _pair_probabilities(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, fl
 
 
 def histogram_bound(noise: NoiseLaw | int, k: int | Kinds, values: int = 1) -> float:
-    """The union bound for all of `values` counts, values + 1 noise removals (section 4.2.2); 0.0 if vacuous."""
+    """The union bound for all of `values` counts, values + 1 noise removals (section 4.2.2); at least 0."""
     return max(0.0, 1 - (values + 1) * (1 - noise_removed(noise, k)))

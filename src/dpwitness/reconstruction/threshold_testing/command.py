@@ -99,7 +99,7 @@ class Options(AttackOptions):
 
     @property
     def method(self) -> str:
-        """The name of the attack: "partition" is Algorithm 3, "partition and totals" 4, and "weighing" is adaptive."""
+        """The attack: "partition" (Algorithm 3), "partition and totals" (Algorithm 4) or "weighing" (adaptive)."""
         if self.support is not None:
             return "partition"
         return "weighing" if self.adaptive or self.own_system else "partition and totals"

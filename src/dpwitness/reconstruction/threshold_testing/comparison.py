@@ -64,9 +64,9 @@ def noise_free_comparisons(oracle: QueryAccess, copies: int | None = None) -> It
     """Comparisons at least one of which is free of query noise, by majorities of copies (Theorem 3.5).
 
     With finite ε₂ each copy of a query of value q is ⊤ with probability F(ε₂(q − z)), independently; F is the
-    distribution function of Lap(1). Queries are whole numbers, so no query lies in (z, z + ½), or none in (z − ½, z):
-    no probability is between 1/2 and F(ε₂/2), or none between F(−ε₂/2) and 1/2. The cuts are the middles of these two
-    intervals.
+    distribution function of Lap(1). Queries are whole numbers, so no query lies in (z, z + ½), or no query in (z − ½,
+    z): no probability is between 1/2 and F(ε₂/2), or no probability between F(−ε₂/2) and 1/2. The cuts are the middles
+    of these two intervals.
 
     `copies`: the number of copies of each query; by default all other probabilities are 6 standard errors from a cut.
     Raises `InvalidParameter` where this takes more than 10^12 copies.

@@ -33,7 +33,7 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     """Many signed sums of the values near a target: coefficients, shape (candidates, cells), and the sums."""
     n = len(values)
     order = rng.permutation(n)
-    split = min(8, (n + 1) // 2)  # number of cells whose signed sums, at most 3⁸, complete random sums of the others
+    split = min(8, (n + 1) // 2)  # number of cells whose signed sums, at most 3⁸, complete random sums of other cells
     completed, free = order[:split], order[split:]
     codes = signings(split)
     sums = codes @ values[completed]

@@ -33,7 +33,7 @@ ScorePart = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in
 
 
 class AdditiveScores(Learner):
-    """The best thresholds of one or two additive scores: without the weak entries, and with them.
+    """The learner of the best thresholds of one or two additive scores: without weak entries, and with weak entries.
 
     No threshold is proposed where outcomes repeat, or in a quick look.
     """
@@ -67,7 +67,7 @@ def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
 
 
 def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[ScorePart]:
-    """Edges and weights of weak entries; empty where their score does not separate the sides in other runs.
+    """The weak entries with edges and weights; [] if the entries' score does not separate the sides in other runs.
 
     `columns`: the numbers of the entries, and their sorted values on D.
     """

@@ -17,7 +17,7 @@ PROPOSED_COLUMNS = 3
 
 
 class Intervals(Learner):
-    """The best interval of each of the best columns."""
+    """The learner of the best interval of each of the best columns."""
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
@@ -32,7 +32,7 @@ class Intervals(Learner):
 
 
 def best_intervals(sample: Sample, objective: Objective, *, thorough: bool, standard_errors: float = 1.0) -> list[Best]:
-    """The best interval of each column, best column first."""
+    """The best interval of each column, in falling order of value."""
     scans = sample.once(_all_scans, thorough)
     return sorted(best_of(scans, objective, standard_errors), key=lambda item: -item.value)
 
@@ -55,7 +55,7 @@ MOST_SIDES = 3
 
 
 class Boxes(Learner):
-    """Boxes grown from the best intervals of two columns, while a further side makes them clearly better."""
+    """The learner of boxes, grown from the best intervals of two columns while a side clearly raises the value."""
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
@@ -68,7 +68,7 @@ class Boxes(Learner):
 
 
 def _grown(sample: Sample, objective: Objective, first: Best) -> Box:
-    """The box of an interval, with sides added while each makes it clearly better."""
+    """The box of an interval, with sides added while each side clearly raises the value of the box."""
     box = Box((first.interval,))
     value = _value(sample, objective, box, swapped=first.swapped)
     while True:
@@ -82,7 +82,7 @@ def _grown(sample: Sample, objective: Objective, first: Best) -> Box:
 
 
 def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> Box | None:
-    """The box with the best further side among the runs in it; None without a better side."""
+    """The box with the best further side for the runs in the box; None if no side can be added."""
     found = best_of(_scans(sample, box, FINE_SHARES), objective, 1.0)
     better = [item for item in found if item.swapped == swapped]
     if not better:

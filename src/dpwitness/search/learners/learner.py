@@ -33,7 +33,7 @@ class RatedEvent:
 
     @property
     def telling(self) -> bool:
-        """Whether the event holds some runs and not all runs; a pass by any other event would say nothing."""
+        """Whether the event holds some runs but not all runs; a pass by an event of no run or all runs says nothing."""
         return 0 < self.estimate.p + self.estimate.q < 2
 
     def directed(self, pair: Pair) -> Pair:

@@ -16,7 +16,7 @@ PROPOSED_SINGLE_OUTCOMES = 3
 
 
 class OutcomeSets(Learner):
-    """Single outcomes, and the outcomes of largest likelihood ratio; no proposal where outcomes do not repeat."""
+    """The learner of single outcomes and of sets of the outcomes of largest likelihood ratio, if outcomes repeat."""
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
@@ -26,7 +26,7 @@ class OutcomeSets(Learner):
 
 
 def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bool]]:
-    """The best sets of outcomes for either direction, and whether D and D′ are exchanged; the smallest first."""
+    """The best sets of outcomes in rising order of size, each with a flag: whether D and D′ are exchanged."""
     sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
     return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large sets, unswapped sets first
 
@@ -47,7 +47,7 @@ def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[
 
 
 def _ranking(sample: Sample) -> Integers:
-    """The outcomes seen in the training runs, by likelihood ratio, largest first."""
+    """The places of the outcomes seen in the training runs, in falling order of likelihood ratio."""
     hits, others = sample.times
     seen = np.flatnonzero(hits + others)
     return seen[np.argsort(-shrunken_log_ratio(hits[seen], others[seen]), kind="stable")]

@@ -40,7 +40,7 @@ ERROR_SHARES: Final = (1.0, 0.5)
 KEPT_SETS: Final = 4
 #: The least number of runs of an input between two ends of intervals.
 END_STEP: Final = 8
-#: The largest number of runs of an input between two ends of intervals, if the input has many runs.
+#: The largest number of runs of an input between two ends of intervals, for 16,384 runs and more.
 LARGEST_END_STEP: Final = 32
 #: The number of intervals of one length that begin within that length.
 STARTS_PER_LENGTH: Final = 2
@@ -65,7 +65,7 @@ LEAST_STANDARD_ERRORS: Final = 2.5
 
 
 class Scans(Learner):
-    """The sets that stand out most for the number of sets tried, if they are better than the best range of every entry.
+    """The learner of sets that stand out most for the number of sets tried, if better than every entry's best range.
 
     A quick look proposes repeated values only.
     """
@@ -178,7 +178,7 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
 
 
 def _of_runs(column: SortedColumn) -> bool:
-    """Whether each value of a column came from one run."""
+    """Whether a column has exactly one value for each of its runs, not one value for several runs."""
     return bool(column.cumulative[-1] == len(column.values))
 
 

@@ -55,7 +55,7 @@ COMPARED_ENTRIES: Final = 3
 
 
 class Statistics(Learner):
-    """The best ranges of the best statistics, if they separate the inputs better than every single entry.
+    """The learner of the best ranges of statistics that separate the inputs better than every single entry.
 
     A quick look takes the statistic that separates the inputs best, if every entry separates them much less.
     `of`: the function that gives the families of statistics, such as `families_of` or `bit_families`.
@@ -147,7 +147,7 @@ def _table(sample: Sample, feature: Feature) -> OutcomeTable:
 
 
 def _separating(sample: Sample) -> list[Feature]:
-    """The statistic whose values separate the inputs best, if every entry separates them clearly less; else empty."""
+    """The statistic whose values separate the inputs best, if every entry separates them clearly less; else []."""
     rows, times = sample.some(QUICK_RUNS)
     values, named = quick_features(rows)
     separation = _separation(np.concatenate([values, rows.T]), times)
@@ -280,7 +280,7 @@ def _of_entry(values: Floats, times: Integers, column: int) -> Iterator[Feature]
 
 
 def _spacings(values: Floats) -> set[float]:
-    """The spacings of grids that many of the values lie on; empty without a grid.
+    """The spacings of grids that many of the values lie on; an empty set if there is no grid.
 
     The smallest steps between values are small multiples of a spacing. Steps are taken in blocks, as values on two
     grids have some blocks whose steps lie on one grid.

@@ -77,7 +77,7 @@ class OpenDPDescriber:
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
-        """A recipe for each input space and parameters that give an object with a map."""
+        """The recipe of an object, or the recipes by which a constructor makes an object with a map, or one refused."""
         if not inspect.isroutine(thing):
             return [Recipe()]
         found: dict[str, Recipe] = {}

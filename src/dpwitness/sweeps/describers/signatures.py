@@ -275,7 +275,10 @@ class Taking:
         how: Mapping[str, Any] = types.MappingProxyType({}),
         **more: Any,
     ) -> Attempt:
-        """The attempt at these relations. `how`: options of `call`; `more`: further fields of the attempt."""
+        """An attempt that tests the function under `relations`.
+
+        `how`: arguments of `call`; `more`: further fields of `Attempt`.
+        """
         draws = self.seeds or self.random - {LEGACY_NAME}
         run = (lambda rng, data: self.call(data, rng, **how)) if draws else lambda data: self.call(data, **how)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
@@ -436,7 +439,7 @@ class Taking:
             yield from (RecordForm([domain], "list") for domain in (categories(*LETTERS), categories(False, True)))
 
     def frames(self) -> Iterator["RecordForm"]:
-        """Frames; the last frames have the columns that the function asks for.
+        """The forms of records as frames; the last forms have the columns that the function asks for.
 
         Numbers of a frame may be missing, since a column of pandas has NaN for a missing number.
         """
