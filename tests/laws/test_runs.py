@@ -37,6 +37,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator
 from dpwitness.runs.shards import BLOCK_NUMBERS, OutcomeRows, tally_of_rows
+from dpwitness.runs.streams import order
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
 from running import confirm, last, ordered, runner, sample
@@ -76,6 +77,12 @@ def events_of_every_kind(rng):
     )
     yield from (score, Cells(score=score, cuts=[1.0, 1.5]), interval(2), Outside(interval=interval(3)))
     yield from (Box(sides=(interval(0), interval(3))), OutcomeSet([[1, 1, 1]]), OutcomeSet([[], [2], [0, 1]]))
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_the_order_of_sides_does_not_follow_from_the_draws(role):
+    drawn = np.asarray(generator(7, role, 3).bit_generator.random_raw(4), "<u8").view(np.uint8)
+    assert order(7, role, 3, runs=256).tolist() != np.unpackbits(drawn).tolist()
 
 
 def test_every_kind_of_event_needs_no_more_than_its_width_and_an_entry_behind_it():

@@ -11,6 +11,7 @@ from scipy.stats import binom
 import dpwitness as dpw
 from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
+from dpwitness.api import floating_point
 from dpwitness.api.floating_point import best_bits, drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.claims import PureDP
 from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter
@@ -182,6 +183,18 @@ def test_at_the_boundary_bits_accuse_no_more_often_than_their_level(monkeypatch)
     # In a claim that is a little smaller there is something to find, and it is found.
     assert leaks(one_in_three, PureDP(0.3 * math.log(2)), 5, 0.2) == 5
     assert leaks(one_in_three, PureDP(math.log(2)), 100, 0.2) <= binom.isf(1e-9, 100, 0.1)
+
+
+def test_bits_that_fresh_runs_do_not_show_are_no_leak(monkeypatch):
+    """The bits that a search chose may be chance, so evidence below the level of bits is no proof."""
+    monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
+    effort = Effort(alpha=0.2, runs=2_000, workers=1, seed=1)
+    problem, runner = prepare(Statement(mechanism=one_in_three, claim=PureDP(math.log(2)), neighbours=ONE), effort)
+    chosen = best_bits(drawn_for_bits(problem, runner), PureDP(0.3 * math.log(2)), 0.1, 2_000)
+    assert chosen is not None
+    monkeypatch.setattr(floating_point, "best_bits", lambda *arguments: chosen)
+    found = [leak_of_bits(problem, replace(runner, seed=seed), effort, (), 40_000) for seed in range(30)]
+    assert sum(one is not None for one in found) <= binom.isf(1e-9, 30, 0.1)
 
 
 def test_compiled_code_alone_is_not_accused():
