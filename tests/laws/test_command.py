@@ -20,7 +20,14 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import cli
-from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.errors import (
+    InvalidNeighbours,
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismCrashed,
+    MechanismRaised,
+    MechanismTimeout,
+)
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms.columns import OutputTraits
@@ -211,6 +218,8 @@ def test_a_program_that_ended_between_requests_is_started_again():
 def test_an_error_is_reported_in_one_form_and_between_other_outcomes():
     rows = said("print(json.dumps({'error': 'no records'} if calls % 3 == 0 else 0.5))", n=6, errors="outcome")
     assert sorted(rows[:, 0]) == [exception_code("no records")] * 2 + [0.5] * 4
+    with pytest.raises(MechanismRaised, match="no records"):
+        said("print(json.dumps({'error': 'no records'}))")
     assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
 
 

@@ -46,6 +46,12 @@ def test_a_violation_of_either_is_a_violation_and_the_other_is_told(found):
     assert told.index("NOT REFUTED") < told.index("adjacency='add-remove'")
 
 
+def test_the_margin_is_that_of_the_adjacency_nearest_to_a_refutation(found):
+    (passed,) = found.others
+    nearer = replace(passed, others=(replace(passed, log_e_value=passed.log_e_value + 1),))
+    assert nearer.margin == pytest.approx(passed.margin - 1)
+
+
 def outcomes_of(*steps):
     """What `check_each_adjacency` makes of checks that end like this: a verdict, or an error that is raised."""
     problem, runner = prepare(Statement(mechanism=mean, claim=1.0, neighbours=EITHER), Effort(seed=1, workers=1))
