@@ -37,7 +37,8 @@ def keeps_level(rounds, level, *, times=3, fewest=1, false=1e-9):
     alarm, none = math.log(times), math.log((1 - times * level) / (1 - level))
     log_ratio = 0.0
     for number, alarms in enumerate(rounds, 1):
-        assert {True, False} >= {*alarms} != set(), alarms
+        assert len(alarms), "a round without alarms"
+        assert {*alarms} <= {True, False}, alarms
         log_ratio += sum(alarm if one else none for one in alarms)
         if log_ratio >= -math.log(false):
             return False

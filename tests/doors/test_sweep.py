@@ -4,10 +4,12 @@ import json
 import re
 import sys
 import textwrap
+from enum import Enum
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from dpwitness.codec import read_fields
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps.describers import Recipe, describer_of, registered
+from dpwitness.sweeps.describers import Recipe, describer_of, registered, signatures
 from dpwitness.sweeps.sweep import Case, Sweep
 from dpwitness.sweeps.worker import CaseResult, check_case, try_attempt
 
@@ -695,6 +697,48 @@ def test_a_parameter_that_may_restrict_the_claim_gets_no_value(name):
     exec(f"def annotated(data, epsilon, {name}: float): ...\ndef preset(data, epsilon, {name}=0.5): ...", names)
     for function in (names["annotated"], names["preset"]):
         assert refused(function) == f"no value is known for its parameter {name!r}, which may restrict its claim"
+
+
+RNG = np.random.default_rng()
+
+
+class Law(Enum):
+    GAUSSIAN = 1
+    DISCRETE = 2
+    LAPLACE = 3
+
+
+def test_a_text_that_may_mean_no_noise_is_not_taken():
+    assert signatures.value_of("law", Literal["none", "gaussian", "staircase"]) == "staircase"
+    assert signatures.value_of("law", Law) is Law.LAPLACE
+    assert signatures.value_of("mode", Literal["zero", "deterministic", "renyi"]) is None
+
+
+def laplace_noise(epsilon):
+    return RNG.laplace(scale=1 / epsilon)
+
+
+def of_reports(reports, epsilon, other):
+    return len(reports)
+
+
+def test_functions_without_data_have_that_reason():
+    for thing in (laplace_noise, of_reports):
+        assert refused(thing) == signatures.NO_DATA
+
+
+def of_three_categories(values, epsilon):
+    categories = np.unique(values)
+    if len(categories) < 3:
+        raise ValueError("three categories are required")
+    return [RNG.choice(categories) if RNG.random() < 3 / (np.e + 2) else value for value in values]
+
+
+def test_public_records_have_all_categories():
+    attempt = first_running(of_three_categories)
+    assert attempt.adjacency == "any two values of one record, beside public records"
+    for pair in attempt.relations[0].candidates():
+        assert all(set(side) == {"a", "b", "c"} for side in pair.sides)
 
 
 @pytest.fixture(scope="module")

@@ -364,16 +364,17 @@ class Taking:
             one = replace(form, base=form.base[:1]).relations([("replace-one", 1)])
             yield self.attempt(one, told + form.told, strict=True, how={"column": form.column, "one": True})
         within: list[Any] = [(low, high), (low, (low + high) / 2)] if self.bounded else [(0.0, 1.0), (0, 1)]
+        numeric, texts = [within[:1], within[1:]], [*combinations(LETTERS, 2)]
         kinds: list[tuple[bool, Any]] = [(False, list), (False, np.array)]
         for tensor, kind in [*kinds, *([(True, np.array)] if "torch" in sys.modules else [])]:
             said, how = told + "; tensors" * tensor, {"tensor": tensor}
-            for values in [*([] if tensor else [[*combinations(LETTERS, 2)]]), within[:1], within[1:]]:
-                sides = [(kind([one]), kind([other])) for one, other in values]
-                yield self.attempt([pairs(*sides)], said, how={"one": True, **how})
+            for values in numeric if tensor else [texts, *numeric]:
+                alone = [tuple(kind([one]) for one in pair) for pair in values]
+                yield self.attempt([pairs(*alone)], said, how={"one": True, **how})
                 # A mechanism may take its categories from the data, so public records have both, or all.
-                for public in ((), LETTERS) if values and values[0] == LETTERS[:2] else ((),):
-                    near = pairs(*((kind([*(public or p), p[0]]), kind([*(public or p), p[1]])) for p in values))
-                    yield self.attempt([near], f"{said}, beside public records", how=how)
+                for public in ((), LETTERS) if values is texts else ((),):
+                    beside = [tuple(kind([*(public or pair), one]) for one in pair) for pair in values]
+                    yield self.attempt([pairs(*beside)], f"{said}, beside public records", how=how)
 
     def of_records(self, forms: Iterator["RecordForm"]) -> Iterator[Attempt]:
         """Attempts at records in these forms, under both adjacencies."""
